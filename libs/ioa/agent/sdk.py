@@ -1,0 +1,176 @@
+"""What an agent's author writes: a card and one function.
+
+    agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
+
+    @agent.task
+    def run(task: str) -> str:
+        return f"Hello! You asked: {task}"
+
+The function may be sync (it runs in a thread) or async, and may take a second argument, the `TaskContext`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.cards import AgentCard, Skill
+from ioa.protocol.ids import AgentId, PoolId, TaskId
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file the task may read. `path` is a local copy."""
+
+    name: str
+    path: Path
+    media_type: str
+
+
+@dataclass(frozen=True)
+class UpstreamResult:
+    """What an earlier task of the group came to, which this task builds on."""
+
+    task_id: TaskId
+    agent_id: AgentId
+    task_desc: str
+    content: str
+    artifacts: tuple[InputFile, ...] = ()
+
+
+class TaskContext(Protocol):
+    """What a running task may know and do besides its description. Every member is safe to use from any thread."""
+
+    @property
+    def task_id(self) -> TaskId:
+        """The task's id: the same on every attempt, so it can serve as an idempotency key."""
+
+    @property
+    def attempt(self) -> int:
+        """1 on the first run; more when the agent was restarted in the middle of the task."""
+
+    @property
+    def goal(self) -> str:
+        """The goal of the group this task belongs to."""
+
+    @property
+    def inputs(self) -> Sequence[InputFile]:
+        """The files that came with the goal."""
+
+    @property
+    def results(self) -> Sequence[UpstreamResult]:
+        """The results of earlier tasks that this task uses."""
+
+    @property
+    def workspace(self) -> Path:
+        """An empty folder that belongs to this attempt alone."""
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled. An async function is cancelled by itself; a sync one should look here."""
+
+    def progress(self, content: str, fraction: float | None = None) -> None:
+        """Tell the group how far the task is. `fraction` lies between 0 and 1."""
+
+    def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
+        """Attach a file to the task's result and return where it lies; the media type is guessed from `name`."""
+
+
+TaskFunction = Callable[..., str | Awaitable[str]]
+F = TypeVar("F", bound=TaskFunction)
+
+
+@dataclass
+class Agent:
+    """An agent: what others may know of it, and the function that does its work.
+
+    Args:
+        agent_id: 1 to 64 letters, digits, `_` or `-`; unique in the system. Replicas get a suffix.
+        description: What it does, in a sentence or two. Discovery searches it.
+        examples: Requests it serves well. They matter more to discovery than anything else on the card.
+
+    Raises:
+        InvalidInputError: The card cannot be valid; the message says which field.
+    """
+
+    agent_id: str
+    description: str
+    name: str = ""
+    skills: Sequence[str | Skill] = ()
+    examples: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    version: str = "1"
+    may_team_up: bool = True
+    _function: TaskFunction | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.card_as(AgentId(self.agent_id))
+
+    def card_as(self, agent_id: AgentId) -> AgentCard:
+        """Build the card of one replica; the pool is the agent's own id."""
+        try:
+            return AgentCard(
+                agent_id=agent_id,
+                name=self.name or self.agent_id,
+                description=self.description,
+                skills=tuple(Skill(name=skill) if isinstance(skill, str) else skill for skill in self.skills),
+                examples=tuple(self.examples),
+                tags=tuple(self.tags),
+                pool=PoolId(self.agent_id),
+                version=self.version,
+                may_team_up=self.may_team_up,
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise InvalidInputError(f"The card of agent {self.agent_id!r} is not valid: {where}: {first['msg']}.") from None
+
+    def task(self, function: F) -> F:
+        """Register the function that runs this agent's tasks: `run(task) -> str` or `run(task, ctx) -> str`.
+
+        Raises:
+            InvalidInputError: The function takes neither one nor two arguments.
+        """
+        if _arity(function) not in (1, 2):
+            raise InvalidInputError(
+                f"{_name(function)} must take one argument (task) or two (task, ctx).", hint="See the README's example."
+            )
+        self._function = function
+        return function
+
+    @property
+    def function(self) -> TaskFunction:
+        """The registered function.
+
+        Raises:
+            InvalidInputError: Nothing was decorated with `@agent.task`.
+        """
+        if self._function is None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has no task function.", hint="Decorate one with @agent.task.")
+        return self._function
+
+    def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
+        """The arguments the function wants: the task, and the context if it takes two."""
+        return (task, context) if _arity(self.function) == 2 else (task,)
+
+    def run(self) -> None:
+        """Join the system that `IOA_NATS_URL` names and serve until SIGTERM."""
+        from ioa.cli.worker import serve
+
+        serve([self])
+
+
+def _arity(function: TaskFunction) -> int:
+    parameters = inspect.signature(function).parameters.values()
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(1 for parameter in parameters if parameter.kind in positional)
+
+
+def _name(function: TaskFunction) -> str:
+    return getattr(function, "__name__", repr(function))

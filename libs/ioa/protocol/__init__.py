@@ -1,0 +1,1 @@
+"""What travels between the parts: ids, subjects, cards, goals, messages and their encoding. No I/O."""

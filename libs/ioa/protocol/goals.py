@@ -1,0 +1,69 @@
+"""Goals, the files that go with them, and how they end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import Field
+
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.model import Model, Time
+
+MAX_GOAL_CHARS = 32_000
+
+
+class Artifact(Model):
+    """A file by reference: its bytes lie in the JetStream object store under `object_name`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    object_name: Annotated[str, Field(min_length=1, max_length=512)]
+    size_bytes: Annotated[int, Field(ge=0)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
+
+
+class Goal(Model):
+    """What somebody wants done.
+
+    `agent` addresses one agent or pool; without it any agent may take the goal and lead its team.
+    """
+
+    goal_id: GoalIdField
+    goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
+    agent: AgentIdField | None = None
+    inputs: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
+    traceparent: Annotated[str, Field(max_length=200)] = ""
+
+
+class Reason(StrEnum):
+    """Why a goal ended. `CONCLUDED` is success, every other one a typed failure."""
+
+    CONCLUDED = "concluded"
+    MAX_TURNS = "max_turns"
+    DEADLINE = "deadline"
+    BUDGET = "budget"
+    MEMBER_LOST = "member_lost"
+    NO_AGENT = "no_agent"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+class GoalResult(Model):
+    """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`."""
+
+    goal_id: GoalIdField
+    reason: Reason
+    content: str
+    artifacts: tuple[Artifact, ...] = ()
+    comm_id: CommIdField
+    turns: int
+    finished_at: Time
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the goal was reached."""
+        return self.reason is Reason.CONCLUDED

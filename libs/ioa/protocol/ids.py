@@ -1,0 +1,72 @@
+"""Identifiers that are safe as one token of an NATS subject.
+
+Each kind of id is a type of its own. None can ever hold `.`, `*`, `>`, `$` or white space, so an id can be put into a subject
+without escaping and read back without ambiguity (NATS subject naming). A display name is free text beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated, NewType
+
+from pydantic import AfterValidator
+
+from ioa.errors import InvalidInputError
+
+MAX_ID_CHARS = 64
+_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+def check_token(value: str) -> str:
+    """Return `value` if it is a valid id of at most 64 characters.
+
+    Raises:
+        ValueError: With a sentence that says which characters an id may hold.
+    """
+    if len(value) > MAX_ID_CHARS or not _TOKEN.fullmatch(value):
+        raise ValueError(
+            f"{value[:80]!r} is not a valid id: use 1 to {MAX_ID_CHARS} of A-Z a-z 0-9 _ -, starting with a letter or digit"
+        )
+    return value
+
+
+AgentId = NewType("AgentId", str)
+PoolId = NewType("PoolId", str)
+CommId = NewType("CommId", str)
+GoalId = NewType("GoalId", str)
+TaskId = NewType("TaskId", str)
+MessageId = NewType("MessageId", str)
+
+AgentIdField = Annotated[AgentId, AfterValidator(check_token)]
+PoolIdField = Annotated[PoolId, AfterValidator(check_token)]
+CommIdField = Annotated[CommId, AfterValidator(check_token)]
+GoalIdField = Annotated[GoalId, AfterValidator(check_token)]
+TaskIdField = Annotated[TaskId, AfterValidator(check_token)]
+MessageIdField = Annotated[MessageId, AfterValidator(check_token)]
+
+
+def parse_agent_id(value: str) -> AgentId:
+    """Check an agent id that came from outside.
+
+    Raises:
+        InvalidInputError: The id holds a character that a subject token may not hold.
+    """
+    try:
+        return AgentId(check_token(value))
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
+
+
+def comm_id_of_goal(goal_id: GoalId) -> CommId:
+    """Derive the `comm_id` of a goal's root group, so that launching the same goal twice meets the same log."""
+    return CommId("g" + _digest(goal_id))
+
+
+def comm_id_of_task(parent: CommId, task_id: TaskId) -> CommId:
+    """Derive the `comm_id` of the nested team that serves one task of a group."""
+    return CommId("n" + _digest(f"{parent}/{task_id}"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

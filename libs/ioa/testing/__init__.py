@@ -1,0 +1,1 @@
+"""Fakes and test environments that ship to users."""
