@@ -1,0 +1,1 @@
+"""Discovery: which agents fit a need."""

@@ -1,0 +1,1 @@
+"""Group setup: who is in a group, how deep, how long."""

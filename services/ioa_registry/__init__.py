@@ -1,0 +1,1 @@
+"""Registry: who exists and who is alive."""

@@ -1,0 +1,1 @@
+"""Router: whether a message is legal, in which order, to whom."""
