@@ -1,0 +1,71 @@
+# make demo runs a real goal; make test and make check are what a change must pass. Needs Python 3.11+ with venv, and make.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench lock clean
+
+VENV := .venv
+BIN := $(VENV)/bin
+# The first interpreter that is new enough; `make PYTHON=/path/to/python3.12 demo` chooses another.
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+	"$$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# What make test leaves out: everything that needs torch or a server with a language model's weights.
+TESTS := not torch and not model
+
+help:  ## Show what can be made.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.laptop  ## Run a real goal on a real file with the whole system, show it live, and stop everything.
+	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
+
+test: $(VENV)/.dev  ## Set up what the tests need, and run them.
+	$(BIN)/pytest -m "$(TESTS)"
+
+check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --quiet
+	if [ -e libs/ioa/group/diagram.py ]; then $(BIN)/python -m ioa.group.diagram --check docs/group.md; fi
+
+format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## Run the benchmarks; each prints what it measured.
+	for benchmark in benchmarks/bench_*.py; do $(BIN)/python "$$benchmark"; done
+
+lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
+	$(PIP_INSTALL) uv
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra laptop pyproject.toml requirements/build.in -o requirements/laptop.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra laptop --extra dev -c requirements/laptop.txt pyproject.toml requirements/build.in \
+		-o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate \
+		--custom-compile-command "make lock" --extra sentence-transformers -c requirements/dev.txt -c requirements/torch.in pyproject.toml \
+		-o requirements/torch.txt
+
+clean:  ## Remove everything that was made here.
+	rm -rf $(VENV) build dist out .ioa .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@[ -n "$(PYTHON)" ] || { echo "IoA needs Python 3.11 or newer with venv. Install it, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# Pinned and hashed dependencies first, then the project itself from this folder.
+# The locks of laptop.txt and dev.txt agree, so that the second only adds to the first.
+$(VENV)/.laptop: requirements/laptop.txt pyproject.toml | $(BIN)/python
+	@echo "Installing IoA into $(VENV) (once) ..."
+	$(PIP_INSTALL) --require-hashes -r requirements/laptop.txt
+	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
+	@echo "Installing what the tests and checks need into $(VENV) (once) ..."
+	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
