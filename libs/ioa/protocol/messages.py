@@ -14,7 +14,6 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, TaskIdField
 from ioa.protocol.model import Model, Time
 
-SCHEMA_VERSION = 1
 MAX_CONTENT_CHARS = 200_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 
@@ -153,7 +152,7 @@ class Header(Model):
         causation_id: The message this one answers.
     """
 
-    version: Literal[1] = SCHEMA_VERSION
+    version: Literal[1] = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField

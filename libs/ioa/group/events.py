@@ -1,0 +1,157 @@
+"""What can happen to a group. Time, ids and everything a model said arrive inside events, so that a log can be replayed.
+
+Event names are past tense. `Said` carries a member's message; the others come from the control plane.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ioa.group.state import Charter, GroupState
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
+from ioa.protocol.messages import Message
+from ioa.protocol.model import Model, Time
+
+
+class GroupLaunched(Model):
+    """Group setup opened the group; the owner gets the floor."""
+
+    type: Literal["group_launched"] = "group_launched"
+    at: Time
+    charter: Charter
+
+
+class LaunchAbandoned(Model):
+    """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards."""
+
+    type: Literal["launch_abandoned"] = "launch_abandoned"
+    at: Time
+    comm_id: CommIdField
+    goal_id: GoalIdField
+    by: AgentIdField
+    reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED]
+    content: str
+
+
+class Said(Model):
+    """A member sent a message."""
+
+    type: Literal["said"] = "said"
+    at: Time
+    message: Message
+
+
+class TimerFired(Model):
+    """A deadline may have passed; which one, the state tells."""
+
+    type: Literal["timer_fired"] = "timer_fired"
+    at: Time
+
+
+class MemberLost(Model):
+    """A member's lease ran out."""
+
+    type: Literal["member_lost"] = "member_lost"
+    at: Time
+    agent_id: AgentIdField
+
+
+class MemberReturned(Model):
+    """A lost member registered again."""
+
+    type: Literal["member_returned"] = "member_returned"
+    at: Time
+    agent_id: AgentIdField
+
+
+class CancelRequested(Model):
+    """Somebody who may do so cancelled the goal or the group."""
+
+    type: Literal["cancel_requested"] = "cancel_requested"
+    at: Time
+    why: str = ""
+
+
+class BudgetSpent(Model):
+    """The group has used up what it was given."""
+
+    type: Literal["budget_spent"] = "budget_spent"
+    at: Time
+    what: str
+
+
+class SubgroupOpened(Model):
+    """An assignee opened a nested team for its task."""
+
+    type: Literal["subgroup_opened"] = "subgroup_opened"
+    at: Time
+    task_id: TaskIdField
+    by: AgentIdField
+    subgroup: CommIdField
+
+
+class SubgroupClosed(Model):
+    """A nested team ended; its conclusion is the result of the task it served."""
+
+    type: Literal["subgroup_closed"] = "subgroup_closed"
+    at: Time
+    task_id: TaskIdField
+    subgroup: CommIdField
+    reason: Reason
+    content: str
+    artifacts: tuple[Artifact, ...] = ()
+
+
+Event = Annotated[
+    GroupLaunched
+    | LaunchAbandoned
+    | Said
+    | TimerFired
+    | MemberLost
+    | MemberReturned
+    | CancelRequested
+    | BudgetSpent
+    | SubgroupOpened
+    | SubgroupClosed,
+    Field(discriminator="type"),
+]
+
+
+class EventKind(StrEnum):
+    """The column heads of the transition table: the kinds of message, then the control plane's events."""
+
+    DISCUSSION = "DISCUSSION"
+    SYNC_TASK_ASSIGNMENT = "SYNC_TASK_ASSIGNMENT"
+    ASYNC_TASK_ASSIGNMENT = "ASYNC_TASK_ASSIGNMENT"
+    INFORM_TASK_PROGRESS = "INFORM_TASK_PROGRESS"
+    INFORM_TASK_RESULT = "INFORM_TASK_RESULT"
+    PAUSE = "PAUSE"
+    CONCLUDE_GROUP_DISCUSSION = "CONCLUDE_GROUP_DISCUSSION"
+    CONCLUSION = "CONCLUSION"
+    TIMER_FIRED = "timer_fired"
+    MEMBER_LOST = "member_lost"
+    MEMBER_RETURNED = "member_returned"
+    CANCEL_REQUESTED = "cancel_requested"
+    BUDGET_SPENT = "budget_spent"
+    SUBGROUP_OPENED = "subgroup_opened"
+    SUBGROUP_CLOSED = "subgroup_closed"
+    GROUP_LAUNCHED = "group_launched"
+    LAUNCH_ABANDONED = "launch_abandoned"
+
+
+def kind_of(event: Event) -> EventKind:
+    """Name the event's column in the transition table."""
+    return EventKind(event.message.payload.type if isinstance(event, Said) else event.type)
+
+
+class Entry(Model):
+    """One entry of a group's log: what happened, the state it led to, and who may see it."""
+
+    version: Literal[1] = 1
+    event: Event
+    state: GroupState
+    audience: tuple[AgentIdField, ...]

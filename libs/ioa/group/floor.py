@@ -1,0 +1,104 @@
+"""Who may speak: granting the floor, waiting, and ending the group. At any moment at most one agent holds it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from ioa.group.state import (
+    Assigned,
+    Concluding,
+    Discussing,
+    Ended,
+    GroupState,
+    Handing,
+    OpenTask,
+    Paused,
+)
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import TaskOutcome
+
+ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
+
+
+def take_turn(state: GroupState) -> GroupState:
+    """Count a turn: its holder has spoken."""
+    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0})
+
+
+def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
+    """Give the floor to a member, or to a living one in its place. With no turn left the conclusion is forced instead."""
+    if state.turns_taken >= state.limits.max_turns:
+        return force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
+    stage = Discussing(holder=_living_or_substitute(state, agent_id), until=at + state.limits.floor_timeout)
+    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+
+
+def grant_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
+    """Give a member the floor for nothing but the conclusion."""
+    speaker = _living_or_substitute(state, agent_id)
+    stage = Concluding(speaker=speaker, until=at + state.limits.conclusion_timeout, forced=forced)
+    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+
+
+def force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
+    """Cut the discussion short: cancel open tasks and let the owner conclude."""
+    return grant_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
+
+
+def release(state: GroupState, at: datetime) -> GroupState:
+    """Return the floor to whoever waits for tasks, if nothing is left to wait for."""
+    unfinished = {task.task_id for task in state.open_tasks}
+    silent = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
+    match state.stage:
+        case Handing(assigner=waiter, waiting=waiting) if silent.isdisjoint(waiting):
+            return grant(state, waiter, at)
+        case Assigned(assigner=waiter, waiting=waiting) if unfinished.isdisjoint(waiting):
+            return grant(state, waiter, at)
+        case Paused(pauser=waiter, triggers=waiting) if unfinished.isdisjoint(waiting):
+            return grant(state, waiter, at)
+        case _:
+            return state
+
+
+def end(
+    state: GroupState, reason: Reason, content: str, at: datetime, artifacts: tuple[Artifact, ...] = ()
+) -> GroupState:
+    """End the group for good; tasks still open are cancelled."""
+    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at)
+    return _cancel_open_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
+
+
+def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
+    """The living member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
+    order = [member.agent_id for member in state.members]
+    at = order.index(agent_id) if agent_id in order else -1
+    living = set(state.living())
+    return next((other for other in (*order[at + 1 :], *order[:at]) if other in living), agent_id)
+
+
+def mark(state: GroupState, agent_id: AgentId, *, lost: bool) -> GroupState:
+    """Record whether a member's lease stands."""
+    members = tuple(
+        member.model_copy(update={"lost": lost}) if member.agent_id == agent_id else member for member in state.members
+    )
+    return state.model_copy(update={"members": members})
+
+
+def _living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
+    living = state.living()
+    if agent_id in living or not living:
+        return agent_id
+    return state.owner if state.owner in living else living[0]
+
+
+def _cancel_open_tasks(state: GroupState, why: str) -> GroupState:
+    return state.model_copy(
+        update={
+            "tasks": tuple(
+                task.closed(TaskOutcome.CANCELLED, why) if isinstance(task, OpenTask) else task for task in state.tasks
+            )
+        }
+    )
+

@@ -1,0 +1,49 @@
+"""Why the machine refuses an event. The state does not move."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from ioa.errors import Fault, IoaError
+
+
+class RejectionCode(StrEnum):
+    """What was wrong with the event, for programs."""
+
+    NO_GROUP = "no_group"
+    GROUP_EXISTS = "group_exists"
+    GROUP_ENDED = "group_ended"
+    WRONG_PHASE = "wrong_phase"
+    NOT_A_MEMBER = "not_a_member"
+    NOT_YOUR_FLOOR = "not_your_floor"
+    STALE_TURN = "stale_turn"
+    BAD_NEXT_SPEAKER = "bad_next_speaker"
+    BAD_ASSIGNEE = "bad_assignee"
+    TASK_ID_TAKEN = "task_id_taken"
+    UNKNOWN_TASK = "unknown_task"
+    NOT_YOUR_TASK = "not_your_task"
+    TASK_CLOSED = "task_closed"
+    STALE_PROGRESS = "stale_progress"
+    BAD_TRIGGER = "bad_trigger"
+    TASKS_OPEN = "tasks_open"
+    SUBGROUP_EXISTS = "subgroup_exists"
+    TOO_DEEP = "too_deep"
+    NOTHING_DUE = "nothing_due"
+    NO_CHANGE = "no_change"
+
+
+class IllegalEventError(IoaError):
+    """The event is not legal in this state.
+
+    Attributes:
+        code: What was wrong.
+        legal: The kinds of message that its sender could send now.
+    """
+
+    wire_code = "illegal_event"
+    fault = Fault.CALLER
+
+    def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=f"Legal now: {', '.join(legal)}." if legal else "")
+        self.code = code
+        self.legal = legal

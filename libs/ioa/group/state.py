@@ -1,0 +1,265 @@
+"""The state of a group: what the last entry of its log carries, and all that the next step needs.
+
+The state is a fold over the log. It holds no prose except the conclusion of a group that has ended, so that it stays small
+however long the conversation gets. What belongs to one phase only lives in that phase's stage class.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, TaskId, TaskIdField
+from ioa.protocol.messages import Phase, TaskOutcome
+from ioa.protocol.model import Model, Time
+
+MAX_MEMBERS = 64
+
+
+class Limits(Model):
+    """What the router enforces.
+
+    Attributes:
+        max_turns: How often the floor may be granted in a discussion; the conclusion is not counted.
+        max_depth: How deep teams may nest; the root group has depth 0.
+        deadline: When the group ends, whatever it is doing.
+        floor_timeout: How long a floor holder may stay silent.
+        task_lease: How long an open task may go without progress.
+        pause_timeout: How long a pause may last.
+        conclusion_timeout: How long the concluding speaker may stay silent.
+    """
+
+    max_turns: Annotated[int, Field(ge=1)]
+    max_depth: Annotated[int, Field(ge=0)] = 3
+    deadline: Time
+    floor_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=60)
+    task_lease: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=30)
+    pause_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(minutes=10)
+    conclusion_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=60)
+
+
+class ParentTask(Model):
+    """The task of another group that this group serves."""
+
+    comm_id: CommIdField
+    task_id: TaskIdField
+
+
+class PlannedTask(Model):
+    """A task its planner intends to assign once the tasks in `uses` are closed. A hint in the record, never enforced."""
+
+    task_id: TaskIdField
+    assignee: AgentIdField
+    task_desc: str
+    uses: tuple[TaskIdField, ...] = ()
+
+
+class Charter(Model):
+    """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns)."""
+
+    comm_id: CommIdField
+    goal_id: GoalIdField
+    goal: str
+    owner: AgentIdField
+    team_members: Annotated[tuple[AgentCard, ...], Field(min_length=1, max_length=MAX_MEMBERS)]
+    team_up_depth: Annotated[int, Field(ge=0)]
+    limits: Limits
+    inputs: tuple[Artifact, ...] = ()
+    parent: ParentTask | None = None
+    plan: tuple[PlannedTask, ...] = ()
+    traceparent: str = ""
+
+
+class Member(Model):
+    """A member and whether its lease still stands."""
+
+    agent_id: AgentIdField
+    lost: bool = False
+
+
+class TaskMode(StrEnum):
+    """Whether the discussion waits for a task."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+
+
+class OpenTask(Model):
+    """A task its assignee has to close.
+
+    Attributes:
+        progress: The number of the last report, 0 before the first.
+        suspect: The lease ran out once, or the assignee's own lease did. The task is given up when the lease runs out again:
+            two expiries in a row prove that the system was up in between and the assignee could have reported.
+    """
+
+    status: Literal["open"] = "open"
+    task_id: TaskIdField
+    assignee: AgentIdField
+    assigner: AgentIdField
+    mode: TaskMode
+    turn: int
+    lease_until: Time
+    progress: int = 0
+    suspect: bool = False
+    subgroup: CommIdField | None = None
+
+    def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
+        """This task, ended."""
+        return ClosedTask(
+            task_id=self.task_id,
+            assignee=self.assignee,
+            turn=self.turn,
+            outcome=outcome,
+            why=why,
+            subgroup=self.subgroup,
+        )
+
+
+class ClosedTask(Model):
+    """A task that has ended, once and for all."""
+
+    status: Literal["closed"] = "closed"
+    task_id: TaskIdField
+    assignee: AgentIdField
+    turn: int
+    outcome: TaskOutcome
+    why: str = ""
+    subgroup: CommIdField | None = None
+
+
+Task = Annotated[OpenTask | ClosedTask, Field(discriminator="status")]
+
+
+class Discussing(Model):
+    """`holder` has the floor for turn `GroupState.turn` until `until`."""
+
+    phase: Literal[Phase.DISCUSSING] = Phase.DISCUSSING
+    holder: AgentIdField
+    until: Time
+
+
+class Handing(Model):
+    """Asynchronous tasks were given out; the floor returns to `assigner` when all in `waiting` have answered."""
+
+    phase: Literal["handing"] = "handing"
+    assigner: AgentIdField
+    waiting: tuple[TaskIdField, ...]
+    until: Time
+
+
+class Assigned(Model):
+    """Synchronous tasks run; the floor returns to `assigner` when all in `waiting` are closed."""
+
+    phase: Literal[Phase.ASSIGNED] = Phase.ASSIGNED
+    assigner: AgentIdField
+    waiting: tuple[TaskIdField, ...]
+
+
+class Paused(Model):
+    """The discussion sleeps; the floor returns to `pauser` when all `triggers` are closed, or at `until`."""
+
+    phase: Literal[Phase.PAUSED] = Phase.PAUSED
+    pauser: AgentIdField
+    triggers: tuple[TaskIdField, ...]
+    until: Time
+
+
+class Concluding(Model):
+    """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
+
+    phase: Literal[Phase.CONCLUDING] = Phase.CONCLUDING
+    speaker: AgentIdField
+    until: Time
+    forced: Literal[Reason.MAX_TURNS, Reason.BUDGET] | None = None
+
+
+class Ended(Model):
+    """Nothing can happen any more."""
+
+    phase: Literal["ended"] = "ended"
+    reason: Reason
+    content: str
+    artifacts: tuple[Artifact, ...] = ()
+    ended_at: Time
+
+
+Stage = Annotated[Discussing | Handing | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
+
+
+class GroupState(Model):
+    """Where a group stands.
+
+    Attributes:
+        turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
+        turns_taken: Messages accepted that used up a turn; at most `limits.max_turns`.
+        silences: Floor timeouts in a row; when every living member has been silent, the group fails.
+    """
+
+    comm_id: CommIdField
+    goal_id: GoalIdField
+    owner: AgentIdField
+    members: tuple[Member, ...]
+    limits: Limits
+    depth: int
+    parent: ParentTask | None
+    stage: Stage
+    turn: int
+    turns_taken: int = 0
+    silences: int = 0
+    tasks: tuple[Task, ...] = ()
+
+    @property
+    def phase(self) -> Phase:
+        """The phase as the protocol names it."""
+        match self.stage:
+            case Handing():
+                return Phase.DISCUSSING
+            case Ended(reason=Reason.CONCLUDED):
+                return Phase.CONCLUDED
+            case Ended(reason=Reason.CANCELLED):
+                return Phase.CANCELLED
+            case Ended():
+                return Phase.FAILED
+            case Discussing() | Assigned() | Paused() | Concluding() as stage:
+                return stage.phase
+
+    @property
+    def floor_holder(self) -> AgentId | None:
+        """Who may speak now; at most one agent ever does."""
+        match self.stage:
+            case Discussing(holder=agent) | Concluding(speaker=agent):
+                return agent
+            case _:
+                return None
+
+    @property
+    def open_tasks(self) -> tuple[OpenTask, ...]:
+        """The tasks that are not closed yet, in the order they were given out."""
+        return tuple(task for task in self.tasks if isinstance(task, OpenTask))
+
+    def task(self, task_id: TaskId) -> OpenTask | ClosedTask | None:
+        """Find a task by its id."""
+        return next((task for task in self.tasks if task.task_id == task_id), None)
+
+    def is_member(self, agent_id: AgentId) -> bool:
+        """Whether the agent belongs to the group, lost or not."""
+        return any(member.agent_id == agent_id for member in self.members)
+
+    def living(self) -> tuple[AgentId, ...]:
+        """The members whose lease stands, in the order they joined."""
+        return tuple(member.agent_id for member in self.members if not member.lost)
+
+    def next_deadline(self) -> datetime | None:
+        """When the group must be looked at again if nothing is said; None once it has ended."""
+        if isinstance(self.stage, Ended):
+            return None
+        times = [self.limits.deadline, *(task.lease_until for task in self.open_tasks)]
+        if isinstance(self.stage, Discussing | Handing | Paused | Concluding):
+            times.append(self.stage.until)
+        return min(times)

@@ -1,0 +1,154 @@
+"""The communication layer's one port: what an agent says, as opposed to what it can do (paper, section 2.3 and appendix A).
+
+A brain decides; it performs nothing. Its answers are payloads and plans that the router checks again, so a brain can be poor
+but never harmful. Every method may be called again for the same situation after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ioa.group.state import Charter, GroupState, PlannedTask
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Message,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+from ioa.protocol.search import Need, SearchResult
+
+Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion
+"""What a floor holder may say in a discussion."""
+
+
+@dataclass(frozen=True)
+class Mission:
+    """Something to be reached by a team: a goal, or a task treated as one. `depth` is 0 for a goal."""
+
+    text: str
+    inputs: tuple[Artifact, ...]
+    me: AgentCard
+    depth: int
+
+
+@dataclass(frozen=True)
+class Contact:
+    """An agent this one has worked with."""
+
+    card: AgentCard
+    tasks_done: int
+    tasks_failed: int
+
+
+class TeamTools(Protocol):
+    """The tools of team formation (paper, appendix A.2.3). The second one, `launch_group_chat`, is the answer itself.
+
+    At most ten searches are answered for one mission; then the brain must launch with what it has.
+    """
+
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        """Ask discovery who fits; the asking agent itself is among the candidates.
+
+        Raises:
+            UnavailableError: Discovery does not answer.
+            ForbiddenError: The ten calls are spent.
+        """
+
+    async def contacts(self) -> Sequence[Contact]:
+        """List who this agent has worked with, best first."""
+
+
+@dataclass(frozen=True)
+class Team:
+    """Launch a group chat with these members; the owner is one of them without being named."""
+
+    members: tuple[AgentId, ...]
+    plan: tuple[PlannedTask, ...] = ()
+
+
+@dataclass(frozen=True)
+class NobodyFits:
+    """No agent serves these needs; the goal fails and says which."""
+
+    needs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """Do the task without a team; `task_desc` is how the agent's own function is told."""
+
+    task_desc: str
+
+
+@dataclass(frozen=True)
+class TaskRecord:
+    """A task of the group with all that is known of it. `outcome` is None while it is open."""
+
+    spec: TaskSpec
+    outcome: TaskOutcome | None
+    conclusion: str
+    artifacts: tuple[Artifact, ...]
+
+
+@dataclass(frozen=True)
+class GroupView:
+    """What a member knows when it has the floor.
+
+    Attributes:
+        messages: Everything said so far, in the group's order.
+        tasks: Every task given out so far, in order.
+        legal: The kinds of message that are legal for `me` now.
+        refusals: What the router said of this turn's earlier attempts, oldest first.
+    """
+
+    me: AgentId
+    charter: Charter
+    state: GroupState
+    messages: tuple[Message, ...]
+    tasks: tuple[TaskRecord, ...]
+    legal: tuple[str, ...]
+    refusals: tuple[str, ...] = ()
+
+    def task(self, task_id: TaskId) -> TaskRecord | None:
+        """Find a task by its id."""
+        return next((task for task in self.tasks if task.spec.task_id == task_id), None)
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """What an assignee knows of a task when it takes it."""
+
+    spec: TaskSpec
+    me: AgentCard
+    group: GroupView
+
+    @property
+    def used(self) -> tuple[TaskRecord, ...]:
+        """The earlier tasks whose results feed this one."""
+        return tuple(task for task_id in self.spec.uses if (task := self.group.task(task_id)) is not None)
+
+
+class Brain(Protocol):
+    """Decide what an agent says and with whom it works. Implementations: rules, a language model, a script for tests."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Find who is needed for a goal and plan the work."""
+
+    async def speak(self, view: GroupView) -> Utterance:
+        """Say something while holding the floor in a discussion."""
+
+    async def conclude(self, view: GroupView) -> Conclusion:
+        """State the group's answer."""
+
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+        """Decide whether to do an assigned task alone, and in which words, or with a nested team."""
