@@ -1,0 +1,105 @@
+"""Requests to group setup and the routers, and their answers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from ioa.group.events import Entry
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.model import Model
+
+
+class LaunchGroup(Model):
+    """Open the group chat for a goal, or for an open task of another group.
+
+    Launching the same thing again as the same owner gives the same group.
+    """
+
+    owner: AgentIdField
+    members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
+    plan: tuple[PlannedTask, ...] = ()
+    goal_id: GoalIdField
+    parent: ParentTask | None = None
+    goal: str = ""
+    """What a nested team is to reach; a goal's own text is on record."""
+
+
+class AbandonGoal(Model):
+    """End a goal for which no group can be opened."""
+
+    goal_id: GoalIdField
+    by: AgentIdField
+    reason: Literal[Reason.NO_AGENT, Reason.FAILED]
+    content: str
+
+
+class CancelGroup(Model):
+    """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it."""
+
+    goal_id: GoalIdField | None = None
+    comm_id: CommIdField | None = None
+    why: str = ""
+
+
+class GetGroup(Model):
+    """Ask where a group stands."""
+
+    comm_id: CommIdField
+
+
+class GroupStanding(Model):
+    """Where a group stands, and the sequence of the entry that says so. `charter` is None if it was never launched."""
+
+    seq: int
+    state: GroupState
+    charter: Charter | None
+
+
+class Sync(Model):
+    """Ask for the log entries of a group that lie behind `after`. Only its members are answered."""
+
+    comm_id: CommIdField
+    agent_id: AgentIdField
+    after: Annotated[int, Field(ge=0)] = 0
+
+
+class SequencedEntry(Model):
+    """A log entry and its place in the total order. Sequences of one group rise but have gaps."""
+
+    seq: int
+    previous_seq: int
+    entry: Entry
+
+
+class Entries(Model):
+    """A page of a log, in order. With `complete` the last entry was the head when it was read."""
+
+    entries: tuple[SequencedEntry, ...]
+    complete: bool
+
+
+class Accepted(Model):
+    """The message is in the log at `seq`."""
+
+    outcome: Literal["accepted"] = "accepted"
+    seq: int
+
+
+class Rejected(Model):
+    """The message is not legal; nothing has changed. `legal` names what the sender could say now."""
+
+    outcome: Literal["rejected"] = "rejected"
+    code: RejectionCode
+    message: str
+    legal: tuple[str, ...] = ()
+
+
+class SayReply(Model):
+    """What became of a message."""
+
+    answer: Annotated[Accepted | Rejected, Field(discriminator="outcome")]

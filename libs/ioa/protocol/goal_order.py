@@ -1,0 +1,106 @@
+"""What users publish on `ioa.v1.goal`: plain text, or a JSON object with `goal` and options.
+
+Users type this by hand, so a field that is not known is an error, unlike in messages between the parts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.codec import check_size
+from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, Goal
+from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, parse_agent_id
+
+MAX_GOAL_BYTES = 256_000
+
+
+class InlineInput(BaseModel):
+    """A small text file that comes with the goal itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    text: str
+
+
+class GoalOrder(BaseModel):
+    """A goal as a user writes it. `timeout` is in seconds.
+
+    An input is the name of an object in the artifact store, a small text given inline, or a full reference.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
+    goal_id: GoalIdField | None = None
+    agent: AgentIdField | None = None
+    max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    timeout: Annotated[float, Field(gt=0, le=30 * 86_400)] = 3_600
+    inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=100)] = ()
+    traceparent: Annotated[str, Field(max_length=200)] = ""
+
+    def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
+        """The goal as the system keeps it, with every input in the artifact store."""
+        return Goal(
+            goal_id=goal_id,
+            goal=self.goal,
+            agent=self.agent,
+            inputs=inputs,
+            max_turns=self.max_turns,
+            timeout=timedelta(seconds=self.timeout),
+            traceparent=self.traceparent,
+        )
+
+
+def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
+    """Read a goal off the payload of a message on `ioa.v1.goal` or `ioa.v1.goal.<agent or pool>`.
+
+    Args:
+        data: UTF-8 text. What begins with `{` is taken as JSON, anything else as the goal itself.
+        addressee: The agent or pool in the subject, if any.
+
+    Raises:
+        PayloadTooLargeError: More than 256,000 bytes.
+        InvalidInputError: Not UTF-8, empty, broken JSON, an unknown or malformed field, or two different addressees.
+    """
+    check_size(data, MAX_GOAL_BYTES, "The goal")
+    try:
+        text = data.decode("utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"The goal is not UTF-8 text: byte {error.start} cannot be read.") from None
+    if not text:
+        raise InvalidInputError("The goal is empty.", hint='Publish a sentence, or JSON such as {"goal": "…"}.')
+    order = _read_order(text)
+    if addressee and order.agent and addressee != order.agent:
+        raise InvalidInputError(f"The subject addresses {addressee!r} but the payload addresses {order.agent!r}.")
+    agent = order.agent or (parse_agent_id(addressee) if addressee else None)
+    return order.model_copy(update={"agent": agent})
+
+
+def _read_order(text: str) -> GoalOrder:
+    fields: object = {"goal": text}
+    if text.startswith("{"):
+        try:
+            fields = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
+    try:
+        return GoalOrder.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        where = ".".join(str(part) for part in first["loc"]) or "goal"
+        raise InvalidInputError(f"The goal cannot be read: {where}: {first['msg']}.") from None
+
+
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def input_object_name(goal_id: GoalId, position: int, name: str) -> str:
+    """Where an input file of a goal lies in the object store."""
+    return f"{goal_id}/in/{position}-{_NOT_IN_A_NAME.sub('_', name)[:100]}"

@@ -1,0 +1,110 @@
+"""Every NATS subject of version 1, built and parsed here and nowhere else.
+
+The sender of a message stands in its subject, so that NATS permissions make it unforgeable.
+"""
+
+from __future__ import annotations
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, check_token
+
+ROOT = "ioa.v1"
+
+GOAL = f"{ROOT}.goal"
+ANY_ADDRESSED_GOAL = f"{GOAL}.*"
+WORK = f"{ROOT}.work"
+ANY_POOL_WORK = f"{WORK}.*"
+ANY_RESULT = f"{ROOT}.result.*"
+ANY_SAY = f"{ROOT}.comm.*.say.*"
+ANY_LOG = f"{ROOT}.comm.*.log"
+ANY_TIMER = f"{ROOT}.comm.*.timer"
+ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
+ANY_DEAD = f"{ROOT}.dead.*"
+
+REGISTER = f"{ROOT}.registry.register"
+RENEW = f"{ROOT}.registry.renew"
+DEREGISTER = f"{ROOT}.registry.deregister"
+GET_AGENTS = f"{ROOT}.registry.get"
+LIST_AGENTS = f"{ROOT}.registry.list"
+SEARCH = f"{ROOT}.discovery.search"
+LAUNCH = f"{ROOT}.groups.launch"
+ABANDON = f"{ROOT}.groups.abandon"
+GET_GROUP = f"{ROOT}.groups.get"
+CANCEL = f"{ROOT}.groups.cancel"
+SYNC = f"{ROOT}.groups.sync"
+
+
+def goal_to(addressee: AgentId | PoolId) -> str:
+    """Where users publish a goal for one agent or pool."""
+    return f"{GOAL}.{addressee}"
+
+
+def work_of(pool: PoolId | None) -> str:
+    """Where an accepted goal waits for an agent of `pool`, or for any agent."""
+    return f"{WORK}.{pool}" if pool else WORK
+
+
+def result_of(goal_id: GoalId) -> str:
+    """Where the one terminal result of a goal appears."""
+    return f"{ROOT}.result.{goal_id}"
+
+
+def say(comm_id: CommId, agent_id: AgentId) -> str:
+    """Where an agent, and nobody else, speaks in a group."""
+    return f"{ROOT}.comm.{comm_id}.say.{agent_id}"
+
+
+def log(comm_id: CommId) -> str:
+    """Where the group's total order is kept."""
+    return f"{ROOT}.comm.{comm_id}.log"
+
+
+def timer(comm_id: CommId) -> str:
+    """Where the group's deadlines come back to the routers."""
+    return f"{ROOT}.comm.{comm_id}.timer"
+
+
+def timer_schedule(comm_id: CommId, at_ms: int) -> str:
+    """Where a deadline, in ms since the epoch, waits inside JetStream. One per instant, so arming it twice arms it once."""
+    return f"{ROOT}.comm.{comm_id}.timer.{at_ms}"
+
+
+def inbox(agent_id: AgentId) -> str:
+    """Where an agent sees its groups live."""
+    return f"{ROOT}.inbox.{agent_id}"
+
+
+def dead(reason: str) -> str:
+    """Where what could not be processed is kept, by reason."""
+    return f"{ROOT}.dead.{check_token(reason)}"
+
+
+def parse_say(subject: str) -> tuple[CommId, AgentId]:
+    """Read group and sender off a `say` subject.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "comm", comm_id, "say", agent_id]:
+            return CommId(comm_id), AgentId(agent_id)
+        case _:
+            raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
+
+
+def parse_comm(subject: str) -> CommId:
+    """Read the group off any `ioa.v1.comm.<comm_id>.…` subject.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "comm", comm_id, *_]:
+            return CommId(comm_id)
+        case _:
+            raise InvalidInputError(f"{subject!r} does not belong to a group.")
+
+
+def goal_addressee(subject: str) -> str | None:
+    """Read the agent or pool off a goal's subject; None when any agent may take it."""
+    return subject.removeprefix(f"{GOAL}.") if subject.startswith(f"{GOAL}.") else None
