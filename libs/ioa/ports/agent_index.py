@@ -1,0 +1,129 @@
+"""The index of agent cards: what discovery asks of a vector engine.
+
+An index answers with the raw scores of each signal and leaves fusing them to its caller. So every engine gives the same
+answer, a hit can be explained signal by signal, and replicas of one pool do not distort the scores.
+
+The index is derived from the registry and may be lost at any time. It is opened for one model: an engine that finds a store
+of another model, dimension or schema starts empty, and the fingerprints say which cards are missing or stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from ioa.ports.embedder import Vector
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.search import Filters
+
+SCHEMA_VERSION = 1
+"""Raised whenever what is stored per card changes, so that an older store is rebuilt."""
+
+
+class Signal(StrEnum):
+    """What a card can be found by."""
+
+    TEXT = "text"
+    """Cosine of the need to the card's name, description and skills."""
+    EXAMPLES = "examples"
+    """Cosine of the need to the nearest example request of the card."""
+    BM25 = "bm25"
+    """Words in common, rare ones first."""
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Weights of terms. `indices` are distinct hashes of terms, 32 bit; `values` are their weights."""
+
+    indices: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A card with everything it is found by.
+
+    Attributes:
+        text: Vector of what the agent says of itself.
+        examples: Vectors of its example requests, at least one: `text` where the card has none.
+        terms: BM25 weights of the card's words; may be empty.
+        fingerprint: Digest of the card and the model; equal means that there is nothing to do.
+    """
+
+    card: AgentCard
+    online: bool
+    text: Vector
+    examples: tuple[Vector, ...]
+    terms: SparseVector
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexQuery:
+    """One need, as an engine sees it: up to `limit` candidates are asked for by each signal."""
+
+    dense: Vector
+    terms: SparseVector
+    filters: Filters
+    exclude: tuple[AgentId, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An agent that one signal found, with that signal's raw score."""
+
+    agent_id: AgentId
+    pool: PoolId
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """The state of one agent in the index."""
+
+    fingerprint: str
+    online: bool
+
+
+Candidates = Mapping[Signal, Sequence[Candidate]]
+"""Per signal, best first."""
+
+
+class AgentIndex(Protocol):
+    """Store entries and find the nearest by each signal."""
+
+    async def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Insert the entries, replacing those of the same agents. Searchable when this returns."""
+        ...
+
+    async def set_online(self, agent_id: AgentId, online: bool) -> None:
+        """Record whether an agent is alive; does nothing for an agent that is not in the index."""
+        ...
+
+    async def remove(self, agent_ids: Sequence[AgentId]) -> None:
+        """Forget agents; does nothing for those that are not in the index."""
+        ...
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Return the candidates of each query, in the order given. BM25 holds only cards that share a word with the query."""
+        ...
+
+    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
+        """Return the entries of those agents that are in the index."""
+        ...
+
+    async def indexed(self) -> Mapping[AgentId, Indexed]:
+        """Return the state of every agent in the index."""
+        ...
+
+    async def count(self) -> int:
+        """Return how many agents the index holds, online or not."""
+        ...
+
+    async def aclose(self) -> None:
+        """Flush and release the store. Idempotent."""
+        ...

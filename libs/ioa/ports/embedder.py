@@ -1,0 +1,36 @@
+"""Texts become vectors: what discovery asks of an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+Vector = Sequence[float]
+"""Components of one dense vector of unit length, so that a dot product is a cosine."""
+
+
+class Embedder(Protocol):
+    """Embed texts without ever blocking the event loop."""
+
+    @property
+    def model_id(self) -> str:
+        """Name the model and its weights: vectors are comparable if and only if their ids are equal."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Give the length of every vector."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return one vector of unit length per text, in the order given; the empty sequence for no texts."""
+        ...
+
+    async def aclose(self) -> None:
+        """Stop the worker. Idempotent; the embedder cannot be used afterwards."""
+        ...
+
+
+def cosine(one: Vector, other: Vector) -> float:
+    """Return the cosine of two vectors of unit length, -1 to 1."""
+    return max(-1.0, min(1.0, sum(a * b for a, b in zip(one, other, strict=True))))

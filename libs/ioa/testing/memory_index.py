@@ -1,0 +1,95 @@
+"""An index in plain Python: it forgets everything with the process and compares every card with every need, in the loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import log
+
+from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.embedder import Vector, cosine
+from ioa.protocol.ids import AgentId
+
+
+class MemoryIndex:
+    """An `AgentIndex` for unit tests. False in this: nothing is stored, and a search takes time with every agent."""
+
+    def __init__(self) -> None:
+        self._entries: dict[AgentId, IndexEntry] = {}
+
+    async def put(self, entries: Sequence[IndexEntry]) -> None:
+        """Insert or replace the entries."""
+        self._entries.update({entry.card.agent_id: entry for entry in entries})
+
+    async def set_online(self, agent_id: AgentId, online: bool) -> None:
+        """Record whether an agent is alive."""
+        if entry := self._entries.get(agent_id):
+            self._entries[agent_id] = replace(entry, online=online)
+
+    async def remove(self, agent_ids: Sequence[AgentId]) -> None:
+        """Forget agents."""
+        for agent_id in agent_ids:
+            self._entries.pop(agent_id, None)
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Compare every entry with every query."""
+        return [self._candidates(query) for query in queries]
+
+    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
+        """Return the entries of those agents that are here."""
+        return {agent_id: self._entries[agent_id] for agent_id in agent_ids if agent_id in self._entries}
+
+    async def indexed(self) -> Mapping[AgentId, Indexed]:
+        """Return the state of every agent."""
+        return {agent_id: Indexed(entry.fingerprint, entry.online) for agent_id, entry in self._entries.items()}
+
+    async def count(self) -> int:
+        """Return how many agents are here."""
+        return len(self._entries)
+
+    async def aclose(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def _candidates(self, query: IndexQuery) -> Candidates:
+        allowed = [entry for entry in self._entries.values() if _allows(query, entry)]
+        rarity = self._rarity(query.terms)
+        words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed]
+        return {
+            Signal.TEXT: _best([(entry, cosine(query.dense, entry.text)) for entry in allowed], query.limit),
+            Signal.EXAMPLES: _best([(entry, _nearest(query.dense, entry)) for entry in allowed], query.limit),
+            Signal.BM25: _best([(entry, score) for entry, score in words if score > 0], query.limit),
+        }
+
+    def _rarity(self, terms: SparseVector) -> dict[int, float]:
+        """Weigh the query's terms by inverse document frequency over the cards that have words, as Qdrant does."""
+        with_words = [entry for entry in self._entries.values() if entry.terms.indices]
+        seen = Counter(term for entry in with_words for term in entry.terms.indices)
+        total = len(with_words)
+        return {
+            term: value * log((total - seen[term] + 0.5) / (seen[term] + 0.5) + 1)
+            for term, value in zip(terms.indices, terms.values, strict=True)
+        }
+
+
+def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
+    filters, card = query.filters, entry.card
+    return (
+        (entry.online or not filters.online)
+        and filters.pool in (None, card.pool)
+        and set(filters.tags) <= set(card.tags)
+        and card.agent_id not in query.exclude
+    )
+
+
+def _nearest(dense: Vector, entry: IndexEntry) -> float:
+    return max(cosine(dense, example) for example in entry.examples)
+
+
+def _overlap(terms: SparseVector, rarity: Mapping[int, float]) -> float:
+    return sum(value * rarity.get(term, 0.0) for term, value in zip(terms.indices, terms.values, strict=True))
+
+
+def _best(scored: Sequence[tuple[IndexEntry, float]], limit: int) -> list[Candidate]:
+    ranked = sorted(scored, key=lambda item: (-item[1], item[0].card.agent_id))
+    return [Candidate(entry.card.agent_id, entry.card.pool, score) for entry, score in ranked[:limit]]

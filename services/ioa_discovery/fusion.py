@@ -1,0 +1,46 @@
+"""Distribution-based score fusion (DBSF): scores of different scales become one.
+
+The scores of a signal are mapped so that its mean minus three standard deviations is 0 and its mean plus three is 1, then
+summed over the signals. It is Qdrant's formula, applied outside the engine because the engine would count each replica of a
+pool, so that scaling an agent up would move everybody's scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import sqrt
+
+from ioa.ports.agent_index import Candidate
+from ioa.protocol.ids import PoolId
+
+_SPREAD = 3.0
+_UNDECIDED = 0.5
+
+
+def best_of_pools(candidates: Sequence[Candidate]) -> dict[PoolId, float]:
+    """Return each pool's best score, in the order in which the pools first appear."""
+    best: dict[PoolId, float] = {}
+    for candidate in candidates:
+        best[candidate.pool] = max(candidate.score, best.get(candidate.pool, candidate.score))
+    return best
+
+
+def fuse(signals: Iterable[Mapping[PoolId, float]]) -> list[tuple[PoolId, float]]:
+    """Return the pools by fused score, best first; equal scores by pool, so that replicas of discovery agree."""
+    fused: dict[PoolId, float] = {}
+    for scores in signals:
+        for pool, score in _normalise(scores).items():
+            fused[pool] = fused.get(pool, 0.0) + score
+    return sorted(fused.items(), key=lambda item: (-item[1], item[0]))
+
+
+def _normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
+    """Map scores onto their distribution. Scores that are all equal say nothing and become the middle."""
+    if len(scores) < 2:
+        return dict.fromkeys(scores, _UNDECIDED)
+    mean = sum(scores.values()) / len(scores)
+    deviation = sqrt(sum((score - mean) ** 2 for score in scores.values()) / (len(scores) - 1))
+    if deviation == 0:
+        return dict.fromkeys(scores, _UNDECIDED)
+    low, width = mean - _SPREAD * deviation, 2 * _SPREAD * deviation
+    return {pool: (score - low) / width for pool, score in scores.items()}

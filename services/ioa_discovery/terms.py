@@ -1,0 +1,61 @@
+"""BM25 as sparse vectors: the card's side of the formula is a weight per term, the engine adds the rarity (IDF).
+
+Words are lower-cased, stop words dropped and the rest stemmed with Snowball's English stemmer; a word of a script that does
+not put spaces between words counts by the character. A term is the first 32 bits of its BLAKE2b digest, the same on every
+machine. The average length is a constant, as in Qdrant's own BM25, so that adding a card never changes the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections import Counter
+from functools import lru_cache
+
+import snowballstemmer  # type: ignore[import-untyped]
+
+from ioa.ports.agent_index import SparseVector
+
+K1 = 1.2
+B = 0.75
+AVERAGE_TERMS = 64
+_UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
+"""Thai, Japanese and Chinese."""
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W_{_UNSPACED}]+")
+_STOP_WORDS = frozenset(
+    """
+    a about after all also am an and any are as at be because been but by can could did do does doing for from had has have
+    he her here hers him his how i if in into is it its just let like may me might more most my no not of on one or other our
+    out over own please she should so some such than that the their them then there these they this those through to too up
+    us very want was we were what when where which while who whom why will with would you your yours yes
+    """.split()  # noqa: SIM905 - a list literal of these would fill a page
+)
+_stemmer = snowballstemmer.stemmer("english")
+_stemming = threading.Lock()
+"""The stemmer keeps the word it works on in itself, and long texts are read in threads."""
+
+
+@lru_cache(maxsize=65_536)
+def _term(word: str) -> int:
+    with _stemming:
+        stem = str(_stemmer.stemWord(word))
+    return int.from_bytes(hashlib.blake2b(stem.encode(), digest_size=4).digest(), "big")
+
+
+def terms(text: str) -> list[int]:
+    """Return the terms of a text in order, with repetitions."""
+    return [_term(word) for word in _WORD.findall(text.lower()) if word not in _STOP_WORDS]
+
+
+def document_terms(text: str) -> SparseVector:
+    """Weigh the terms of a card: often is better, with saturation, and a long text counts less (BM25)."""
+    counts = Counter(terms(text))
+    length = K1 * (1 - B + B * counts.total() / AVERAGE_TERMS)
+    return SparseVector(tuple(counts), tuple(n * (K1 + 1) / (n + length) for n in counts.values()))
+
+
+def query_terms(text: str) -> SparseVector:
+    """Weigh each term of a need as one."""
+    distinct = tuple(dict.fromkeys(terms(text)))
+    return SparseVector(distinct, (1.0,) * len(distinct))
