@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.group.state import Charter, GroupState
+from ioa.group.state import Charter, GroupState, ParentTask
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.messages import Message
@@ -26,7 +26,10 @@ class GroupLaunched(Model):
 
 
 class LaunchAbandoned(Model):
-    """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards."""
+    """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards.
+
+    `parent` is set for a nested team: its end closes the parent's task and is no result of the goal.
+    """
 
     type: Literal["launch_abandoned"] = "launch_abandoned"
     at: Time
@@ -35,6 +38,7 @@ class LaunchAbandoned(Model):
     by: AgentIdField
     reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED]
     content: str
+    parent: ParentTask | None = None
 
 
 class Said(Model):

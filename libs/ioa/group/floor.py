@@ -35,16 +35,25 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
-def grant_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
-    """Give a member the floor for nothing but the conclusion."""
-    speaker = _living_or_substitute(state, agent_id)
-    stage = Concluding(speaker=speaker, until=at + state.limits.conclusion_timeout, forced=forced)
-    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
+    """End the discussion: give a member the floor for nothing but the conclusion."""
+    return _grant_conclusion(state.model_copy(update={"silences": 0}), agent_id, at, forced=forced)
 
 
 def force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
     """Cut the discussion short: cancel open tasks and let the owner conclude."""
-    return grant_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
+    return open_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
+
+
+def pass_on(state: GroupState, at: datetime) -> GroupState:
+    """Take the floor from its holder and give it to the next living member; nobody has spoken, so no turn is used up."""
+    match state.stage:
+        case Discussing(holder=holder):
+            return grant(state, next_living(state, holder), at)
+        case Concluding(speaker=speaker, forced=forced):
+            return _grant_conclusion(state, next_living(state, speaker), at, forced=forced)
+        case _:
+            return state
 
 
 def release(state: GroupState, at: datetime) -> GroupState:
@@ -62,9 +71,7 @@ def release(state: GroupState, at: datetime) -> GroupState:
             return state
 
 
-def end(
-    state: GroupState, reason: Reason, content: str, at: datetime, artifacts: tuple[Artifact, ...] = ()
-) -> GroupState:
+def end(state: GroupState, reason: Reason, content: str, at: datetime, artifacts: tuple[Artifact, ...] = ()) -> GroupState:
     """End the group for good; tasks still open are cancelled."""
     stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at)
     return _cancel_open_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
@@ -80,10 +87,14 @@ def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
 
 def mark(state: GroupState, agent_id: AgentId, *, lost: bool) -> GroupState:
     """Record whether a member's lease stands."""
-    members = tuple(
-        member.model_copy(update={"lost": lost}) if member.agent_id == agent_id else member for member in state.members
-    )
+    members = tuple(member.model_copy(update={"lost": lost}) if member.agent_id == agent_id else member for member in state.members)
     return state.model_copy(update={"members": members})
+
+
+def _grant_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
+    speaker = _living_or_substitute(state, agent_id)
+    stage = Concluding(speaker=speaker, until=at + state.limits.conclusion_timeout, forced=forced)
+    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
 def _living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
@@ -96,9 +107,6 @@ def _living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
 def _cancel_open_tasks(state: GroupState, why: str) -> GroupState:
     return state.model_copy(
         update={
-            "tasks": tuple(
-                task.closed(TaskOutcome.CANCELLED, why) if isinstance(task, OpenTask) else task for task in state.tasks
-            )
+            "tasks": tuple(task.closed(TaskOutcome.CANCELLED, why) if isinstance(task, OpenTask) else task for task in state.tasks)
         }
     )
-

@@ -14,6 +14,7 @@ class RejectionCode(StrEnum):
     GROUP_EXISTS = "group_exists"
     GROUP_ENDED = "group_ended"
     WRONG_PHASE = "wrong_phase"
+    WRONG_GROUP = "wrong_group"
     NOT_A_MEMBER = "not_a_member"
     NOT_YOUR_FLOOR = "not_your_floor"
     STALE_TURN = "stale_turn"

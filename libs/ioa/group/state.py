@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
@@ -20,12 +20,14 @@ from ioa.protocol.model import Model, Time
 
 MAX_MEMBERS = 64
 
+Timeout = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))]
+
 
 class Limits(Model):
     """What the router enforces.
 
     Attributes:
-        max_turns: How often the floor may be granted in a discussion; the conclusion is not counted.
+        max_turns: How many messages the discussion may take; announcing and stating the conclusion is not counted.
         max_depth: How deep teams may nest; the root group has depth 0.
         deadline: When the group ends, whatever it is doing.
         floor_timeout: How long a floor holder may stay silent.
@@ -37,10 +39,10 @@ class Limits(Model):
     max_turns: Annotated[int, Field(ge=1)]
     max_depth: Annotated[int, Field(ge=0)] = 3
     deadline: Time
-    floor_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=60)
-    task_lease: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=30)
-    pause_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(minutes=10)
-    conclusion_timeout: Annotated[timedelta, Field(gt=timedelta(0))] = timedelta(seconds=60)
+    floor_timeout: Timeout = timedelta(seconds=60)
+    task_lease: Timeout = timedelta(seconds=30)
+    pause_timeout: Timeout = timedelta(minutes=10)
+    conclusion_timeout: Timeout = timedelta(seconds=60)
 
 
 class ParentTask(Model):
@@ -73,6 +75,13 @@ class Charter(Model):
     parent: ParentTask | None = None
     plan: tuple[PlannedTask, ...] = ()
     traceparent: str = ""
+
+    @model_validator(mode="after")
+    def _members_differ(self) -> Charter:
+        ids = [card.agent_id for card in self.team_members]
+        if len(set(ids)) != len(ids):
+            raise ValueError("the team names one member twice")
+        return self
 
 
 class Member(Model):
@@ -198,7 +207,7 @@ class GroupState(Model):
     Attributes:
         turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
         turns_taken: Messages accepted that used up a turn; at most `limits.max_turns`.
-        silences: Floor timeouts in a row; when every living member has been silent, the group fails.
+        silences: Floor timeouts in a row; when there were enough for every member, the group fails.
     """
 
     comm_id: CommIdField

@@ -102,10 +102,14 @@ def expire_leases(state: GroupState, at: datetime) -> GroupState:
 
 
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Give the open tasks of a lost member one more lease at the most."""
+    """Fail the open tasks of a lost member when their lease runs out.
+
+    A lease that ran out unnoticed, while nothing of the system was up, is no evidence: it starts anew.
+    """
     for task in state.open_tasks:
         if task.assignee == agent_id:
-            until = min(task.lease_until, at + state.limits.task_lease)
+            fresh = at + state.limits.task_lease
+            until = fresh if task.lease_until <= at else min(task.lease_until, fresh)
             state = _replace(state, task.model_copy(update={"suspect": True, "lease_until": until}))
     return state
 
