@@ -1,0 +1,74 @@
+"""Which files a task is about: those it names, else all that fit, what earlier tasks attached included."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from words import fold
+
+from ioa.agent.sdk import InputFile, TaskContext
+from ioa.errors import InvalidInputError
+
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+
+
+def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
+    """Keep the files whose name ends in one of `suffixes`."""
+    return [file for file in files if file.name.lower().endswith(tuple(suffixes))]
+
+
+def upstream_files(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
+    """The fitting files that earlier tasks attached, in order."""
+    return [file for result in ctx.results for file in with_suffix(result.artifacts, suffixes)]
+
+
+def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
+    """The files whose name stands in `text`."""
+    folded = fold(text)
+    return [file for file in files if fold(file.name) in folded]
+
+
+def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
+    """The inputs with a fitting name that the task names; all fitting ones if it names none.
+
+    Raises:
+        InvalidInputError: The task names an input of another kind and none that fits.
+    """
+    fitting = with_suffix(ctx.inputs, suffixes)
+    named = named_in(task, ctx.inputs)
+    if named and not with_suffix(named, suffixes):
+        raise InvalidInputError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=have(ctx))
+    return with_suffix(named, suffixes) or fitting
+
+
+def have(ctx: TaskContext) -> str:
+    """Say which inputs came with the goal."""
+    names = ", ".join(file.name for file in ctx.inputs)
+    return f"The goal came with: {names}." if names else "The goal came with no files."
+
+
+def decode(data: bytes) -> str:
+    """Decode text of unknown encoding: by its byte-order mark, else UTF-8, else Windows-1252, which fits all Western files."""
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return data.decode(encoding, errors="replace")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
+
+
+def read_text(path: Path) -> str:
+    """Read a text file of any common encoding, with plain line ends.
+
+    Raises:
+        InvalidInputError: The file holds no text.
+    """
+    text = decode(path.read_bytes()).replace("\r\n", "\n").replace("\r", "\n")
+    if not text.strip("\x00 \n\t"):
+        raise InvalidInputError(f"{path.name} is empty.", hint="Send a file with text in it.")
+    if "\x00" in text:
+        raise InvalidInputError(f"{path.name} is not a text file.")
+    return text

@@ -1,0 +1,69 @@
+"""A task context without a system behind it, for testing an agent's function by calling it."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ioa.agent.sdk import InputFile, UpstreamResult
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import AgentId, TaskId
+
+
+def input_file(path: Path) -> InputFile:
+    """Describe a file on disk as a task's input; the media type is guessed from its name."""
+    return InputFile(name=path.name, path=path, media_type=_media_type(path.name))
+
+
+def upstream(task: str, content: str, *files: Path, agent_id: str = "earlier-agent", task_id: str = "t0") -> UpstreamResult:
+    """Describe what an earlier task of the group came to."""
+    return UpstreamResult(TaskId(task_id), AgentId(agent_id), task, content, tuple(input_file(path) for path in files))
+
+
+@dataclass
+class RecordingContext:
+    """Record what an agent reports and attaches. False in that nothing is sent, and nobody cancels unless `cancelled` is set.
+
+    Args:
+        workspace: An empty folder; artifacts are written into it.
+    """
+
+    workspace: Path
+    goal: str = ""
+    inputs: Sequence[InputFile] = ()
+    results: Sequence[UpstreamResult] = ()
+    task_id: TaskId = TaskId("task-1")
+    attempt: int = 1
+    cancelled: bool = False
+    reports: list[tuple[str, float | None]] = field(default_factory=list)
+    artifacts: list[InputFile] = field(default_factory=list)
+
+    def progress(self, content: str, fraction: float | None = None) -> None:
+        """Record the report.
+
+        Raises:
+            InvalidInputError: The fraction does not lie between 0 and 1.
+        """
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise InvalidInputError(f"Progress of {fraction} is not between 0 and 1.")
+        self.reports.append((content, fraction))
+
+    def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
+        """Write the file into the workspace and record it; the same name again replaces it.
+
+        Raises:
+            InvalidInputError: The name is empty or names a folder.
+        """
+        if not name or Path(name).name != name:
+            raise InvalidInputError(f"{name!r} is not a file name.", hint="Name an artifact without a folder.")
+        path = self.workspace / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        self.artifacts = [kept for kept in self.artifacts if kept.name != name]
+        self.artifacts.append(InputFile(name=name, path=path, media_type=media_type or _media_type(name)))
+        return path
+
+
+def _media_type(name: str) -> str:
+    return mimetypes.guess_type(name)[0] or "application/octet-stream"
