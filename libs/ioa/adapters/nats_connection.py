@@ -1,0 +1,117 @@
+"""Connections to NATS that outlive every outage: endless reconnects, short pings, a first connect that retries."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import nats
+import nats.errors
+import structlog
+from nats.aio.client import Client
+
+from ioa.errors import UnavailableError
+
+_PING_EVERY = timedelta(seconds=5)
+_RECONNECT_EVERY = timedelta(milliseconds=250)
+_ATTEMPT_TIMEOUT = timedelta(seconds=2)
+_DRAIN_TIMEOUT = timedelta(seconds=5)
+_PENDING_BYTES = 64 * 1024 * 1024
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class NatsSettings:
+    """Where NATS is and who connects. `credentials` is the path of a `.creds` file, `seed` that of an nkey seed."""
+
+    url: str
+    name: str
+    credentials: str | None = None
+    seed: str | None = None
+    inbox_prefix: str = "_INBOX"
+
+
+@asynccontextmanager
+async def open_connection(settings: NatsSettings, *, patience: timedelta | None = None) -> AsyncIterator[Client]:
+    """Connect, and drain and close at the end.
+
+    Args:
+        settings: Where to and as whom.
+        patience: How long to wait for the first connection; None waits until there is a server.
+
+    Raises:
+        UnavailableError: No server answered within `patience`.
+    """
+    client = await _connect(settings, patience)
+    try:
+        yield client
+    finally:
+        await _close(client)
+
+
+async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client:
+    loop = asyncio.get_running_loop()
+    deadline = None if patience is None else loop.time() + patience.total_seconds()
+    delay = 0.05
+    while True:
+        try:
+            return await _attempt(settings)
+        except (OSError, TimeoutError, nats.errors.Error) as error:
+            if deadline is not None and loop.time() + delay > deadline:
+                raise UnavailableError(
+                    f"No NATS server answers at {settings.url} ({str(error) or type(error).__name__}).",
+                    hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
+                ) from None
+            _log.debug("nats_not_there_yet", url=settings.url, error=str(error))
+        await asyncio.sleep(delay)
+        delay = min(delay * 2, 1.0)
+
+
+async def _attempt(settings: NatsSettings) -> Client:
+    async def reconnected() -> None:
+        _log.info("nats_reconnected", url=settings.url)
+
+    async def disconnected() -> None:
+        _log.warning("nats_disconnected", url=settings.url)
+
+    async def failed(error: Exception) -> None:
+        _log.warning("nats_error", error=str(error) or type(error).__name__)
+
+    client = Client()
+    await asyncio.wait_for(
+        client.connect(
+            settings.url,
+            name=settings.name,
+            user_credentials=settings.credentials,
+            nkeys_seed=settings.seed,
+            inbox_prefix=settings.inbox_prefix.encode(),
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
+            connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
+            ping_interval=int(_PING_EVERY.total_seconds()),
+            max_outstanding_pings=2,
+            drain_timeout=int(_DRAIN_TIMEOUT.total_seconds()),
+            pending_size=_PENDING_BYTES,
+            reconnected_cb=reconnected,
+            disconnected_cb=disconnected,
+            error_cb=failed,
+        ),
+        _ATTEMPT_TIMEOUT.total_seconds() * 2,
+    )
+    return client
+
+
+async def _close(client: Client) -> None:
+    try:
+        if client.is_connected:
+            await client.drain()
+    except (TimeoutError, nats.errors.Error) as error:
+        _log.warning("nats_drain_failed", error=str(error) or type(error).__name__)
+    finally:
+        if not client.is_closed:
+            await client.close()

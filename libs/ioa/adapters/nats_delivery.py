@@ -1,0 +1,97 @@
+"""Pushes, results, timers and dead letters over NATS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import structlog
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.api import Header
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
+from ioa.group.requests import SequencedEntry
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalId
+
+_EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
+_WRONG_LAST_SEQUENCE = 10071
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsInboxes:
+    """Push entries over core NATS."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
+        """Publish the entry to each inbox; members that are away repair themselves from the log."""
+        data = encode(entry)
+        with unavailable_unless_answered("The members' inboxes"):
+            for agent_id in audience:
+                await self._client.publish(subjects.inbox(agent_id), data)
+
+
+class NatsResults:
+    """Results in the stream `IOA_RESULTS`: the first one published for a goal stands."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def publish(self, result: GoalResult) -> None:
+        """Publish unless there is one already."""
+        data, headers = encode(result), {_EXPECTED_SEQ: "0"}
+        with unavailable_unless_answered("The stream of results"):
+            try:
+                await self._js.publish(subjects.result_of(result.goal_id), data, stream=RESULTS, headers=headers)
+            except APIError as error:
+                if error.err_code != _WRONG_LAST_SEQUENCE:
+                    raise
+
+    async def get(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result."""
+        with unavailable_unless_answered("The stream of results"):
+            try:
+                message = await self._js.get_last_msg(RESULTS, subjects.result_of(goal_id))
+            except NotFoundError:
+                return None
+        return decode(GoalResult, message.data or b"")
+
+
+class NatsTimers:
+    """Deadlines as scheduled messages (NATS ADR-51) in the stream `IOA_TIMERS`."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def schedule(self, comm_id: CommId, at: datetime) -> None:
+        """Have JetStream send a message to the group's timer subject at `at`."""
+        at = at.astimezone(UTC)
+        headers = {
+            Header.SCHEDULE.value: f"@at {at.strftime('%Y-%m-%dT%H:%M:%S.%f')}Z",
+            Header.SCHEDULE_TARGET.value: subjects.timer(comm_id),
+        }
+        subject = subjects.timer_schedule(comm_id, int(at.timestamp() * 1000))
+        with unavailable_unless_answered("The stream of timers"):
+            await self._js.publish(subject, b"", stream=TIMERS, headers=headers)
+
+
+class NatsDeadLetters:
+    """The stream `IOA_DEAD`: the message as it came, with the reason in its headers."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
+        """Keep a refused message; of one too large to be kept whole, the beginning."""
+        headers = {"Ioa-Reason": why.replace("\n", " ")[:1_000], "Ioa-Subject": subject, "Ioa-Bytes": str(len(data))}
+        with unavailable_unless_answered("The dead-letter stream"):
+            await self._js.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], stream=DEAD, headers=headers)
+        _log.warning("dead_letter", reason=reason, why=why, subject=subject)

@@ -1,0 +1,26 @@
+"""One place where the many ways of NATS not answering become one error that says a retry can help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import nats.errors
+from nats.js.errors import APIError
+
+from ioa.errors import UnavailableError
+
+
+@contextmanager
+def unavailable_unless_answered(what: str) -> Iterator[None]:
+    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`.
+
+    Args:
+        what: What was asked, as the subject of a sentence.
+    """
+    try:
+        yield
+    except APIError as error:
+        raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error
+    except (nats.errors.Error, TimeoutError, OSError) as error:
+        raise UnavailableError(f"{what} is out of reach ({str(error) or type(error).__name__}).") from error

@@ -1,0 +1,79 @@
+"""Goals on record, and the queues in which they wait for somebody to lead them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nats.js import JetStreamContext
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NoKeysError
+from nats.js.kv import KeyValue
+
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_topology import GOAL_RECORDS, WORK, ensure_pool_consumer
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.goals import Goal
+from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+
+
+class NatsGoalRecords:
+    """The bucket `IOA_GOAL_RECORDS`, keyed by the `comm_id` that follows from the goal's id."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def create(self, goal: Goal) -> Goal:
+        """Record a goal once."""
+        with unavailable_unless_answered("The goals on record"):
+            bucket = await self._bucket()
+            try:
+                await bucket.create(comm_id_of_goal(goal.goal_id), encode(goal))
+            except KeyWrongLastSequenceError:
+                recorded = await self.find(comm_id_of_goal(goal.goal_id))
+                return recorded or goal
+        return goal
+
+    async def get(self, goal_id: GoalId) -> Goal | None:
+        """Read a goal."""
+        return await self.find(comm_id_of_goal(goal_id))
+
+    async def find(self, comm_id: CommId) -> Goal | None:
+        """Read the goal whose root group is `comm_id`."""
+        with unavailable_unless_answered("The goals on record"):
+            bucket = await self._bucket()
+            try:
+                entry = await bucket.get(comm_id)
+            except KeyNotFoundError:
+                return None
+        return decode(Goal, entry.value or b"")
+
+    async def goals(self) -> Sequence[Goal]:
+        """List all goals."""
+        with unavailable_unless_answered("The goals on record"):
+            bucket = await self._bucket()
+            try:
+                keys = await bucket.keys()
+            except NoKeysError:
+                return []
+        found = [await self.find(CommId(key)) for key in keys]
+        return [goal for goal in found if goal is not None]
+
+    async def _bucket(self) -> KeyValue:
+        return await self._js.key_value(GOAL_RECORDS)
+
+
+class NatsWorkQueue:
+    """The stream `IOA_WORK`, a subject and a durable consumer for each pool."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, goal: Goal, pool: PoolId | None) -> None:
+        """Offer a goal."""
+        with unavailable_unless_answered("The queue of goals"):
+            await self._js.publish(subjects.work_of(pool), encode(goal), stream=WORK)
+
+    async def ensure_pool(self, pool: PoolId) -> None:
+        """Make the pool's queue."""
+        with unavailable_unless_answered("The queue of goals"):
+            await ensure_pool_consumer(self._js, pool)

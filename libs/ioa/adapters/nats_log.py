@@ -1,0 +1,68 @@
+"""The groups' logs in the JetStream stream `IOA_LOG`, one subject each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_topology import LOG
+from ioa.group.events import Entry
+from ioa.ports.group_log import AppendConflictError, StoredEntry
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.ids import CommId
+
+_EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
+_WRONG_LAST_SEQUENCE = 10071
+
+
+class NatsGroupLog:
+    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def last(self, comm_id: CommId) -> StoredEntry | None:
+        """Read the head by `STREAM.MSG.GET`, which only the stream's leader answers; a direct get may lag behind."""
+        return await self._get(subjects.log(comm_id))
+
+    async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
+        """Append if nobody else has; see the port."""
+        data, headers = encode(entry), {_EXPECTED_SEQ: str(expected_seq)}
+        with unavailable_unless_answered(f"The log of {comm_id}"):
+            try:
+                ack = await self._js.publish(subjects.log(comm_id), data, stream=LOG, headers=headers)
+            except APIError as error:
+                if error.err_code == _WRONG_LAST_SEQUENCE:
+                    raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
+                raise
+        return ack.seq
+
+    async def read(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
+        """Read a page, entry by entry, from the stream's leader."""
+        page: list[StoredEntry] = []
+        while len(page) < limit:
+            stored = await self._get(subjects.log(comm_id), from_seq=after + 1)
+            if stored is None:
+                break
+            page.append(stored)
+            after = stored.seq
+        return page
+
+    async def comm_ids(self) -> Sequence[CommId]:
+        """List the subjects the stream holds."""
+        with unavailable_unless_answered("The list of group logs"):
+            info = await self._js.stream_info(LOG, subjects_filter=subjects.ANY_LOG)
+        return [subjects.parse_comm(subject) for subject in info.state.subjects or {}]
+
+    async def _get(self, subject: str, from_seq: int | None = None) -> StoredEntry | None:
+        with unavailable_unless_answered(f"The log {subject}"):
+            try:
+                message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
+            except NotFoundError:
+                return None
+        assert message.seq is not None
+        return StoredEntry(message.seq, decode(Entry, message.data or b""))

@@ -1,0 +1,134 @@
+"""Requests and their answers over NATS micro services (ADR-32): serving them and making them.
+
+An error keeps its class on the way: code, message and hint travel in the reply's headers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.micro import add_service
+from nats.micro.request import Request
+from prometheus_client import Counter, Histogram
+
+from ioa.errors import Fault, IoaError, UnavailableError, from_wire
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.model import Model
+
+_CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
+_MAX_IN_FLIGHT = 1_000
+
+_log = structlog.get_logger(__name__)
+_requests = Counter("ioa_requests_total", "Requests answered", ["endpoint", "outcome"])
+_seconds = Histogram("ioa_request_seconds", "Time to answer a request", ["endpoint"])
+
+Handler = Callable[[str, bytes], Awaitable[Model]]
+Reply = TypeVar("Reply", bound=Model)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A subject that is answered: the handler gets the request's subject and payload."""
+
+    name: str
+    subject: str
+    handler: Handler
+
+
+@asynccontextmanager
+async def open_service(
+    client: Client, name: str, description: str, version: str, endpoints: Sequence[Endpoint]
+) -> AsyncIterator[None]:
+    """Answer requests as one replica of a micro service; on leaving, finish those in flight.
+
+    All replicas share a queue group, so each request reaches one of them. Requests are answered side by side.
+    """
+    in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
+    async with asyncio.TaskGroup() as group:
+        service = await add_service(
+            client, name=name, description=description, version=version, queue_group=name, metadata={}
+        )
+        for endpoint in endpoints:
+
+            async def handle(request: Request, endpoint: Endpoint = endpoint) -> None:
+                await in_flight.acquire()
+                group.create_task(_answer(endpoint, request, in_flight))
+
+            await service.add_endpoint(name=endpoint.name, subject=endpoint.subject, handler=handle)
+        try:
+            yield
+        finally:
+            await service.stop()
+
+
+async def _answer(endpoint: Endpoint, request: Request, in_flight: asyncio.Semaphore) -> None:
+    started = time.perf_counter()
+    outcome = "ok"
+    try:
+        reply = await endpoint.handler(request.subject, request.data)
+        await request.respond(encode(reply))
+    except IoaError as error:
+        outcome = error.wire_code
+        log = _log.info if error.fault is Fault.CALLER else _log.warning
+        log("request_failed", endpoint=endpoint.name, code=error.wire_code, error=error.message)
+        await _respond_error(request, error)
+    except (nats.errors.Error, OSError) as error:
+        outcome = "unanswered"
+        _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
+    except Exception:
+        outcome = "crashed"
+        _log.exception("request_crashed", endpoint=endpoint.name)
+        await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
+    finally:
+        in_flight.release()
+        _requests.labels(endpoint.name, outcome).inc()
+        _seconds.labels(endpoint.name).observe(time.perf_counter() - started)
+
+
+async def _respond_error(request: Request, error: IoaError) -> None:
+    try:
+        await request.respond_error(
+            error.wire_code, _one_line(error.message), headers={_HINT: _one_line(error.hint)} if error.hint else None
+        )
+    except (nats.errors.Error, OSError, ValueError) as failure:
+        _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:2_000]
+
+
+class NatsRequester:
+    """Make requests to services."""
+
+    def __init__(self, client: Client, timeout: timedelta = timedelta(seconds=5)) -> None:
+        self._client = client
+        self._timeout = timeout
+
+    async def request(self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None) -> Reply:
+        """Ask and wait for the answer.
+
+        Raises:
+            UnavailableError: Nobody serves the subject, or nobody answered in time.
+            IoaError: What the service reported, as the class it was raised as.
+        """
+        seconds = (timeout or self._timeout).total_seconds()
+        try:
+            message = await self._client.request(subject, encode(request), timeout=seconds)
+        except nats.errors.NoRespondersError:
+            raise UnavailableError(f"Nobody serves {subject}.", hint="Is the service running? `ioa doctor` tells.") from None
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
+        headers = message.headers or {}
+        if _CODE in headers:
+            raise from_wire(headers[_CODE], headers.get(_MESSAGE, ""), headers.get(_HINT, ""))
+        return decode(reply, message.data)

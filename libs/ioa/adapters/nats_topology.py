@@ -1,0 +1,138 @@
+"""Every stream, bucket and shared consumer of the system. The control plane makes them; agents never do.
+
+Making them is idempotent, so each service does it when it starts. What an older version made is brought up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from nats.js import JetStreamContext
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DiscardPolicy,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
+
+from ioa.protocol import subjects
+from ioa.protocol.ids import PoolId
+
+GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
+CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
+ARTIFACTS = "IOA_ARTIFACTS"
+
+INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
+
+ACK_WAIT = timedelta(seconds=30)
+_EXPIRY_MARKER_TTL = timedelta(hours=1)
+_MAX_MESSAGE_BYTES = 1_048_576
+
+_log = structlog.get_logger(__name__)
+
+
+def pool_consumer(pool: PoolId) -> str:
+    """The durable consumer that holds a pool's waiting goals."""
+    return f"pool-{pool}"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """How durable the system is: the number of replicas of everything, and how long an agent's lease lasts."""
+
+    replicas: int = 1
+    lease: timedelta = timedelta(seconds=10)
+    keep_results: timedelta = timedelta(days=30)
+
+    async def ensure(self, js: JetStreamContext) -> None:
+        """Make what is missing."""
+        for stream in self._streams():
+            await _ensure_stream(js, stream)
+        await _ensure_consumer(js, GOALS, INTAKE, None)
+        await _ensure_consumer(js, WORK, ANY_AGENT, subjects.WORK)
+        await _ensure_consumer(js, TIMERS, ROUTERS, subjects.ANY_TIMER)
+        for bucket in (CARDS, MEMBERS, GOAL_RECORDS):
+            await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas))
+        await _ensure_bucket(
+            js,
+            KeyValueConfig(
+                bucket=LEASES,
+                history=1,
+                replicas=self.replicas,
+                ttl=self.lease.total_seconds(),
+                limit_marker_ttl=_EXPIRY_MARKER_TTL.total_seconds(),
+            ),
+        )
+        try:
+            await js.object_store(ARTIFACTS)
+        except BucketNotFoundError:
+            await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
+
+    def _streams(self) -> tuple[StreamConfig, ...]:
+        def stream(name: str, *patterns: str, **options: object) -> StreamConfig:
+            config = StreamConfig(
+                name=name,
+                subjects=list(patterns),
+                storage=StorageType.FILE,
+                num_replicas=self.replicas,
+                max_msg_size=_MAX_MESSAGE_BYTES,
+                discard=DiscardPolicy.NEW,
+                allow_direct=True,
+            )
+            return config.evolve(**options)
+
+        queue = RetentionPolicy.WORK_QUEUE
+        return (
+            stream(GOALS, subjects.GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
+            stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue),
+            stream(RESULTS, subjects.ANY_RESULT, max_age=self.keep_results.total_seconds(), discard=DiscardPolicy.OLD),
+            stream(LOG, subjects.ANY_LOG),
+            stream(TIMERS, subjects.ANY_TIMER, subjects.ANY_TIMER_SCHEDULE, retention=queue, allow_msg_schedules=True),
+            stream(DEAD, subjects.ANY_DEAD, max_msgs=100_000, discard=DiscardPolicy.OLD),
+        )
+
+
+async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
+    """Make the queue in which goals wait for a pool, also while the pool is scaled to zero."""
+    await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool))
+
+
+async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
+    try:
+        await js.add_stream(config)
+    except BadRequestError as error:
+        if error.err_code != _STREAM_NAME_IN_USE:
+            raise
+        await js.update_stream(config)
+
+
+_STREAM_NAME_IN_USE = 10058
+"""JetStream's error code for a stream of this name with another configuration."""
+
+
+async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, subject: str | None) -> None:
+    await js.add_consumer(
+        stream,
+        ConsumerConfig(
+            durable_name=name,
+            filter_subject=subject,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=ACK_WAIT.total_seconds(),
+            max_ack_pending=10_000,
+            max_waiting=8_192,
+        ),
+    )
+
+
+async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:
+    try:
+        await js.key_value(config.bucket)
+    except (BucketNotFoundError, NotFoundError):
+        await js.create_key_value(config)

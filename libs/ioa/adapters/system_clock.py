@@ -1,0 +1,22 @@
+"""The machine's clock and random ids."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime
+
+
+class SystemClock:
+    """The wall clock of this machine."""
+
+    def now(self) -> datetime:
+        """The present instant, in UTC."""
+        return datetime.now(UTC)
+
+
+class RandomIds:
+    """Ids with 122 random bits."""
+
+    def new(self, prefix: str) -> str:
+        """A fresh id such as `m-5f0c…`."""
+        return f"{prefix}-{uuid.uuid4().hex}"

@@ -1,0 +1,20 @@
+"""Time and ids, injected so that tests never sleep and never guess."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """The wall clock."""
+
+    def now(self) -> datetime:
+        """The present instant, in UTC."""
+
+
+class IdSource(Protocol):
+    """A source of unique ids."""
+
+    def new(self, prefix: str) -> str:
+        """A fresh id that begins with `prefix` and is a valid subject token."""

@@ -1,0 +1,190 @@
+"""Taking a group one step further: read the head, ask the machine, append, tell everybody.
+
+The append is the only write that matters (architecture, section 3). Everything after it can be done again by whoever looks at
+the group next: pushes are repaired from the log, effects are idempotent and follow from the state alone, and a timer that was
+armed before the append brings the routers back to a group whatever dies in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import structlog
+
+from ioa.errors import UnavailableError
+from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
+from ioa.group.events import CancelRequested, Entry, Event, Said, SubgroupClosed
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.requests import SequencedEntry
+from ioa.group.state import GroupState
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import Inboxes, Results, Timers
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
+from ioa.protocol.ids import CommId
+
+SETTLING_DELAY = timedelta(seconds=2)
+"""When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
+
+_MAX_ATTEMPTS = 50
+_READ_PAGE = 64
+_MAX_CACHED_GROUPS = 10_000
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An event that is in the log, and where the group stands since."""
+
+    seq: int
+    state: GroupState
+
+
+@dataclass
+class _Group:
+    """What this process remembers of a group: its head, which may be stale, and the earliest timer it has armed."""
+
+    lock: asyncio.Lock
+    head: StoredEntry | None = None
+    armed: datetime | None = None
+
+
+class GroupLedger:
+    """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates."""
+
+    def __init__(self, log: GroupLog, timers: Timers, inboxes: Inboxes, results: Results, clock: Clock) -> None:
+        self._log = log
+        self._timers = timers
+        self._inboxes = inboxes
+        self._results = results
+        self._clock = clock
+        self._groups: OrderedDict[CommId, _Group] = OrderedDict()
+
+    async def record(self, comm_id: CommId, event: Event) -> Recorded:
+        """Take the group one step further and do what follows.
+
+        Raises:
+            IllegalEventError: The event is not legal in the group's present state, read afresh.
+            UnavailableError: The log cannot be reached; the event may or may not be recorded, and may be sent again.
+        """
+        async with self._group(comm_id) as group:
+            recorded, effects = await self._append(comm_id, group, event)
+        await self.perform(effects, recorded.state)
+        return recorded
+
+    async def head(self, comm_id: CommId) -> StoredEntry | None:
+        """Read where the group stands, from the log's leader."""
+        return await self._log.last(comm_id)
+
+    async def find(self, comm_id: CommId, event: Event, *, after: int) -> StoredEntry | None:
+        """Look for an event behind `after` in the log; a message is the same if its id is."""
+        while True:
+            page = await self._log.read(comm_id, after=after, limit=_READ_PAGE)
+            for stored in page:
+                if _same(stored.entry.event, event):
+                    return stored
+            if len(page) < _READ_PAGE:
+                return None
+            after = page[-1].seq
+
+    async def settle(self, state: GroupState) -> None:
+        """Do again what an ended group owes the world, in case it was never done."""
+        await self.perform(settle(state), state)
+
+    async def rearm(self, comm_id: CommId, state: GroupState) -> None:
+        """Arm the group's next deadline, forgetting what was armed before."""
+        async with self._group(comm_id) as group:
+            group.armed = None
+            await self._arm(comm_id, group, state)
+
+    async def perform(self, effects: tuple[Effect, ...], state: GroupState) -> None:
+        """Carry out effects; each may be carried out any number of times."""
+        for effect in effects:
+            match effect:
+                case PublishResult(result=result):
+                    await self._results.publish(result)
+                    _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
+                case ReportToParent():
+                    await self._record_if_legal(
+                        effect.parent.comm_id,
+                        SubgroupClosed(
+                            at=self._clock.now(),
+                            task_id=effect.parent.task_id,
+                            subgroup=effect.subgroup,
+                            reason=effect.reason,
+                            content=effect.content,
+                            artifacts=effect.artifacts,
+                        ),
+                    )
+                case CancelSubgroup(subgroup=subgroup, why=why):
+                    await self._record_if_legal(subgroup, CancelRequested(at=self._clock.now(), why=why))
+
+    async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
+        try:
+            await self.record(comm_id, event)
+        except IllegalEventError as refusal:
+            _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
+
+    async def _append(self, comm_id: CommId, group: _Group, event: Event) -> tuple[Recorded, tuple[Effect, ...]]:
+        head, fresh = group.head, False
+        for _ in range(_MAX_ATTEMPTS):
+            if head is None:
+                head, fresh = await self._log.last(comm_id), True
+            try:
+                transition = step(head.entry.state if head else None, event)
+            except IllegalEventError:
+                if fresh:
+                    group.head = head
+                    raise
+                head = None
+                continue
+            entry = Entry(event=event, state=transition.state, audience=tuple(m.agent_id for m in transition.state.members))
+            await self._arm(comm_id, group, transition.state)
+            expected = head.seq if head else 0
+            try:
+                seq = await self._log.append(comm_id, entry, expected_seq=expected)
+            except (AppendConflictError, UnavailableError) as failure:
+                group.head = head = None
+                found = await self.find(comm_id, event, after=expected)
+                if found is not None:
+                    return Recorded(found.seq, found.entry.state), settle(found.entry.state)
+                if isinstance(failure, UnavailableError):
+                    raise
+                continue
+            group.head = StoredEntry(seq, entry)
+            sequenced = SequencedEntry(seq=seq, previous_seq=expected, entry=entry)
+            await self._inboxes.push(entry.audience, sequenced)
+            return Recorded(seq, transition.state), transition.effects
+        raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    async def _arm(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
+        """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""
+        now = self._clock.now()
+        at = state.next_deadline() or now + SETTLING_DELAY
+        if group.armed is None or not now < group.armed <= at:
+            await self._timers.schedule(comm_id, at)
+            group.armed = at
+
+    @asynccontextmanager
+    async def _group(self, comm_id: CommId) -> AsyncIterator[_Group]:
+        group = self._groups.setdefault(comm_id, _Group(asyncio.Lock()))
+        self._groups.move_to_end(comm_id)
+        async with group.lock:
+            yield group
+        while len(self._groups) > _MAX_CACHED_GROUPS:
+            oldest = next(iter(self._groups))
+            if self._groups[oldest].lock.locked():
+                break
+            del self._groups[oldest]
+
+
+def _same(stored: Event, event: Event) -> bool:
+    if isinstance(stored, Said) and isinstance(event, Said):
+        return stored.message.header.message_id == event.message.header.message_id
+    return stored == event
