@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from table_reading import Table
 from words import alike, fold, name_stems
@@ -38,6 +39,7 @@ _SYNONYMS = [
     )
 ]
 _MAX_VALUES = 20_000
+_GERMAN = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 
 
 @dataclass
@@ -57,7 +59,8 @@ class Names:
                 self.columns[form].append(column)
         for column in self.table.texts:
             for value in self.table.frame[column].dropna().unique()[:_MAX_VALUES]:
-                self.values["".join(name_stems(str(value)))].append((column, value))
+                for form in {"".join(name_stems(text)) for text in (str(value), str(value).translate(_GERMAN))}:
+                    self.values[form].append((column, value))
 
     def columns_like(self, stems: tuple[str, ...]) -> list[str]:
         """Columns meant by these words: the whole name, else part of it, else a slip of the pen, else a synonym."""
@@ -86,6 +89,28 @@ class Names:
         """Cell values that differ from a word by a slip of the pen."""
         joined = "".join(name_stems(text))
         return [hit for form, hits in self.values.items() if alike(joined, form) for hit in hits]
+
+    def values_with(self, text: str) -> list[tuple[str, object]]:
+        """Cell values that one word is a part of, as `Müller` is of `Müller GmbH`."""
+        word = name_stems(text)
+        return [
+            hit
+            for hits in self.values.values()
+            for hit in hits
+            if len(text) > 2 and any(_contains(name_stems(form), word) for form in (str(hit[1]), str(hit[1]).translate(_GERMAN)))
+        ]
+
+    def nearest_value(self, text: str) -> str:
+        """Suggest the cell value that looks most like a word that was not understood."""
+        near = get_close_matches("".join(name_stems(text)), list(self.values), n=1, cutoff=0.7)
+        return f" Did you mean {self.values[near[0]][0][1]}?" if near else ""
+
+    def truths(self, column: str) -> list[object]:
+        """The values that mean yes, when a column holds only yes and no."""
+        cells = set(self.table.frame[column].dropna().unique())
+        words = {fold(str(cell)) for cell in cells}
+        is_flag = bool(words) and (words <= {"yes", "no"} or words <= {"true", "false"} or words <= {"y", "n"})
+        return [cell for cell in cells if fold(str(cell)) in ("yes", "true", "y")] if is_flag else []
 
     def describe(self) -> str:
         """List the columns for an error message."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import pandas as pd
 from table_answer import Answer, answer
-from table_question import understand
+from table_question import understand_all
 from table_reading import SUFFIXES, Table, read_table
 from task_files import have, named_in, pick_inputs, upstream_files
 
@@ -85,7 +85,7 @@ def answer_tables(question: str, tables: list[Table]) -> list[Answer]:
     answers, errors = [], []
     for table in tables:
         try:
-            answers.append(answer(understand(question, table), table))
+            answers += [answer(query, table) for query in understand_all(question, table)]
         except InvalidInputError as error:
             errors.append(error)
     if not answers:

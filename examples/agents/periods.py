@@ -49,6 +49,11 @@ class Period:
     months: tuple[int, ...] = ()
     parts: tuple[Period, ...] = ()
 
+    @property
+    def phrase(self) -> str:
+        """The label as it follows a column's name: `in 2024-03`, `since 2024-03`."""
+        return self.label if not self.months and None in (self.start, self.end) else f"in {self.label}"
+
     def mask(self, dates: pd.Series) -> pd.Series:
         """Which of the dates lie in the period."""
         mask = dates.notna()
@@ -79,7 +84,7 @@ def _is_number_or_verb(match: re.Match[str], text: str, numeric_before: re.Patte
     prefix = (match["prefix"] or "").lower()
     if match["both"]:
         return bool(match["year1"] and match["year2"] and numeric_before.search(text[: match.start()]))
-    if match["year3"] and (prefix in _NUMERIC_PREFIXES or prefix == "between" or numeric_before.search(text[: match.start()])):
+    if match["year3"] and (prefix in (*_NUMERIC_PREFIXES, "between") or not prefix and numeric_before.search(text[: match.start()])):
         return True
     return match[0] == "may"
 

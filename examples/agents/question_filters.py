@@ -63,7 +63,8 @@ def _values(items: list[Item], table: Table, labels: set[int], fail: Fail) -> li
             raise fail(f"{item.text!r} is a value of {' and of '.join(sorted(columns))}. Name the column before it.")
         last_column = columns.pop()
         values = chosen.setdefault((last_column, _is_negated(items, index)), [])
-        values += [value for column, value in item.values if column == last_column and value not in values]
+        found = [value for column, value in item.values if column == last_column]
+        values[:] = dict.fromkeys(values + found)
     return [Filter(column, "in", tuple(values), negated) for (column, negated), values in chosen.items()]
 
 

@@ -21,16 +21,16 @@ COMPARISONS = [
 OR_MORE = re.compile(rf"(?<!\w)({NUMBER})\s+or\s+(more|less|fewer|above|below)", re.IGNORECASE)
 
 _NUMERAL = r"\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve"
-_HIGH = r"highest|largest|biggest|greatest|most|best|top|longest|heaviest|tallest|oldest|maximal|strongest"
-_LOW = r"lowest|smallest|least|fewest|worst|bottom|cheapest|shortest|lightest|youngest|minimal|weakest"
+_HIGH = r"highest|largest|biggest|greatest|most|best|top|longest|heaviest|tallest|oldest|maximal|strongest|hottest|warmest|fastest|richest|busiest|dearest"
+_LOW = r"lowest|smallest|least|fewest|worst|bottom|cheapest|shortest|lightest|youngest|minimal|weakest|coldest|coolest|slowest|poorest|quietest"
 OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
     (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE))
     for kind, words in (
         ("sort_desc", r"(?:sorted |in )?descending(?: order)?|(?:largest|highest|biggest) first|from (?:high|highest) to (?:low|lowest)"),
         ("sort_asc", r"(?:sorted |in )?ascending(?: order)?|(?:smallest|lowest) first|from (?:low|lowest) to (?:high|highest)"),
-        ("sort", r"(?:sort(?:ed)?|rank(?:ed|ing)?|order(?:ed)?) by"),
+        ("sort", r"(?:sort(?:ed)?|rank(?:ed|ing)?|ordered) by"),
         ("mode", r"most (?:common|frequent|often|popular)|mode(?= of)"),
-        ("count", r"how many(?: different| distinct| unique)?|(?:total |overall )?number of|count(?:s|ing)?(?: of| the number of)?|how often"),
+        ("count", r"how many(?: different| distinct| unique)?|(?:total |overall )?number of(?: different| distinct| unique)?|count(?:s|ing)?(?: of| the number of)?|how often"),
         ("distinct", r"distinct|unique"),
         ("high_n", rf"(?:top|best|first)[ -](?P<n1>{_NUMERAL})|(?P<n2>{_NUMERAL}) (?:{_HIGH})(?:[ -]selling)?"),
         ("low_n", rf"(?:bottom|worst|last)[ -](?P<n1>{_NUMERAL})|(?P<n2>{_NUMERAL}) (?:{_LOW})(?:[ -]selling)?"),
@@ -44,7 +44,7 @@ OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
         ("var", r"variance|var"),
         ("range", r"range(?= of)|spread(?= of)"),
         ("min", r"minimum|min|earliest"),
-        ("max", r"maximum|max|latest"),
+        ("max", r"maximum|max|latest|newest|most recent"),
         ("sum", r"totals?|sums?|how much|altogether|overall|combined|add up|sum up"),
         ("correlation", r"correlat\w*|relationship|relation between"),
         ("growth", r"growth|grew|grow|growing|changed?|increased?|decreased?|differences?|rise|rose|fell|month[- ](?:over|on)[- ]month|year[- ](?:over|on)[- ]year"),

@@ -157,8 +157,11 @@ def _grouped(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
         sort_by = [name for name, one in zip(frame.columns[len(query.keys) :], query.measures, strict=True) if one.column == query.sort_column]
         frame = frame.sort_values((sort_by or [figure])[0], ascending=not query.descending, kind="stable")
     if query.limit is not None:
-        outer = [key.name for key in query.keys[1:]]
-        frame = frame.groupby(outer, sort=False).head(query.limit) if outer else _with_ties(frame, figure, query.limit)
+        outer = [key.name for key in query.keys if key != (query.ranked or query.keys[0])]
+        if outer:
+            frame = frame.groupby(outer, sort=False).head(query.limit).sort_values(outer, kind="stable")
+        else:
+            frame = _with_ties(frame, figure, query.limit)
     head = f"{_scope(query, table, rows)}: {' and '.join(map(str, query.measures))} per {_keys(query.keys)}"
     if query.having:
         head += " with a value " + " and ".join(f"{sign} {', '.join(map(format_number, numbers))}" for sign, numbers in query.having)
@@ -243,12 +246,12 @@ def _between(query: Query, table: Table, rows: pd.DataFrame, spans: list[object]
     frame = _group(query, first).merge(_group(query, last), on=names, how="outer", suffixes=(f" in {labels[0]}", f" in {labels[1]}"))
     before, after = frame.columns[-2:]
     frame["change"] = frame[after] - frame[before]
-    frame["percent"] = frame["change"] / frame[before] * 100
+    frame["percent"] = frame["change"] / frame[before].abs() * 100
     return Answer(f"{head} per {_keys(query.keys)}:\n{_lines(frame, len(names))}", frame, "growth-" + _artifact_name(query))
 
 
 def _change(first: float, last: float) -> str:
-    percent = f" ({show((last - first) / first * 100)} %)" if first else " (no percentage, since it starts at 0)"
+    percent = f" ({show((last - first) / abs(first) * 100)} %)" if first else " (no percentage, since it starts at 0)"
     return f"{show(first)} to {show(last)}, a change of {show(last - first)}{percent}"
 
 

@@ -56,7 +56,7 @@ class Filter:
 
     def __str__(self) -> str:
         if self.sign == "period":
-            text = f"{self.column} in " + " or ".join(period.label for period in self.periods)
+            text = f"{self.column} " + " or ".join(period.phrase for period in self.periods)
         elif self.sign == "in":
             text = f"{self.column} is " + " or ".join(map(str, self.values))
         elif self.sign == "between":
@@ -146,6 +146,7 @@ class Query:
     limit: int | None = None
     descending: bool | None = None
     sort_column: str | None = None
+    ranked: Key | None = None
     columns: list[str] = field(default_factory=list)
     share: bool = False
     notes: list[str] = field(default_factory=list)

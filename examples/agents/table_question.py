@@ -6,7 +6,7 @@ from column_names import Names
 from question_filters import read_filters
 from question_scan import Item, Scan
 from question_words import COUNTABLE, GENERIC, INTENSIVE
-from table_query import Key, Measure, Query
+from table_query import Filter, Key, Measure, Query
 from table_reading import Table
 from words import name_stems, stem
 
@@ -14,11 +14,38 @@ from ioa.errors import InvalidInputError
 
 _FIGURES = ("sum", "mean", "median", "min", "max", "std", "var", "range", "quantile", "count", "distinct", "high", "low", "high_n", "low_n")
 _RANKS = ("high", "low", "high_n", "low_n")
-_ROW_WORDS = {"row", "record", "entry", "order", "transaction", "sale", "line", "item", "person", "capita", "observation", "purchase"}
+_ROW_WORDS = {"row", "record", "entry", "order", "transaction", "sale", "line", "item", "person", "people", "capita", "observation", "purchase"}
 _HINTS = {
     "cheapest": "price", "expensive": "price", "oldest": "age", "youngest": "age", "longest": "duration", "shortest": "duration",
-    "heaviest": "weight", "lightest": "weight", "tallest": "height",
+    "heaviest": "weight", "lightest": "weight", "tallest": "height", "hottest": "temperature", "warmest": "temperature",
+    "coldest": "temperature", "coolest": "temperature", "fastest": "speed", "slowest": "speed",
 }  # fmt: skip
+
+
+def understand_all(question: str, table: Table) -> list[Query]:
+    """Turn a request of one or several questions into queries, in order.
+
+    Raises:
+        InvalidInputError: The request names something the table does not have, or nothing that can be computed.
+    """
+    items = [item for item in Scan(question, Names(table)).items if item.kind != "stop"]
+    starts = [0]
+    for index, item in enumerate(items[:-1]):
+        left = {one.kind for one in items[:index] if one.start >= starts[-1]}
+        if item.kind == "and" and _opens_question(items[index + 1 :], left):
+            starts.append(item.end)
+    ends = [*starts[1:], len(question)]
+    return [understand(question[start:end], table) for start, end in zip(starts, ends, strict=True)]
+
+
+def _opens_question(right: list[Item], left: set[str]) -> bool:
+    if not left & {*_FIGURES, "by", "share", "correlation", "growth", "missing", "describe"}:
+        return False
+    first = right[0].kind
+    if first in ("which", "high_n", "low_n", "correlation", "growth", "missing", "describe", "mode", "share"):
+        return bool(left & {*_FIGURES, "correlation", "growth", "missing", "mode"}) and not (first == "share" and "by" not in left)
+    ends = next((index for index, one in enumerate(right) if one.kind == "and" and index), len(right))
+    return first in _FIGURES and "by" in left and "by" in {one.kind for one in right[: ends + 3]}
 
 
 def understand(question: str, table: Table) -> Query:
@@ -40,6 +67,8 @@ class _Reader:
         self.pending: list[Measure] = []
         self.current: list[Measure] = []
         self.has_subject = False
+        self.counted_from = 0
+        self.speaks_of_rows = any(one.kind == "other" and stem(one.text.lower()) in _ROW_WORDS for one in self.items)
         self.labels: set[int] = set()
 
     def fail(self, message: str) -> InvalidInputError:
@@ -79,7 +108,14 @@ class _Reader:
                 continue
             named = before in ("prep", "not") and after not in ("column", "value", "period", "compare")
             if named or (item.text[:1].isupper() and item.start > 0):
-                raise self.fail(f"{item.text!r} is neither a column nor a value of {self.table.name}.")
+                self._take_as_value(item)
+
+    def _take_as_value(self, item: Item) -> None:
+        values = self.names.values_with(item.text)
+        if len({column for column, _ in values}) != 1:
+            near = self.names.nearest_value(item.text)
+            raise self.fail(f"{item.text!r} is neither a column nor a value of {self.table.name}.{near}")
+        item.kind, item.values = "value", values
 
     # What each column is for
 
@@ -89,19 +125,31 @@ class _Reader:
             before = self.items[index - 1] if index else None
             if item.kind in _FIGURES or item.kind in ("mode", "share", "correlation", "growth", "compare", "trend"):
                 mode = "subject" if item.kind in (*_RANKS, "mode") else "measure"
-                self._operation(item)
+                self._operation(item, index)
             elif item.kind in ("by", "which", "sort"):
                 mode = item.kind
             elif item.kind == "prep":
                 mode = "filter"
             elif item.kind.startswith("grain:"):
                 mode = self._grain(item, mode, before)
-            elif item.kind == "column" and index not in self.labels:
+            elif item.kind == "column" and index not in self.labels and not self._is_modifier(index):
                 mode = self._column(item, mode, before)
             elif item.kind == "other" and mode == "which":
                 mode = "measure"
 
-    def _operation(self, item: Item) -> None:
+    def _is_modifier(self, index: int) -> bool:
+        """Whether a column's name only describes the next one, as in `product category`."""
+        if index + 1 >= len(self.items) or self.items[index + 1].kind != "column":
+            return False
+        if any(self.names.truths(column) for column in self.items[index].columns):
+            return False
+        return self.items[index + 1].start - self.items[index].end == 1
+
+    def _operation(self, item: Item, index: int) -> None:
+        if self._counts() and any(one.kind == "other" for one in self.items[self.counted_from : index]):
+            self.query.measures.append(Measure("count"))  # `number of orders and total revenue`: what was counted are the rows
+            self.pending.pop()
+        self.counted_from = index
         if item.kind in _FIGURES and item.kind not in _RANKS:
             self.pending.append(Measure(item.kind, quantile=item.numbers[0] / 100 if item.numbers else 0.0))
 
@@ -115,6 +163,8 @@ class _Reader:
 
     def _key(self, key: Key, mode: str) -> None:
         self.has_subject |= mode != "by"
+        if mode != "by":
+            self.query.ranked = key
         # A date column beside its month names which date is meant.
         same = [one for one in self.query.keys if one.column == key.column and not (one.grain and key.grain)]
         if same:
@@ -137,14 +187,28 @@ class _Reader:
             self._key(Key(column), mode)
             return mode
         column = self._one(others or numbers, item)
-        return self._label(column, mode, item)
+        return self._label(column, mode, item, before)
 
-    def _label(self, column: str, mode: str, item: Item) -> str:
+    def _label(self, column: str, mode: str, item: Item, before: Item | None) -> str:
         if mode in ("measure", "filter") and self.pending and self.pending[-1].operation in ("count", "distinct"):
             self.query.measures.append(Measure("distinct", column))
             self.pending.pop()
             return "measure"
         is_date = column in self.table.dates
+        if is_date and self.kinds & {"high", "low"} and mode == "subject":
+            is_first = "low" in self.kinds or any(one.text.lower() == "oldest" for one in self.items)
+            self.query.measures.append(Measure("min" if is_first else "max", column))
+            return "measure"
+        if mode in ("measure", "filter") and (truths := self.names.truths(column)):
+            self.query.filters.append(Filter(column, "in", tuple(truths), before is not None and before.kind == "not"))
+            return mode
+        is_id = self.table.is_number(column) and name_stems(item.text) != name_stems(column)
+        if is_id and mode in ("measure", "filter"):  # `employees` speaks of the rows when the column is `employee_id`
+            self.speaks_of_rows = True
+            return mode
+        if is_id and mode == "subject" and self.query.keys:
+            self.speaks_of_rows = True
+            return "measure"
         if is_date and mode in ("measure", "filter"):
             if self.pending and self.pending[-1].operation in ("min", "max"):
                 self.query.measures.append(Measure(self.pending.pop().operation, column))
@@ -203,7 +267,12 @@ class _Reader:
         elif "rows" in self.kinds and not computes and not self.kinds & {*_RANKS, "mode", "share"}:
             is_list = bool(self.query.keys) and not self.query.filters
             self.query.kind = "distinct" if is_list else "rows"
-        elif not computes and self.query.columns and self.pending == [] and self.kinds <= {"column", "other", "which", "and", "prep"}:
+        elif not computes and self.query.filters and not self.kinds & {*_RANKS, "mode", "share", "by", "compare", "trend"}:
+            self.query.kind = "rows"
+        elif not computes and self.query.columns and self.kinds <= {"column", "other", "which", "and", "prep"}:
+            strange = [item.text for item in self.items if item.kind == "other" and stem(item.text.lower()) not in GENERIC]
+            if strange:
+                raise self.fail(f"It is not clear what {', '.join(strange)} means here.")
             self.query.kind = "distinct"
 
     def _defaults(self) -> None:
@@ -266,7 +335,7 @@ class _Reader:
             return [Measure(one.operation, column, one.quantile) for column in columns for one in wanted] + counts
         if self.query.measures or (counts and not wanted):
             return counts
-        if self.query.share and not wanted:
+        if (self.query.share or (self.speaks_of_rows and self.kinds & set(_RANKS) and self.query.keys)) and not wanted:
             return [Measure("count")]
         return [Measure(one.operation, column, one.quantile) for one in wanted or [Measure("")] for column in self._default_columns()] + counts
 
@@ -281,6 +350,11 @@ class _Reader:
         if any("selling" in item.text.lower() or item.text.lower() in ("sold", "sells") for item in self.items):
             if units := [name for name in self.names.columns_like(("unit",)) if name in numbers]:
                 return units[:1]
+        verbs = {item.text.lower() for item in self.items} & {"sell", "sold", "sells", "earn", "earns", "earned", "make", "made"}
+        if verbs:
+            for word in ("sale", "salary"):
+                if money := [name for name in self.names.columns_like((word,)) if name in numbers]:
+                    return money[:1]
         other = [item.text for item in self.items if item.kind == "other" and stem(item.text.lower()) not in set(name_stems(self.table.name))]
         if not numbers or other or not (self.pending or self.kinds & {*_RANKS, "compare", "trend", "growth"} or self.query.keys):
             what = f"{self.table.name} has no column for {', '.join(map(repr, other))}" if other else "The request names no column to compute"
