@@ -42,9 +42,9 @@ def _unimportable(environment: Environment, *packages: str) -> dict[str, list[st
 
 
 def test_the_base_is_small(bare: Environment) -> None:
-    """Without an extra nothing heavy is installed, and all of it stays below 32 MB."""
+    """Without an extra nothing heavy is installed, and all of it stays below 25 MB."""
     installed: dict[str, int] = json.loads(bare.python(_INSTALLED))
-    assert (_HEAVY & installed.keys(), sum(installed.values()) < 32_000_000) == (set(), True), installed
+    assert (_HEAVY & installed.keys(), sum(installed.values()) < 25_000_000) == (set(), True), installed
 
 
 def test_everything_but_discovery_imports_on_the_base(bare: Environment) -> None:

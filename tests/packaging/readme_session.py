@@ -1,0 +1,127 @@
+"""Turns a Markdown page into one shell session that does what a reader would do, from top to bottom.
+
+Conventions, for whoever writes the page:
+
+- Fences are `sh`, `python`, or of a kind that is only read (`text`, `json`, `mermaid`). Any other, or none, is an error.
+- All `sh` blocks run in one session (bash, first failure ends it), so `cd` and an activated environment last. One command per
+  line; a line that ends in a backslash goes on.
+- `git clone URL` clones the tree under test instead, into the folder that URL names.
+- A command that stays (`ioa up &`) ends in `&`. It must print a line that begins with `ready`, which the session waits for; it is
+  ended with SIGTERM when the page is over, and must then exit 0.
+- `make test` and `make check` are not run, since they run this: `.ci/run` must hold the same line instead.
+- A `python` block that begins with a comment that names a file (`# greeter.py`) is saved there, and imported. Any other is run. The
+  Python is that of the folder's `.venv`, if it has one.
+- `nats pub` and `nats sub` are NATS's own command line. Where it is not installed, `nats_command.py` stands in.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+
+READ_ONLY = {"text", "json", "mermaid"}
+RUN_BY_CI = {"make test", "make check"}
+_FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"#\s*(?P<name>\w+\.py)\s*\n")
+
+# `start` is called with the command as text. It waits for its `ready` line, and gives up when it ends before or takes a minute.
+_PRELUDE = """set -euo pipefail
+logs=$(mktemp -d); stay=()
+block_python() { if [ -x .venv/bin/python ]; then .venv/bin/python "$@"; else python3 "$@"; fi; }
+start() {
+  local log="$logs/${#stay[@]}"
+  bash -c "exec $1" >"$log" 2>&1 & stay+=($!)
+  for _ in $(seq 600); do
+    grep -q '^ready' "$log" && return
+    kill -0 "${stay[-1]}" 2>/dev/null || break
+    sleep 0.1
+  done
+  echo "'$1' printed no line that begins with ready:"; cat "$log"; return 1
+}
+finish() {
+  local status=$?
+  for pid in "${stay[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${stay[@]}"; do wait "$pid" || { echo "a command that stays ended with $?"; cat "$logs"/*; status=1; }; done
+  rm -rf "$logs"; exit "$status"
+}
+trap finish EXIT
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a Markdown page."""
+
+    kind: str
+    body: str
+    line: int
+
+
+def blocks_of(markdown: str) -> list[Block]:
+    """Return the page's fenced blocks, in order.
+
+    Raises:
+        ValueError: A fence is of a kind that nobody decided how to check.
+    """
+    blocks = []
+    for match in _FENCE.finditer(markdown):
+        block = Block(match["kind"].strip(), match["body"], markdown.count("\n", 0, match.start()) + 1)
+        if block.kind not in READ_ONLY | {"sh", "python"}:
+            raise ValueError(f"line {block.line}: a fence of kind {block.kind!r}; write sh, python, text, json or mermaid")
+        blocks.append(block)
+    return blocks
+
+
+def commands_of(block: Block) -> list[str]:
+    """Return the commands of an `sh` block, without comments and prompts' blank lines."""
+    joined = block.body.replace("\\\n", " ")
+    return [line.strip() for line in joined.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+
+
+def left_to_ci(markdown: str) -> set[str]:
+    """Return the commands of the page that `.ci/run` has to run, since the session can't."""
+    commands = {_bare(command) for block in blocks_of(markdown) if block.kind == "sh" for command in commands_of(block)}
+    return commands & RUN_BY_CI
+
+
+def session_of(markdown: str, clone_from: str) -> str:
+    """Return the bash script that goes through the page; `clone_from` is what stands in for the URL of `git clone`."""
+    lines = [_PRELUDE]
+    for block in blocks_of(markdown):
+        if block.kind == "sh":
+            lines += [_run(command, block.line, clone_from) for command in commands_of(block)]
+        elif block.kind == "python":
+            lines.append(_python(block))
+    return "\n".join(lines) + "\n"
+
+
+def _run(command: str, line: int, clone_from: str) -> str:
+    shown = f"echo {shlex.quote(f'[line {line}] $ {command}')}"
+    if _bare(command) in RUN_BY_CI:
+        return f"{shown} '(left to .ci/run)'"
+    if command.endswith("&") and not command.endswith("&&"):
+        return f"{shown}\nstart {shlex.quote(command.removesuffix('&').strip())}"
+    return f"{shown}\n{_with_local_clone(_bare(command), clone_from)}"
+
+
+def _bare(command: str) -> str:
+    """The command without the comment behind it."""
+    return re.sub(r"\s+#\s.*$", "", command)
+
+
+def _with_local_clone(command: str, clone_from: str) -> str:
+    def local(match: re.Match[str]) -> str:
+        folder = match["url"].rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
+        return f"git clone --quiet {shlex.quote(clone_from)} {shlex.quote(folder)}"
+
+    return re.sub(r"git clone (?P<url>[^\s&;]+)", local, command)
+
+
+def _python(block: Block) -> str:
+    shown = f"echo '[line {block.line}] python'"
+    named = _FILE.match(block.body)
+    if named is None:
+        return f"{shown}\nblock_python - <<'END_OF_BLOCK'\n{block.body}END_OF_BLOCK"
+    module = named["name"].removesuffix(".py")
+    return f"{shown}\ncat > {named['name']} <<'END_OF_BLOCK'\n{block.body}END_OF_BLOCK\nblock_python -W error -c 'import {module}'"

@@ -1,0 +1,139 @@
+"""Every command and every piece of Python in README.md works, on a fresh copy and a real system. See `readme_session`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.environment import ROOT
+from tests.packaging.readme_session import blocks_of, left_to_ci, session_of
+
+_TIMEOUT_SECONDS = 540
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A repository that holds the tree under test as it is now, committed or not, and nothing that git ignores."""
+    repository = tmp_path / "origin"
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (repository / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, repository / name)
+    author = ["-c", "user.name=reader", "-c", "user.email=reader@localhost"]
+    for command in (
+        ["init", "--quiet"],
+        ["add", "--all"],
+        [*author, "commit", "--quiet", "--no-verify", "--message", "The tree under test"],
+    ):
+        subprocess.run(["git", *command], cwd=repository, check=True)
+    return repository
+
+
+def _go_through(markdown: str, clone_from: Path, folder: Path) -> tuple[int, str]:
+    """Run the page's session in `folder`; return its exit code and everything it printed. Nothing of it is left running."""
+    folder.mkdir()
+    tools = folder.parent / "tools"
+    tools.mkdir()
+    if shutil.which("nats") is None:
+        command = tools / "nats"
+        command.write_text(
+            f'#!/bin/sh\nexec {sys.executable} {Path(__file__).with_name("nats_command.py")} "$@"\n', encoding="utf-8"
+        )
+        command.chmod(0o755)
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "PYTHON", "VIRTUAL_ENV", "MAKE"))
+    }
+    environment["PATH"] = f"{environment['PATH']}:{tools}"
+    script = folder.parent / "session.sh"
+    script.write_text(session_of(markdown, str(clone_from)), encoding="utf-8")
+    log = folder.parent / "session.log"
+    with log.open("wb") as output:
+        session = subprocess.Popen(
+            ["bash", script], cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+    try:
+        session.wait(_TIMEOUT_SECONDS)
+    finally:
+        if session.poll() is None:
+            os.killpg(session.pid, signal.SIGKILL)
+            session.wait()
+    return session.returncode, log.read_text(encoding="utf-8", errors="replace")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_readme_works_from_top_to_bottom(copy: Path, tmp_path: Path) -> None:
+    """Whoever does what README.md says, in its order, on a machine that has only Python, sees every command succeed."""
+    code, output = _go_through((ROOT / "README.md").read_text(encoding="utf-8"), copy, tmp_path / "home")
+    assert code == 0, output[-8000:]
+
+
+def test_what_the_readme_test_cannot_run_is_run_by_ci() -> None:
+    """`make test` and `make check` stand in `.ci/run` just as the README gives them."""
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert left_to_ci((ROOT / "README.md").read_text(encoding="utf-8")) - set(ci) == set()
+
+
+def test_a_page_is_gone_through_in_order(copy: Path, tmp_path: Path) -> None:
+    """Folders, environments, files and commands that stay last from block to block; what stays is ended at the end."""
+    page = """
+```sh
+git clone https://example.org/somebody/copy.git && cd copy   # the tree
+test -f pyproject.toml
+make test
+```
+```python
+# answer.py
+ANSWER = 42
+```
+```sh
+python3 -c 'import answer; print("the answer:", \\
+  answer.ANSWER)'
+python3 -c 'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print("ready", flush=True); time.sleep(600)' &
+```
+```python
+print("in between")
+```
+"""
+    code, output = _go_through(page, copy, tmp_path / "home")
+    assert (code, [line for line in output.splitlines() if not line.startswith("[line")]) == (
+        0,
+        ["the answer: 42", "in between"],
+    ), output
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nfalse\ntrue\n```",
+        "```sh\nfalse | cat\n```",
+        "```sh\nfalse &\n```",
+        "```sh\n(echo ready; exec false) &\n```",
+        "```python\nraise SystemExit(1)\n```",
+        "```python\n# broken.py\nimport nothing_of_that_name\n```",
+    ],
+)
+def test_a_page_that_does_not_work_fails(block: str, tmp_path: Path) -> None:
+    """A command, a command that stays, or Python that fails is not hidden by what comes after it."""
+    code, _ = _go_through(f"{block}\n```sh\ntrue\n```\n", ROOT, tmp_path / "home")
+    assert code != 0
+
+
+@pytest.mark.parametrize("kind", ["", "bash", "console", "yaml"])
+def test_a_fence_nobody_checks_is_refused(kind: str) -> None:
+    """A block of a kind that has no check is an error that names its line."""
+    with pytest.raises(ValueError, match="line 3: a fence of kind"):
+        blocks_of(f"# A page\n\n```{kind}\nls\n```\n")
