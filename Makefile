@@ -35,8 +35,9 @@ format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## Run the benchmarks; each prints what it measured.
-	for benchmark in benchmarks/bench_*.py; do $(BIN)/python "$$benchmark"; done
+bench: $(VENV)/.dev  ## Run a benchmark: make bench BENCHMARK=discovery ARGS="DATA"; each says what it wants with ARGS=--help.
+	@[ -n "$(BENCHMARK)" ] || { echo "Name one: make bench BENCHMARK=$(subst $() ,|,$(patsubst benchmarks/%.py,%,$(wildcard benchmarks/*.py)))"; exit 2; }
+	$(BIN)/python benchmarks/$(BENCHMARK).py $(ARGS)
 
 lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
 	$(PIP_INSTALL) uv

@@ -31,7 +31,7 @@ logs=$(mktemp -d); stay=()
 block_python() { if [ -x .venv/bin/python ]; then .venv/bin/python "$@"; else python3 "$@"; fi; }
 start() {
   local log="$logs/${#stay[@]}"
-  bash -c "exec $1" >"$log" 2>&1 & stay+=($!)
+  bash -c "$1" >"$log" 2>&1 & stay+=($!)
   for _ in $(seq 600); do
     grep -q '^ready' "$log" && return
     kill -0 "${stay[-1]}" 2>/dev/null || break
