@@ -6,7 +6,7 @@
 `queries.jsonl` (`text`, `gold`, perhaps `needs` and `need_gold`). Every set is measured with the service's defaults.
 
 Top@1, Top@10 and MRR: one need, one agent. Where a set has no needs, each query stands for its first gold agent that is found.
-Coverage@6: the share of a task's agents that are among the first six of the merged list, over the task's needs.
+Coverage@6: the share of a task's agents that are among the first six of the merged list, over the task's needs, put in three ways.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import hashlib
 import json
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +36,19 @@ from ioa_discovery.searcher import Searcher
 
 CANDIDATES = 6
 K = 100
+WAYS: dict[str, Callable[[Need], Need]] = {
+    f"cover@{CANDIDATES}": lambda need: need.model_copy(update={"keywords": ()}),
+    "+ keywords": lambda need: need,
+    "keywords": lambda need: Need(text=", ".join(need.keywords) or need.text, k=need.k),
+}
+"""How a need may be put: its text, its text with keywords, its keywords alone."""
 
 
 @dataclass(frozen=True)
 class Case:
     """A task: the needs it splits into, the agent that each is for, and all agents it needs."""
 
-    needs: tuple[str, ...]
+    needs: tuple[Need, ...]
     need_gold: tuple[frozenset[str], ...]
     gold: frozenset[str]
 
@@ -75,14 +81,27 @@ def cases_of(rows: Iterable[dict[str, Any]], here: set[str]) -> Iterator[Case]:
     """Keep the needs whose agents are among those indexed."""
     for row in rows:
         if "needs" in row:
-            pairs = [(need, gold) for need, gold in zip(row["needs"], row["need_gold"], strict=True) if agent_id(gold) in here]
+            keywords = row.get("keywords") or [()] * len(row["needs"])
+            pairs = [
+                (need_of(text, words), agent_id(gold))
+                for text, words, gold in zip(row["needs"], keywords, row["need_gold"], strict=True)
+                if agent_id(gold) in here
+            ]
             if pairs:
-                gold = frozenset(agent_id(gold) for _, gold in pairs)
-                yield Case(tuple(need for need, _ in pairs), tuple(frozenset({agent_id(gold)}) for _, gold in pairs), gold)
+                yield Case(
+                    needs=tuple(need for need, _ in pairs),
+                    need_gold=tuple(frozenset({name}) for _, name in pairs),
+                    gold=frozenset(name for _, name in pairs),
+                )
         else:
             gold = frozenset(agent_id(name) for name in row["gold"]) & here
             if gold:
-                yield Case((row["text"],), (gold,), gold)
+                yield Case((need_of(row["text"], ()),), (gold,), gold)
+
+
+def need_of(text: str, keywords: Iterable[str]) -> Need:
+    """Make a need of a part of a task."""
+    return Need(text=text[:MAX_NEED_CHARS], keywords=tuple(word for word in keywords if word), k=CANDIDATES)
 
 
 def rank_of(hits: Sequence[Hit], gold: frozenset[str]) -> int | None:
@@ -96,18 +115,20 @@ async def measure(cards: Sequence[AgentCard], cases: Sequence[Case], searcher: S
     await indexer.rebuild(cards, [card.agent_id for card in cards])
     indexing = time.perf_counter() - started
     ranks: list[int | None] = []
-    coverage: list[float] = []
     elapsed: list[float] = []
+    coverage: dict[str, list[float]] = {way: [] for way in WAYS}
     for case in cases:
-        for text, gold in zip(case.needs, case.need_gold, strict=True):
+        for need, gold in zip(case.needs, case.need_gold, strict=True):
+            text = need.model_copy(update={"keywords": (), "k": 10})
             started = time.perf_counter()
-            result = await searcher.search(Search(needs=(Need(text=text[:MAX_NEED_CHARS], k=10),)))
+            await searcher.search(Search(needs=(text,)))
             elapsed.append(time.perf_counter() - started)
-            result = await searcher.search(Search(needs=(Need(text=text[:MAX_NEED_CHARS], k=K),)))
+            result = await searcher.search(Search(needs=(text.model_copy(update={"k": K}),)))
             ranks.append(rank_of(result.by_need[0].hits, gold))
-        together = Search(needs=tuple(Need(text=text[:MAX_NEED_CHARS], k=CANDIDATES) for text in case.needs))
-        merged = {hit.card.agent_id for hit in (await searcher.search(together)).merged[:CANDIDATES]}
-        coverage.append(len(merged & case.gold) / len(case.gold))
+        for way, phrase in WAYS.items():
+            together = Search(needs=tuple(phrase(need) for need in case.needs))
+            merged = {hit.card.agent_id for hit in (await searcher.search(together)).merged[:CANDIDATES]}
+            coverage[way].append(len(merged & case.gold) / len(case.gold))
     milliseconds = sorted(seconds * 1_000 for seconds in elapsed)
     return [
         str(len(cards)),
@@ -115,7 +136,7 @@ async def measure(cards: Sequence[AgentCard], cases: Sequence[Case], searcher: S
         percent(statistics.mean(rank == 1 for rank in ranks)),
         percent(statistics.mean(rank is not None and rank <= 10 for rank in ranks)),
         percent(statistics.mean(1 / rank if rank else 0.0 for rank in ranks)),
-        percent(statistics.mean(coverage)),
+        *(percent(statistics.mean(shares)) for shares in coverage.values()),
         f"{milliseconds[len(milliseconds) // 2]:.1f}",
         f"{milliseconds[int(len(milliseconds) * 0.95)]:.1f}",
         f"{indexing:.1f}",
@@ -133,7 +154,7 @@ async def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("--set", action="append", dest="sets", help="a folder of DATA; may be repeated; default: all")
     options = parser.parse_args()
-    table = Table("set", "cards", "agents", "needs", "Top@1", "Top@10", "MRR", f"cover@{CANDIDATES}", "p50 ms", "p95 ms", "index s")
+    table = Table("set", "cards", "agents", "needs", "Top@1", "Top@10", "MRR", *WAYS, "p50 ms", "p95 ms", "index s")
     folders = options.sets or sorted(folder.name for folder in options.data.iterdir() if (folder / "agents.jsonl").is_file())
     async with open_embedder(OnnxEncoder.of_package) as embedder:
         for name in folders:
@@ -142,7 +163,11 @@ async def main() -> None:
             described = [row for row in rows if row.get("examples")]
             variants = [("names", rows, False)]
             if described:
-                variants += [("full, all", rows, True), ("full, described", described, True), ("names, described", described, False)]
+                variants += [
+                    ("full, all", rows, True),
+                    ("full, described", described, True),
+                    ("names, described", described, False),
+                ]
             for variant, chosen, full in variants:
                 cards = [card_of(row, full=full) for row in chosen]
                 cases = list(cases_of(queries, {card.agent_id for card in cards}))

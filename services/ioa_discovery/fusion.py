@@ -1,13 +1,16 @@
 """Distribution-based score fusion (DBSF): scores of different scales become one.
 
-The scores of a signal are mapped so that its mean minus three standard deviations is 0 and its mean plus three is 1, then
-summed over the signals. It is Qdrant's formula, applied outside the engine because the engine would count each replica of a
-pool, so that scaling an agent up would move everybody's scores.
+The scores of a signal are mapped so that its mean minus three standard deviations is 0 and its mean plus three is 1. The fused
+score is the mean over the signals that a card can be found by at all; one that could have found it and did not counts as 0.
+
+It is Qdrant's formula but for two things, and for them applied outside the engine. The engine would count each replica of a
+pool, so that scaling an agent up would move everybody's scores. And it would take a card without examples for a card with bad
+ones: with the examples removed from half of the cards of a set, Top@1 is 41 % its way and 53 % this way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import sqrt
 
 from ioa.ports.agent_index import Candidate
@@ -25,13 +28,21 @@ def best_of_pools(candidates: Sequence[Candidate]) -> dict[PoolId, float]:
     return best
 
 
-def fuse(signals: Iterable[Mapping[PoolId, float]]) -> list[tuple[PoolId, float]]:
-    """Return the pools by fused score, best first; equal scores by pool, so that replicas of discovery agree."""
+def fuse(signals: Iterable[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
+    """Return the pools by fused score, best first; equal scores by pool, so that replicas of discovery agree.
+
+    Args:
+        signals: Each signal's raw scores.
+        one_less: Pools that one of the signals can never find.
+    """
     fused: dict[PoolId, float] = {}
+    asked = 0
     for scores in signals:
+        asked += 1
         for pool, score in _normalise(scores).items():
             fused[pool] = fused.get(pool, 0.0) + score
-    return sorted(fused.items(), key=lambda item: (-item[1], item[0]))
+    means = {pool: total / (asked - (pool in one_less)) for pool, total in fused.items()}
+    return sorted(means.items(), key=lambda item: (-item[1], item[0]))
 
 
 def _normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:

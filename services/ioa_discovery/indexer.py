@@ -11,7 +11,7 @@ from collections.abc import AsyncIterable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ioa.ports.agent_index import AgentIndex, IndexEntry
-from ioa.ports.embedder import Embedder, Vector
+from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa_discovery.profile import fingerprint, profile_text, profile_words
@@ -139,15 +139,12 @@ class Indexer:
         words = await asyncio.to_thread(lambda: [document_terms(profile_words(card)) for card in cards])
         entries: list[IndexEntry] = []
         for card, terms in zip(cards, words, strict=True):
-            text = next(vectors)
-            examples: tuple[Vector, ...] = tuple(next(vectors) for _ in card.examples)
             entries.append(
                 IndexEntry(
                     card=card,
                     online=card.agent_id in self._online,
-                    text=text,
-                    # A card without examples is compared by its text instead, else any card with a poor example would beat it.
-                    examples=examples or (text,),
+                    text=next(vectors),
+                    examples=tuple(next(vectors) for _ in card.examples),
                     terms=terms,
                     fingerprint=self._fingerprint(card),
                 )

@@ -2,7 +2,7 @@
 
 A point per agent, its id derived from the agent's; `text` and `bm25` as named vectors, `examples` as a multivector compared
 by its nearest member. Booleans are stored as 0 and 1, because a filter on a boolean matches nothing in the in-process engine.
-A card whose words are all stop words has no `bm25` vector.
+A card without examples has no `examples` vector, one whose words are all stop words no `bm25` vector.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ioa.protocol.search import Filters
 
 KEYWORD_FIELDS = ("agent_id", "pool", "tags")
 ONLINE_FIELD = "online"
-CANDIDATE_FIELDS = ["agent_id", "pool"]
+CANDIDATE_FIELDS = ["agent_id", "pool", "has_examples"]
 STATE_FIELDS = ["agent_id", "fingerprint", "online"]
 _NAMESPACE = uuid.UUID("6f0f6b5e-5d3c-5f0a-9c0e-6a1b1f0a7c11")
 
@@ -35,6 +35,7 @@ def payload(entry: IndexEntry) -> dict[str, Any]:
         "pool": entry.card.pool,
         "tags": list(entry.card.tags),
         "online": int(entry.online),
+        "has_examples": int(bool(entry.examples)),
         "fingerprint": entry.fingerprint,
         "card": entry.card.model_dump_json(),
     }
@@ -42,7 +43,8 @@ def payload(entry: IndexEntry) -> dict[str, Any]:
 
 def vectors(entry: IndexEntry) -> dict[str, list[float] | list[list[float]]]:
     """Return the dense named vectors."""
-    return {"text": list(entry.text), "examples": [list(example) for example in entry.examples]}
+    text: dict[str, list[float] | list[list[float]]] = {"text": list(entry.text)}
+    return text | {"examples": [list(example) for example in entry.examples]} if entry.examples else text
 
 
 def must_match(filters: Filters) -> list[tuple[str, str | int]]:
@@ -58,7 +60,7 @@ def must_match(filters: Filters) -> list[tuple[str, str | int]]:
 def candidate(stored: Mapping[str, Any] | None, score: float) -> Candidate:
     """Read a candidate from a point's payload."""
     fields = stored or {}
-    return Candidate(AgentId(fields["agent_id"]), PoolId(fields["pool"]), score)
+    return Candidate(AgentId(fields["agent_id"]), PoolId(fields["pool"]), bool(fields["has_examples"]), score)
 
 
 def state(stored: Mapping[str, Any] | None) -> tuple[AgentId, Indexed]:
@@ -75,7 +77,7 @@ def entry(stored: Mapping[str, Any] | None, named: object) -> IndexEntry:
         card=AgentCard.model_validate_json(fields["card"]),
         online=bool(fields["online"]),
         text=dense["text"],
-        examples=tuple(dense["examples"]),
+        examples=tuple(dense.get("examples", ())),
         terms=SparseVector((), ()),
         fingerprint=fields["fingerprint"],
     )

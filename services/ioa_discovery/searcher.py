@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
 
-from ioa.ports.agent_index import AgentIndex, Candidates, IndexEntry, IndexQuery
+from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexEntry, IndexQuery
 from ioa.ports.embedder import Embedder, Vector, cosine
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
@@ -86,10 +86,14 @@ def _is_crowded(found: Candidates, limit: int, wanted: int) -> bool:
 
 def _ranked(found: Candidates) -> list[tuple[AgentId, float]]:
     """Fuse the signals over pools and name one replica of each."""
-    replica: dict[PoolId, AgentId] = {}
+    replicas: dict[PoolId, Candidate] = {}
     for candidate in chain.from_iterable(found.values()):
-        replica[candidate.pool] = min(candidate.agent_id, replica.get(candidate.pool, candidate.agent_id))
-    return [(replica[pool], score) for pool, score in fuse(best_of_pools(candidates) for candidates in found.values())]
+        known = replicas.setdefault(candidate.pool, candidate)
+        if candidate.agent_id < known.agent_id:
+            replicas[candidate.pool] = candidate
+    silent = {pool for pool, candidate in replicas.items() if not candidate.has_examples}
+    fused = fuse((best_of_pools(candidates) for candidates in found.values()), one_less=silent)
+    return [(replicas[pool].agent_id, score) for pool, score in fused]
 
 
 def _hits(need: Vector, agents: Sequence[tuple[AgentId, float]], entries: Mapping[AgentId, IndexEntry]) -> tuple[Hit, ...]:
@@ -98,11 +102,6 @@ def _hits(need: Vector, agents: Sequence[tuple[AgentId, float]], entries: Mappin
 
 
 def _hit(need: Vector, entry: IndexEntry, score: float) -> Hit:
-    examples = [cosine(need, example) for example in entry.examples]
-    nearest = max(range(len(examples)), key=examples.__getitem__)
-    return Hit(
-        card=entry.card,
-        score=score,
-        similarity=max(cosine(need, entry.text), examples[nearest]),
-        matched_example=entry.card.examples[nearest] if entry.card.examples else "",
-    )
+    examples = [(cosine(need, vector), text) for vector, text in zip(entry.examples, entry.card.examples, strict=True)]
+    nearest, matched = max(examples, default=(-1.0, ""))
+    return Hit(card=entry.card, score=score, similarity=max(cosine(need, entry.text), nearest), matched_example=matched)

@@ -29,7 +29,7 @@ _STOP_WORDS = frozenset(
     he her here hers him his how i if in into is it its just let like may me might more most my no not of on one or other our
     out over own please she should so some such than that the their them then there these they this those through to too up
     us very want was we were what when where which while who whom why will with would you your yours yes
-    """.split()  # noqa: SIM905 - a list literal of these would fill a page
+    """.split()
 )
 _stemmer = snowballstemmer.stemmer("english")
 _stemming = threading.Lock()

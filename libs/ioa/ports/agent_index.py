@@ -48,7 +48,7 @@ class IndexEntry:
 
     Attributes:
         text: Vector of what the agent says of itself.
-        examples: Vectors of its example requests, at least one: `text` where the card has none.
+        examples: Vectors of its example requests, in the card's order; may be empty.
         terms: BM25 weights of the card's words; may be empty.
         fingerprint: Digest of the card and the model; equal means that there is nothing to do.
     """
@@ -74,10 +74,14 @@ class IndexQuery:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An agent that one signal found, with that signal's raw score."""
+    """An agent that one signal found, with that signal's raw score.
+
+    `has_examples` says whether `Signal.EXAMPLES` could have found it, so that silence is not taken for a bad answer.
+    """
 
     agent_id: AgentId
     pool: PoolId
+    has_examples: bool
     score: float
 
 
@@ -109,7 +113,10 @@ class AgentIndex(Protocol):
         ...
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Return the candidates of each query, in the order given. BM25 holds only cards that share a word with the query."""
+        """Return the candidates of each query, in the order given.
+
+        A signal holds only the cards that have what it looks at: an example, or a word in common with the query.
+        """
         ...
 
     async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:

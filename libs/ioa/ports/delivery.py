@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol
 
 from ioa.group.requests import SequencedEntry
-from ioa.protocol.goals import Artifact, Goal, GoalResult
+from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 
 
@@ -38,17 +38,14 @@ class Timers(Protocol):
 class GoalRecords(Protocol):
     """What goals were accepted. A record never changes."""
 
-    async def create(self, goal: Goal) -> Goal:
+    async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal under its id and return what is on record, which is an older goal if the id was taken."""
 
-    async def get(self, goal_id: GoalId) -> Goal | None:
-        """Read a goal."""
-
-    async def find(self, comm_id: CommId) -> Goal | None:
+    async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
 
-    async def goals(self) -> Sequence[Goal]:
-        """List all goals on record."""
+    async def goals(self) -> Sequence[GoalRecord]:
+        """List all goals on record, oldest first."""
 
 
 class WorkQueue(Protocol):

@@ -57,7 +57,7 @@ class MemoryIndex:
         words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed]
         return {
             Signal.TEXT: _best([(entry, cosine(query.dense, entry.text)) for entry in allowed], query.limit),
-            Signal.EXAMPLES: _best([(entry, _nearest(query.dense, entry)) for entry in allowed], query.limit),
+            Signal.EXAMPLES: _best([(entry, _nearest(query.dense, entry)) for entry in allowed if entry.examples], query.limit),
             Signal.BM25: _best([(entry, score) for entry, score in words if score > 0], query.limit),
         }
 
@@ -92,4 +92,4 @@ def _overlap(terms: SparseVector, rarity: Mapping[int, float]) -> float:
 
 def _best(scored: Sequence[tuple[IndexEntry, float]], limit: int) -> list[Candidate]:
     ranked = sorted(scored, key=lambda item: (-item[1], item[0].card.agent_id))
-    return [Candidate(entry.card.agent_id, entry.card.pool, score) for entry, score in ranked[:limit]]
+    return [Candidate(entry.card.agent_id, entry.card.pool, bool(entry.examples), score) for entry, score in ranked[:limit]]
