@@ -50,7 +50,7 @@ OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
         ("growth", r"growth|grew|grow|growing|changed?|increased?|decreased?|differences?|rise|rose|fell|month[- ](?:over|on)[- ]month|year[- ](?:over|on)[- ]year"),
         ("missing", r"missing|nulls?|blanks?|empty(?: cells| values)?|incomplete"),
         ("trend", r"trends?|over time|development|evolution|time series"),
-        ("compare", r"compar(?:e|ed|ing|ison)|versus|vs"),
+        ("versus", r"compar(?:e|ed|ing|ison)|versus|vs"),
         ("describe", r"describ\w*|summari[sz]e|summary(?: statistics)?|overview|profile|explore|statistics|stats|analy[sz]e|analysis|what(?:'s| is| does).{0,20} (?:in|about|contain)(?= (?:this|the|that|it)\b)"),
         ("rows", r"list|rows? (?:where|with|of)|records? (?:where|with|of)|filter|find"),
         ("grain:weekday", r"days? of (?:the )?week|weekdays?"),

@@ -29,7 +29,7 @@ def answer(query: Query, table: Table) -> Answer:
     Raises:
         InvalidInputError: No row passes the filters, or a column cannot be computed that way.
     """
-    rows = _filtered(table, query.filters)
+    rows = filtered(table, query.filters)
     if query.kind not in ("figures", "growth", "rows") and rows.empty or (rows.empty and query.filters and not _is_count(query)):
         raise InvalidInputError(f"No row of {table.name} has {_filters(query)}.", hint="Ask for other values or a wider range.")
     match query.kind:
@@ -56,7 +56,8 @@ def _is_count(query: Query) -> bool:
     return not query.keys and not query.share and all(measure.operation == "count" for measure in query.measures)
 
 
-def _filtered(table: Table, filters: list[Filter]) -> pd.DataFrame:
+def filtered(table: Table, filters: list[Filter]) -> pd.DataFrame:
+    """Keep the rows that pass all filters."""
     mask = pd.Series(True, index=table.frame.index)
     for one in filters:
         mask &= one.mask(table.frame)
@@ -194,7 +195,7 @@ def _share(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
             frame = frame.sort_values(figure, ascending=not query.descending, kind="stable")
         head = f"{_scope(query, table, rows)}: share of each {_keys(query.keys)} in the {measure}"
         return Answer(f"{head}:\n{_lines(frame.head(query.limit or len(frame)), len(query.keys))}", frame, "share-" + _artifact_name(query))
-    whole = _filtered(table, [one for one in query.filters if one.sign == "period"] if _has_condition(query) else [])
+    whole = filtered(table, [one for one in query.filters if one.sign == "period"] if _has_condition(query) else [])
     part, base = float(str(measure.of(rows))), float(str(measure.of(whole)))
     if not base:
         raise InvalidInputError(f"The {measure} of the whole is 0, so there is no share of it.")
@@ -232,7 +233,7 @@ def _between(query: Query, table: Table, rows: pd.DataFrame, spans: list[object]
     column = next(one.column for one in query.filters if one.sign == "period")
     others = [one for one in query.filters if one.sign != "period"]
     query.filters = others
-    base = _filtered(table, others)
+    base = filtered(table, others)
     measure = query.measures[0]
     first, last = (base[Filter(column, "period", periods=(span,)).mask(base)] for span in spans)  # type: ignore[arg-type]
     labels = [span.label for span in spans]  # type: ignore[attr-defined]

@@ -123,7 +123,7 @@ class _Reader:
         mode = "measure"
         for index, item in enumerate(self.items):
             before = self.items[index - 1] if index else None
-            if item.kind in _FIGURES or item.kind in ("mode", "share", "correlation", "growth", "compare", "trend"):
+            if item.kind in _FIGURES or item.kind in ("mode", "share", "correlation", "growth", "versus", "trend"):
                 mode = "subject" if item.kind in (*_RANKS, "mode") else "measure"
                 self._operation(item, index)
             elif item.kind in ("by", "which", "sort"):
@@ -267,7 +267,7 @@ class _Reader:
         elif "rows" in self.kinds and not computes and not self.kinds & {*_RANKS, "mode", "share"}:
             is_list = bool(self.query.keys) and not self.query.filters
             self.query.kind = "distinct" if is_list else "rows"
-        elif not computes and self.query.filters and not self.kinds & {*_RANKS, "mode", "share", "by", "compare", "trend"}:
+        elif not computes and self.query.filters and not self.kinds & {*_RANKS, "mode", "share", "by", "versus", "trend"}:
             self.query.kind = "rows"
         elif not computes and self.query.columns and self.kinds <= {"column", "other", "which", "and", "prep"}:
             strange = [item.text for item in self.items if item.kind == "other" and stem(item.text.lower()) not in GENERIC]
@@ -299,7 +299,7 @@ class _Reader:
                 query.keys.append(Key(one.column, "" if is_year else one.periods[0].grain.replace("half", "month")))
 
     def pending_count_only(self) -> bool:
-        return bool(self.pending) and not self.query.measures and "compare" not in self.kinds
+        return bool(self.pending) and not self.query.measures and "versus" not in self.kinds
 
     def _useful_keys(self) -> list[Key]:
         """Drop a group that every row would form alone when the question ranks nothing, as in `average per order`."""
@@ -356,7 +356,7 @@ class _Reader:
                 if money := [name for name in self.names.columns_like((word,)) if name in numbers]:
                     return money[:1]
         other = [item.text for item in self.items if item.kind == "other" and stem(item.text.lower()) not in set(name_stems(self.table.name))]
-        if not numbers or other or not (self.pending or self.kinds & {*_RANKS, "compare", "trend", "growth"} or self.query.keys):
+        if not numbers or other or not (self.pending or self.kinds & {*_RANKS, "versus", "trend", "growth"} or self.query.keys):
             what = f"{self.table.name} has no column for {', '.join(map(repr, other))}" if other else "The request names no column to compute"
             raise self.fail(f"{what}.")
         if self.kinds & set(_RANKS):

@@ -67,8 +67,8 @@ class Table:
         return self.is_year(column) or (bool(words) and (words[-1] in _ID_WORDS or words[0] == "id"))
 
 
-def read_table(path: Path, name: str | None = None) -> Table:
-    """Read a delimited file.
+def read_table(path: Path, name: str | None = None, *, keep_dates_as_text: bool = False) -> Table:
+    """Read a delimited file; `keep_dates_as_text` leaves months such as `2024-03` as they are written.
 
     Raises:
         InvalidInputError: The file is empty, has no rows, or is not a table.
@@ -82,7 +82,7 @@ def read_table(path: Path, name: str | None = None) -> Table:
     raw = _read(text, _delimiter(text), name)
     if raw.empty:
         raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(map(str, raw.columns))}.")
-    return Table(name, pd.DataFrame({column: _typed(raw[column]) for column in raw.columns}))
+    return Table(name, pd.DataFrame({column: _typed(raw[column], keep_dates_as_text) for column in raw.columns}))
 
 
 def _read(text: str, delimiter: str, name: str) -> pd.DataFrame:
@@ -108,13 +108,13 @@ def _delimiter(text: str) -> str:
     return best
 
 
-def _typed(column: pd.Series) -> pd.Series:
+def _typed(column: pd.Series, keep_dates_as_text: bool) -> pd.Series:
     text = column.fillna("").str.strip()
     missing = text.str.lower().isin(_MISSING)
     present = text[~missing]
     if present.empty:
         return pd.Series([None] * len(text), index=text.index, dtype=object)
-    for convert in (_as_numbers, _as_dates):
+    for convert in (_as_numbers,) if keep_dates_as_text else (_as_numbers, _as_dates):
         converted = convert(present)
         if converted is not None:
             return converted.reindex(text.index)
