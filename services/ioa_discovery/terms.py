@@ -13,9 +13,13 @@ import threading
 from collections import Counter
 from functools import lru_cache
 
-import snowballstemmer  # type: ignore[import-untyped]
-
+from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import SparseVector
+
+try:
+    import snowballstemmer  # type: ignore[import-untyped]
+except ImportError as error:
+    raise MissingExtraError.of("The word index", "discovery") from error
 
 K1 = 1.2
 B = 0.75
