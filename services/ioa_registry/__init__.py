@@ -1,1 +1,1 @@
-"""Registry: who exists and who is alive."""
+"""The registry: who exists and who is alive."""

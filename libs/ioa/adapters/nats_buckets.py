@@ -65,7 +65,7 @@ async def _changes(client: Client, watcher: KeyValue.KeyWatcher) -> AsyncIterato
     values: dict[str, bytes] | None = {}
     while client.stats["reconnects"] == reconnects:
         try:
-            entry = await watcher.updates(timeout=_LOOK_UP_SECONDS)
+            entry = await watcher.updates(timeout=_LOOK_UP_SECONDS)  # type: ignore[no-untyped-call]  # nats-py leaves it bare
         except (TimeoutError, nats.errors.TimeoutError):
             continue
         if entry is None:
@@ -82,7 +82,7 @@ async def _changes(client: Client, watcher: KeyValue.KeyWatcher) -> AsyncIterato
 
 async def _stop(watcher: KeyValue.KeyWatcher) -> None:
     try:
-        await watcher.stop()
+        await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py leaves it bare
     except (nats.errors.Error, TimeoutError, OSError) as error:
         _log.debug("watch_not_stopped", error=str(error) or type(error).__name__)
 

@@ -12,8 +12,8 @@ from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_topology import GOAL_RECORDS, WORK, ensure_pool_consumer
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import Goal
-from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
 
 
 class NatsGoalRecords:
@@ -22,22 +22,18 @@ class NatsGoalRecords:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def create(self, goal: Goal) -> Goal:
+    async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal once."""
+        comm_id = comm_id_of_goal(record.goal.goal_id)
         with unavailable_unless_answered("The goals on record"):
             bucket = await self._bucket()
             try:
-                await bucket.create(comm_id_of_goal(goal.goal_id), encode(goal))
+                await bucket.create(comm_id, encode(record))
             except KeyWrongLastSequenceError:
-                recorded = await self.find(comm_id_of_goal(goal.goal_id))
-                return recorded or goal
-        return goal
+                return await self.find(comm_id) or record
+        return record
 
-    async def get(self, goal_id: GoalId) -> Goal | None:
-        """Read a goal."""
-        return await self.find(comm_id_of_goal(goal_id))
-
-    async def find(self, comm_id: CommId) -> Goal | None:
+    async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
         with unavailable_unless_answered("The goals on record"):
             bucket = await self._bucket()
@@ -45,18 +41,18 @@ class NatsGoalRecords:
                 entry = await bucket.get(comm_id)
             except KeyNotFoundError:
                 return None
-        return decode(Goal, entry.value or b"")
+        return decode(GoalRecord, entry.value or b"")
 
-    async def goals(self) -> Sequence[Goal]:
-        """List all goals."""
+    async def goals(self) -> Sequence[GoalRecord]:
+        """List all goals, oldest first."""
         with unavailable_unless_answered("The goals on record"):
             bucket = await self._bucket()
             try:
                 keys = await bucket.keys()
             except NoKeysError:
                 return []
-        found = [await self.find(CommId(key)) for key in keys]
-        return [goal for goal in found if goal is not None]
+        found = [record for key in keys if (record := await self.find(CommId(key))) is not None]
+        return sorted(found, key=lambda record: record.accepted_at)
 
     async def _bucket(self) -> KeyValue:
         return await self._js.key_value(GOAL_RECORDS)

@@ -32,6 +32,7 @@ _requests = Counter("ioa_requests_total", "Requests answered", ["endpoint", "out
 _seconds = Histogram("ioa_request_seconds", "Time to answer a request", ["endpoint"])
 
 Handler = Callable[[str, bytes], Awaitable[Model]]
+Asked = TypeVar("Asked", bound=Model)
 Reply = TypeVar("Reply", bound=Model)
 
 
@@ -42,6 +43,15 @@ class Endpoint:
     name: str
     subject: str
     handler: Handler
+
+
+def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler of a method that takes a decoded request."""
+
+    async def handle(_subject: str, data: bytes) -> Model:
+        return await method(decode(kind, data))
+
+    return handle
 
 
 @asynccontextmanager

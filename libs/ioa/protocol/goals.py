@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
@@ -37,6 +37,18 @@ class Goal(Model):
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
     traceparent: Annotated[str, Field(max_length=200)] = ""
+
+
+class GoalRecord(Model):
+    """A goal as it was accepted; never changed afterwards."""
+
+    goal: Goal
+    accepted_at: Time
+
+    @property
+    def deadline(self) -> datetime:
+        """When the goal ends, wherever it stands."""
+        return self.accepted_at + self.goal.timeout
 
 
 class Reason(StrEnum):

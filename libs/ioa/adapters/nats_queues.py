@@ -1,0 +1,103 @@
+"""Taking work off a shared durable consumer.
+
+Pulls are short, so that one that was lost with its connection costs a few seconds and no more: nats-py does not notice a dead
+pull by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.errors import APIError
+
+from ioa.adapters.nats_topology import ACK_WAIT
+from ioa.errors import IoaError
+
+_PULL = timedelta(seconds=5)
+_RETRY_AFTER = timedelta(seconds=1)
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A message that is this worker's until it is done. `attempt` counts deliveries from 1."""
+
+    subject: str
+    data: bytes
+    attempt: int
+
+
+Work = Callable[[Delivery], Awaitable[None]]
+
+
+async def consume(client: Client, stream: str, durable: str, work: Work, *, side_by_side: int = 1) -> None:
+    """Do `work` for each message, for ever; acknowledge it when `work` returns.
+
+    A message whose work raises a retryable error comes back after a second, to this worker or to another; with any other error
+    too, since nothing may be lost. While work goes on the message stays with this worker. Cancelling gives unfinished messages
+    back at once.
+    """
+    slots = asyncio.Semaphore(side_by_side)
+    async with asyncio.TaskGroup() as group:
+        subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
+        while True:
+            await slots.acquire()
+            message = await _next(subscription.fetch)
+            group.create_task(_do(group, message, work, slots))
+
+
+async def _next(fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
+    while True:
+        try:
+            for message in await fetch(1, timeout=_PULL.total_seconds()):
+                return message
+        except (TimeoutError, nats.errors.TimeoutError):
+            continue
+        except (nats.errors.Error, APIError, OSError) as error:
+            _log.warning("pull_failed", error=str(error) or type(error).__name__)
+            await asyncio.sleep(_RETRY_AFTER.total_seconds())
+
+
+async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio.Semaphore) -> None:
+    delivery = Delivery(message.subject, message.data, message.metadata.num_delivered or 1)
+    keeper = group.create_task(_keep(message))
+    try:
+        await work(delivery)
+        await message.ack()
+    except asyncio.CancelledError:
+        await _give_back(message, None)
+        raise
+    except (IoaError, nats.errors.Error, OSError) as error:
+        _log.warning("work_put_off", subject=message.subject, error=str(error) or type(error).__name__)
+        await _give_back(message, _RETRY_AFTER)
+    except Exception:
+        _log.exception("work_crashed", subject=message.subject)
+        await _give_back(message, _RETRY_AFTER)
+    finally:
+        keeper.cancel()
+        slots.release()
+
+
+async def _keep(message: Msg) -> None:
+    """Tell the server now and then that the message is still being worked on."""
+    while True:
+        await asyncio.sleep(ACK_WAIT.total_seconds() / 3)
+        try:
+            await message.in_progress()
+        except (nats.errors.Error, OSError) as error:
+            _log.debug("not_kept", error=str(error) or type(error).__name__)
+
+
+async def _give_back(message: Msg, delay: timedelta | None) -> None:
+    try:
+        await message.nak(delay=None if delay is None else delay.total_seconds())
+    except (nats.errors.Error, OSError) as error:
+        _log.debug("not_given_back", error=str(error) or type(error).__name__)

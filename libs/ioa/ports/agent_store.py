@@ -1,0 +1,62 @@
+"""An agent's own memory: what it knows of its groups, what it has still to say, what it has finished, whom it has met."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ioa.group.requests import SequencedEntry
+from ioa.ports.brain import Contact
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import InformTaskResult, Message
+
+
+@dataclass(frozen=True)
+class Encounter:
+    """How a task that another agent did in one of this agent's groups went."""
+
+    card: AgentCard
+    done: int
+    failed: int
+
+
+class AgentStore(Protocol):
+    """Durable once a method returns. One agent, one store; methods may be called side by side."""
+
+    async def append(self, entry: SequencedEntry) -> bool:
+        """Apply one entry and move the group's cursor to it, in one transaction; False if it is not the next one."""
+
+    async def cursor(self, comm_id: CommId) -> int:
+        """The sequence of the last entry applied, 0 before the first."""
+
+    async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
+        """Everything applied in a group, in order."""
+
+    async def put_outgoing(self, key: str, message: Message) -> None:
+        """Keep a message until it is answered. `key` names the duty it fulfils within its group, such as one turn."""
+
+    async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
+        """The message that was going to fulfil a duty, if there is one."""
+
+    async def drop_outgoing(self, message: Message) -> None:
+        """Forget a message that was answered."""
+
+    async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
+        """Count an attempt at a task and return its number, 1 for the first."""
+
+    async def finish_task(self, comm_id: CommId, result: InformTaskResult) -> None:
+        """Journal the result of a task before it is reported, so that it is never run again."""
+
+    async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
+        """The journalled result of a task."""
+
+    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> None:
+        """Remember, once for each group, how others did in it."""
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Everybody met so far, the most successful first."""
+
+    async def forget(self, agent_id: AgentId) -> None:
+        """Strike an agent from the contacts."""

@@ -1,0 +1,103 @@
+"""What every process of the system does: read its settings once, write structured logs, stop when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Literal, TypeVar
+
+import structlog
+from prometheus_client import start_http_server
+from pydantic import Field, ValidationError
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.errors import InvalidInputError, IoaError
+from ioa.protocol.model import Model
+
+S = TypeVar("S", bound="ProcessSettings")
+
+DEFAULT_URL = "nats://127.0.0.1:4222"
+
+
+class ProcessSettings(Model):
+    """What a process is told by its environment."""
+
+    nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
+    nats_credentials: str | None = Field(default=None, description="path of a .creds file")
+    nats_seed: str | None = Field(default=None, description="path of an nkey seed")
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["json", "console"] = "json"
+    metrics_port: int | None = Field(default=None, ge=1, le=65_535, description="serve Prometheus metrics on this port")
+
+    def nats(self, name: str) -> NatsSettings:
+        """The settings of this process's connection."""
+        return NatsSettings(self.nats_url, name, self.nats_credentials, self.nats_seed)
+
+
+def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
+    """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`.
+
+    Raises:
+        InvalidInputError: A value is malformed; the message names its variable.
+    """
+    values = {name: environment[key] for name in kind.model_fields if (key := f"IOA_{name.upper()}") in environment}
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise InvalidInputError(f"IOA_{str(first['loc'][0]).upper()}: {first['msg']}.") from None
+
+
+def configure_logs(level: str, style: str) -> None:
+    """Write structured logs to standard error."""
+    renderer: Any = structlog.dev.ConsoleRenderer() if style == "console" else structlog.processors.JSONRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+
+
+def run_process(kind: type[S], main: Callable[[S, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
+    """Run a process until SIGTERM or SIGINT sets the event it was given; exit 2 on bad settings."""
+    try:
+        settings = settings_from(kind, os.environ)
+        configure_logs(settings.log_level, settings.log_format)
+        if settings.metrics_port is not None:
+            start_http_server(settings.metrics_port)
+        asyncio.run(_until_stopped(settings, main))
+    except IoaError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(2)
+
+
+async def _until_stopped(settings: S, main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await main(settings, stop)
+
+
+@asynccontextmanager
+async def background(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run coroutines beside the body and cancel them when it is left. If one fails, the body is cancelled and it raises."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(coroutine) for coroutine in coroutines]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()

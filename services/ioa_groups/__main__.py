@@ -1,0 +1,68 @@
+"""Run one replica of group setup: `python -m ioa_groups`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ioa.adapters.nats_artifacts import NatsArtifacts
+from ioa.adapters.nats_buckets import NatsMemberships, NatsRegistryView
+from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_requests import Endpoint, answer, open_service
+from ioa.adapters.nats_topology import GOALS, INTAKE
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
+from ioa.protocol import subjects
+from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.process import background, run_process
+from ioa_groups.intake import Intake
+from ioa_groups.membership import MembershipWatch
+from ioa_groups.setup import GroupSetup, GroupTimeouts
+
+async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+    """Set up groups and take goals in until `stop` is set."""
+    async with open_connection(settings.nats("ioa-groups")) as client:
+        js = client.jetstream()
+        await ensure_topology(client, settings)
+        clock, log, goals, timers = SystemClock(), NatsGroupLog(js), NatsGoalRecords(js), NatsTimers(js)
+        registry, memberships = NatsRegistryView(client), NatsMemberships(client)
+        ledger = GroupLedger(log, timers, NatsInboxes(client), NatsResults(js), clock)
+        timeouts = GroupTimeouts(
+            max_depth=settings.max_depth,
+            floor_timeout=settings.floor_timeout,
+            task_lease=settings.task_lease,
+            pause_timeout=settings.pause_timeout,
+            conclusion_timeout=settings.conclusion_timeout,
+        )
+        setup = GroupSetup(ledger, log, goals, registry, memberships, clock, timeouts)
+        work, dead, artifacts = NatsWorkQueue(js), NatsDeadLetters(js), NatsArtifacts(js)
+        intake = Intake(goals, work, timers, artifacts, dead, registry, ledger, clock, RandomIds())
+        watch = MembershipWatch(ledger, registry, memberships, clock)
+        registry.listen(watch.notice)
+
+        async def take(delivery: Delivery) -> None:
+            await intake.accept(delivery.subject, delivery.data)
+
+        endpoints = [
+            Endpoint("launch", subjects.LAUNCH, answer(LaunchGroup, setup.launch)),
+            Endpoint("abandon", subjects.ABANDON, answer(AbandonGoal, setup.abandon)),
+            Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
+            Endpoint("cancel", subjects.CANCEL, answer(CancelGroup, setup.cancel)),
+            Endpoint("sync", subjects.SYNC, answer(Sync, setup.sync)),
+        ]
+        async with background(memberships.follow(), registry.follow_cards(), registry.follow_leases()):
+            for view_ready in (memberships.ready, registry.cards_ready, registry.leases_ready):
+                await view_ready.wait()
+            async with (
+                background(watch.follow(), consume(client, GOALS, INTAKE, take, side_by_side=16)),
+                open_service(client, "ioa-groups", "Opens, ends and shows groups", settings.version, endpoints),
+            ):
+                await stop.wait()
+
+
+if __name__ == "__main__":
+    run_process(ControlPlaneSettings, serve)

@@ -1,0 +1,253 @@
+"""Opening, ending and showing groups. A group's record is its log: nothing else is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.requests import (
+    AbandonGoal,
+    CancelGroup,
+    Entries,
+    GetGroup,
+    GroupStanding,
+    LaunchGroup,
+    SequencedEntry,
+    Sync,
+)
+from ioa.group.state import Charter, Limits, OpenTask, ParentTask
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import GoalRecords, Memberships
+from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.registry_store import RegistryView
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol.goals import Artifact, GoalRecord, Reason
+from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.registry import Acknowledged
+from ioa.runtime.ledger import GroupLedger
+
+SETUP_NAME = AgentId("group-setup")
+
+_PAGE_ENTRIES = 128
+_PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+_EXAMPLES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class GroupTimeouts:
+    """What a new group's limits are made of, besides what its goal says."""
+
+    max_depth: int
+    floor_timeout: timedelta
+    task_lease: timedelta
+    pause_timeout: timedelta
+    conclusion_timeout: timedelta
+
+
+@dataclass(frozen=True)
+class _Mandate:
+    """What a new group works for, and within which limits."""
+
+    comm_id: CommId
+    goal: str
+    inputs: tuple[Artifact, ...]
+    depth: int
+    limits: Limits
+    parent: ParentTask | None
+
+
+class GroupSetup:
+    """Answer the requests of `ioa.v1.groups`."""
+
+    def __init__(
+        self,
+        ledger: GroupLedger,
+        log: GroupLog,
+        goals: GoalRecords,
+        registry: RegistryView,
+        memberships: Memberships,
+        clock: Clock,
+        timeouts: GroupTimeouts,
+    ) -> None:
+        self._ledger = ledger
+        self._log = log
+        self._goals = goals
+        self._registry = registry
+        self._memberships = memberships
+        self._clock = clock
+        self._timeouts = timeouts
+
+    async def launch(self, request: LaunchGroup) -> GroupStanding:
+        """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
+
+        Raises:
+            NotFoundError: There is no such goal, parent group or task.
+            NoAgentError: A member is not registered or not online.
+            ConflictError: Another agent leads the goal, or it has ended.
+            ForbiddenError: The task is not the owner's, or teams may not nest deeper.
+        """
+        cards = self._cards_of((request.owner, *request.members))
+        mandate = await (self._mandate_of_task(request, request.parent) if request.parent else self._mandate_of_goal(request))
+        charter = Charter(
+            comm_id=mandate.comm_id,
+            goal_id=request.goal_id,
+            goal=mandate.goal,
+            owner=request.owner,
+            team_members=cards,
+            team_up_depth=mandate.depth,
+            limits=mandate.limits,
+            inputs=mandate.inputs,
+            parent=mandate.parent,
+            plan=request.plan,
+        )
+        await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
+        try:
+            recorded = await self._ledger.record(charter.comm_id, GroupLaunched(at=self._clock.now(), charter=charter))
+        except IllegalEventError as refusal:
+            return await self._launched_before(charter, refusal)
+        return GroupStanding(seq=recorded.seq, state=recorded.state, charter=charter)
+
+    async def abandon(self, request: AbandonGoal) -> Acknowledged:
+        """End a goal for which no group can be opened, with a typed reason."""
+        record = await self._goals.find(comm_id_of_goal(request.goal_id))
+        if record is None:
+            raise NotFoundError(f"There is no goal {request.goal_id}.")
+        await self._end_unlaunched(record, request.by, request.reason, request.content)
+        return Acknowledged()
+
+    async def cancel(self, request: CancelGroup) -> Acknowledged:
+        """Cancel a goal or a group, wherever it stands; cancelling what has ended changes nothing."""
+        if (request.goal_id is None) == (request.comm_id is None):
+            raise InvalidInputError("Name either the goal or the group to cancel.")
+        if request.comm_id is not None:
+            comm_id = request.comm_id
+        else:
+            assert request.goal_id is not None
+            comm_id = comm_id_of_goal(request.goal_id)
+        record = await self._goals.find(comm_id)
+        why = request.why or "Cancelled on request."
+        if await self._ledger.head(comm_id) is None:
+            if record is None:
+                raise NotFoundError(f"There is no {'group' if request.comm_id else 'goal'} {request.comm_id or request.goal_id}.")
+            await self._end_unlaunched(record, SETUP_NAME, Reason.CANCELLED, why)
+            return Acknowledged()
+        await self._record_once(comm_id, CancelRequested(at=self._clock.now(), why=why))
+        return Acknowledged()
+
+    async def get(self, request: GetGroup) -> GroupStanding:
+        """Tell where a group stands."""
+        head = await self._existing(request.comm_id)
+        return GroupStanding(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
+
+    async def sync(self, request: Sync) -> Entries:
+        """Answer a member from the log: what lies behind its cursor, a page at a time.
+
+        Raises:
+            NotFoundError: There is no such group.
+            ForbiddenError: The asker is no member.
+        """
+        head = await self._existing(request.comm_id)
+        if not head.entry.state.is_member(request.agent_id):
+            raise ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}.")
+        entries: list[SequencedEntry] = []
+        size, previous = 0, request.after
+        for stored in await self._log.read(request.comm_id, after=request.after, limit=_PAGE_ENTRIES):
+            sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
+            size += len(encode(sequenced))
+            if entries and size > _PAGE_BYTES:
+                break
+            entries.append(sequenced)
+            previous = stored.seq
+        return Entries(entries=tuple(entries), complete=previous >= head.seq)
+
+    async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
+        comm_id = comm_id_of_goal(request.goal_id)
+        record = await self._goals.find(comm_id)
+        if record is None:
+            raise NotFoundError(f"There is no goal {request.goal_id}.")
+        goal = record.goal
+        return _Mandate(comm_id, goal.goal, goal.inputs, 0, self._limits(record), None)
+
+    async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
+        """Record the nested team in the parent's log first: the parent decides whether there may be one."""
+        comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
+        opened = SubgroupOpened(at=self._clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
+        state = (await self._existing(parent.comm_id)).entry.state
+        try:
+            state = (await self._ledger.record(parent.comm_id, opened)).state
+        except IllegalEventError as refusal:
+            task = state.task(parent.task_id)
+            if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
+                raise ForbiddenError(refusal.message) from None
+        charter = await self._charter(parent.comm_id)
+        if charter is None or charter.goal_id != request.goal_id:
+            raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
+        left = max(1, (state.limits.max_turns - state.turns_taken) // 2)
+        limits = state.limits.model_copy(update={"max_turns": left})
+        return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent)
+
+    def _limits(self, record: GoalRecord) -> Limits:
+        return Limits(
+            max_turns=record.goal.max_turns,
+            max_depth=self._timeouts.max_depth,
+            deadline=record.deadline,
+            floor_timeout=self._timeouts.floor_timeout,
+            task_lease=self._timeouts.task_lease,
+            pause_timeout=self._timeouts.pause_timeout,
+            conclusion_timeout=self._timeouts.conclusion_timeout,
+        )
+
+    def _cards_of(self, agent_ids: tuple[AgentId, ...]) -> tuple[AgentCard, ...]:
+        cards = []
+        for agent_id in dict.fromkeys(agent_ids):
+            record = self._registry.card(agent_id)
+            if record is None or not self._registry.is_online(agent_id):
+                why = "not registered" if record is None else "not online"
+                raise NoAgentError(f"{agent_id} cannot join: it is {why}.")
+            cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
+        return tuple(cards)
+
+    async def _launched_before(self, charter: Charter, refusal: IllegalEventError) -> GroupStanding:
+        head = await self._existing(charter.comm_id)
+        first = await self._charter(charter.comm_id)
+        if first is None or first.owner != charter.owner:
+            raise ConflictError(f"The group {charter.comm_id} is not {charter.owner}'s to launch: {refusal.message}")
+        return GroupStanding(seq=head.seq, state=head.entry.state, charter=first)
+
+    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str) -> None:
+        goal_id = record.goal.goal_id
+        event = LaunchAbandoned.model_validate(
+            {
+                "at": self._clock.now(),
+                "comm_id": comm_id_of_goal(goal_id),
+                "goal_id": goal_id,
+                "by": by,
+                "reason": reason,
+                "content": content,
+            }
+        )
+        await self._record_once(comm_id_of_goal(goal_id), event)
+
+    async def _record_once(self, comm_id: CommId, event: Event) -> None:
+        try:
+            await self._ledger.record(comm_id, event)
+        except IllegalEventError as refusal:
+            if refusal.code is not RejectionCode.GROUP_ENDED:
+                raise ConflictError(refusal.message) from None
+
+    async def _existing(self, comm_id: CommId) -> StoredEntry:
+        head = await self._ledger.head(comm_id)
+        if head is None:
+            raise NotFoundError(f"There is no group {comm_id}.")
+        return head
+
+    async def _charter(self, comm_id: CommId) -> Charter | None:
+        for stored in await self._log.read(comm_id, after=0, limit=1):
+            if isinstance(stored.entry.event, GroupLaunched):
+                return stored.entry.event.charter
+        return None
+

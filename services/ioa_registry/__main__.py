@@ -1,0 +1,53 @@
+"""Run one replica of the registry: `python -m ioa_registry`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, NatsRegistryView
+from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_goals import NatsWorkQueue
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_requests import Endpoint, answer, open_service
+from ioa.adapters.system_clock import SystemClock
+from ioa.protocol import subjects
+from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
+from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.process import background, run_process
+from ioa_registry.registry import Registry
+
+
+async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+    """Keep cards and leases until `stop` is set."""
+    async with open_connection(settings.nats("ioa-registry")) as client:
+        js = client.jetstream()
+        await ensure_topology(client, settings)
+        view, memberships = NatsRegistryView(client), NatsMemberships(client)
+        registry = Registry(
+            cards=NatsCards(client),
+            leases=NatsLeases(client),
+            view=view,
+            open_groups=memberships,
+            memberships=memberships,
+            log=NatsGroupLog(js),
+            work=NatsWorkQueue(js),
+            clock=SystemClock(),
+            lease=settings.lease,
+            renew_every=settings.renew_every,
+        )
+        endpoints = [
+            Endpoint("register", subjects.REGISTER, answer(Register, registry.register)),
+            Endpoint("renew", subjects.RENEW, answer(Renew, registry.renew)),
+            Endpoint("deregister", subjects.DEREGISTER, answer(Deregister, registry.deregister)),
+            Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get)),
+            Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
+        ]
+        async with background(memberships.follow(), view.follow_cards(), view.follow_leases()):
+            for view_ready in (memberships.ready, view.cards_ready, view.leases_ready):
+                await view_ready.wait()
+            async with open_service(client, "ioa-registry", "Knows who exists and who is alive", settings.version, endpoints):
+                await stop.wait()
+
+
+if __name__ == "__main__":
+    run_process(ControlPlaneSettings, serve)

@@ -1,0 +1,43 @@
+"""Run one replica of the router: `python -m ioa_router`."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats_goals import NatsGoalRecords
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_requests import Endpoint, open_service
+from ioa.adapters.nats_topology import ROUTERS, TIMERS
+from ioa.adapters.system_clock import SystemClock
+from ioa.protocol import subjects
+from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.process import background, run_process
+from ioa_router.router import Router
+
+
+async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+    """Route messages until `stop` is set."""
+    async with open_connection(settings.nats("ioa-router")) as client:
+        js = client.jetstream()
+        await ensure_topology(client, settings)
+        timers, clock = NatsTimers(js), SystemClock()
+        ledger = GroupLedger(NatsGroupLog(js), timers, NatsInboxes(client), NatsResults(js), clock)
+        router = Router(ledger, NatsGoalRecords(js), timers, clock)
+
+        async def fire(delivery: Delivery) -> None:
+            await router.fire_timer(subjects.parse_comm(delivery.subject))
+
+        say = Endpoint("say", subjects.ANY_SAY, router.say)
+        async with (
+            background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16)),
+            open_service(client, "ioa-router", "Decides about the messages of every group", settings.version, [say]),
+        ):
+            await stop.wait()
+
+
+if __name__ == "__main__":
+    run_process(ControlPlaneSettings, serve)

@@ -1,0 +1,111 @@
+"""Deciding about messages and deadlines. The router owns nothing: whatever it knows can be read from the group's log."""
+
+from __future__ import annotations
+
+from ioa.errors import ForbiddenError, NotFoundError
+from ioa.group.events import LaunchAbandoned, Said, TimerFired
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.requests import Accepted, Rejected, SayReply
+from ioa.group.state import GroupState
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import GoalRecords, Timers
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.messages import Message
+from ioa.protocol.subjects import parse_say
+from ioa.runtime.ledger import GroupLedger
+
+ROUTER_NAME = AgentId("router")
+
+
+class Router:
+    """Answer `say` requests and act on deadlines. Any replica is right for any group."""
+
+    def __init__(self, ledger: GroupLedger, goals: GoalRecords, timers: Timers, clock: Clock) -> None:
+        self._ledger = ledger
+        self._goals = goals
+        self._timers = timers
+        self._clock = clock
+
+    async def say(self, subject: str, data: bytes) -> SayReply:
+        """Take a member's message into its group's log, or say why not.
+
+        A message that is in the log already is accepted with the same sequence again, however often it comes.
+
+        Raises:
+            ForbiddenError: The payload names another sender or group than the subject it came on.
+            InvalidInputError: The payload is no message.
+            UnavailableError: The log cannot be reached; the same message may be sent again.
+        """
+        comm_id, agent_id = parse_say(subject)
+        message = decode(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
+        header = message.header
+        if header.sender != agent_id or header.comm_id != comm_id:
+            raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
+        said = Said(at=self._clock.now(), message=message)
+        try:
+            recorded = await self._ledger.record(comm_id, said)
+        except IllegalEventError as refusal:
+            return SayReply(answer=await self._accepted_before(comm_id, said) or _rejected(refusal))
+        return SayReply(answer=Accepted(seq=recorded.seq))
+
+    async def fire_timer(self, comm_id: CommId) -> None:
+        """Look at a group whose deadline may have passed, act on it, and arm the next one.
+
+        Raises:
+            UnavailableError: The timer has to come back later.
+        """
+        head = await self._ledger.head(comm_id)
+        if head is None:
+            await self._expire_goal(comm_id)
+        elif head.entry.state.phase.is_terminal:
+            await self._ledger.settle(head.entry.state)
+        else:
+            await self._ledger.rearm(comm_id, await self._advance(comm_id, head.entry.state))
+
+    async def _advance(self, comm_id: CommId, state: GroupState) -> GroupState:
+        try:
+            return (await self._ledger.record(comm_id, TimerFired(at=self._clock.now()))).state
+        except IllegalEventError as refusal:
+            if refusal.code in (RejectionCode.NOTHING_DUE, RejectionCode.GROUP_ENDED):
+                return state
+            raise
+
+    async def _accepted_before(self, comm_id: CommId, said: Said) -> Accepted | None:
+        found = await self._ledger.find(comm_id, said, after=said.message.header.after)
+        if found is None:
+            return None
+        head = await self._ledger.head(comm_id)
+        if head is not None:
+            await self._ledger.settle(head.entry.state)
+        return Accepted(seq=found.seq)
+
+    async def _expire_goal(self, comm_id: CommId) -> None:
+        """End a goal that nobody took before its deadline."""
+        record = await self._goals.find(comm_id)
+        if record is None:
+            return
+        now = self._clock.now()
+        if now < record.deadline:
+            await self._timers.schedule(comm_id, record.deadline)
+            return
+        expired = LaunchAbandoned(
+            at=now,
+            comm_id=comm_id,
+            goal_id=record.goal.goal_id,
+            by=ROUTER_NAME,
+            reason=Reason.DEADLINE,
+            content="No agent took the goal before its deadline.",
+        )
+        try:
+            await self._ledger.record(comm_id, expired)
+        except IllegalEventError:
+            # A group was launched at the last moment: its own timers look after it.
+            return
+
+
+def _rejected(refusal: IllegalEventError) -> Rejected:
+    if refusal.code is RejectionCode.NO_GROUP:
+        raise NotFoundError(refusal.message)
+    return Rejected(code=refusal.code, message=refusal.message, legal=refusal.legal)
