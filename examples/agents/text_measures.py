@@ -1,0 +1,160 @@
+"""Measure a text: words, sentences, readability, key phrases (RAKE, Rose et al. 2010) and an extractive summary."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from math import log
+
+STOP_WORDS = set(
+    """a about above after again against all also am an and any are aren't as at be because been before being below between both
+    but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each even every few for from further
+    get had hadn't has hasn't have haven't having he her here hers herself him himself his how however i if in into is isn't it
+    it's its itself just let's like many may me might more most much must my myself no nor not now of off often on once one only
+    or other our ours ourselves out over own per rather same shall she should shouldn't since so some still such than that that's
+    the their theirs them themselves then there there's these they this those though through to too two under until up upon us
+    very was wasn't we well were weren't what when where whether which while who whom why will with within without won't would
+    wouldn't yet you your yours yourself yourselves""".split()
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
+    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$",
+    re.IGNORECASE,
+)
+_END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
+_HAS_CHARACTER = re.compile(r"\w")
+_EDGES = re.compile(r"^[^\w]+|[^\w]+$")
+WORDS_PER_MINUTE = 230
+
+
+def words_of(text: str) -> list[str]:
+    """Words as `wc -w` counts them, except that a word holds a letter or a digit; punctuation at its edges is cut."""
+    return [_EDGES.sub("", word) for word in text.split() if _HAS_CHARACTER.search(word.replace("_", ""))]
+
+
+def paragraphs_of(text: str) -> list[str]:
+    """Blocks apart by blank lines."""
+    return [block.strip() for block in re.split(r"\n\s*\n", text) if block.strip()]
+
+
+def sentences_of(text: str) -> list[str]:
+    """Sentences of the running text; a list item ends one, an abbreviation such as `e.g.` or `Dr.` does not.
+
+    A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
+    """
+    sentences = []
+    blocks = paragraphs_of(_without_markup(text))
+    for block in [block for block in blocks if not _is_heading(block)] or blocks:
+        for part in re.split(r"\n(?=\x00)", block):
+            sentences += _split(" ".join(part.replace("\x00", "").split()))
+    return [sentence for sentence in sentences if _HAS_CHARACTER.search(sentence)]
+
+
+def _is_heading(block: str) -> bool:
+    return "\n" not in block and "\x00" not in block and len(block.split()) <= 12 and not re.search(r"[.!?…:;\"'”)]$", block)
+
+
+def _without_markup(text: str) -> str:
+    """Cut Markdown's markers; a heading becomes a block of its own, a list item a line marked by NUL."""
+    text = re.sub(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$", r"\n\1\n", text, flags=re.MULTILINE)
+    text = re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "\x00", text, flags=re.MULTILINE)
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return re.sub(r"(\*\*|__|`)(.+?)\1", r"\2", text)
+
+
+def _split(block: str) -> list[str]:
+    sentences, start = [], 0
+    for match in _END.finditer(block + " "):
+        candidate = block[start : match.end()]
+        rest = block[match.end() :].lstrip()
+        if _ABBREVIATION.search(candidate) or (match[0][0] == "." and rest[:1].islower()):
+            continue
+        sentences.append(candidate.strip())
+        start = match.end()
+    return [*sentences, block[start:].strip()] if block[start:].strip() else sentences
+
+
+def frequent_words(text: str, count: int, *, with_stop_words: bool = False) -> list[tuple[str, int]]:
+    """The most frequent words and how often they occur; ties in order of the alphabet."""
+    words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
+    ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
+    kept = [item for item in ranked if with_stop_words or (item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit())]
+    return kept[:count]
+
+
+def key_phrases(text: str, count: int) -> list[tuple[str, float]]:
+    """Phrases between stop words, ranked by RAKE's degree over frequency of their words, weighted by how often they occur."""
+    phrases: Counter[tuple[str, ...]] = Counter()
+    for sentence in sentences_of(text):
+        for part in re.split(r"[^\w\s'’-]+", sentence.lower()):
+            phrases.update(_candidates(words_of(part)))
+    frequency: Counter[str] = Counter()
+    degree: Counter[str] = Counter()
+    for phrase, times in phrases.items():
+        for word in phrase:
+            frequency[word] += times
+            degree[word] += len(phrase) * times
+    scores = {
+        phrase: sum(degree[word] / frequency[word] for word in phrase) * (1 + log(times)) for phrase, times in phrases.items()
+    }
+    ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
+    return [(" ".join(phrase), score) for phrase, score in ranked[:count]]
+
+
+def _candidates(words: Sequence[str]) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    current: list[str] = []
+    for word in [*words, "the"]:
+        if word in STOP_WORDS or word.isdigit() or len(word) < 2:
+            if 1 <= len(current) <= 3:
+                found.append(tuple(current))
+            current = []
+        else:
+            current.append(word)
+    return found
+
+
+def summarise(text: str, count: int) -> list[str]:
+    """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
+    sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
+    weights = {word: times for word, times in frequent_words(text, 10_000)}
+    bags = [{word for word in (one.lower().removesuffix("'s") for one in words_of(sentence)) if word in weights} for sentence in sentences]
+    chosen: list[int] = []
+    said: Counter[str] = Counter()
+    for _ in range(min(count, len(sentences))):
+        best = max(
+            (index for index in range(len(sentences)) if index not in chosen),
+            key=lambda index: (_value(bags[index], weights, said, index), -index),
+        )
+        chosen.append(best)
+        said.update(bags[best])
+    return [sentences[index] for index in sorted(chosen)]
+
+
+def _value(bag: set[str], weights: dict[str, int], said: Counter[str], index: int) -> float:
+    gain = sum(weights[word] / (1 + 2 * said[word]) for word in sorted(bag))
+    return gain / (len(bag) + 4) * (1.15 if index == 0 else 1.0)
+
+
+def syllables(word: str) -> int:
+    """Estimate the syllables of an English word."""
+    vowels = len(re.findall(r"[aeiouyàâäéèêëîïôöùûü]+", word.lower()))
+    silent = word.lower().endswith("e") and not word.lower().endswith(("le", "ee")) and vowels > 1
+    return max(1, vowels - silent)
+
+
+def readability(text: str) -> tuple[float, float]:
+    """Flesch reading ease (0 hard to 100 easy) and Flesch-Kincaid grade (years of school), for English."""
+    words, sentences = words_of(text), max(1, len(sentences_of(text)))
+    if not words:
+        return 0.0, 0.0
+    length, weight = len(words) / sentences, sum(map(syllables, words)) / len(words)
+    return 206.835 - 1.015 * length - 84.6 * weight, 0.39 * length + 11.8 * weight - 15.59
+
+
+def occurrences(text: str, term: str) -> list[str]:
+    """The lines around every occurrence of a word or phrase, whole words only, in any case."""
+    pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
+    flat = " ".join(text.split())
+    return [flat[max(0, match.start() - 40) : match.end() + 40].strip() for match in pattern.finditer(flat)]
