@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench lock clean
+.PHONY: help demo test test-torch check format bench lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,13 +16,16 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS := not torch and not model
 
 help:  ## Show what can be made.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.laptop  ## Run a real goal on a real file with the whole system, show it live, and stop everything.
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
 	$(BIN)/pytest -m "$(TESTS)"
+
+test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
+	$(BIN)/pytest -m torch
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
@@ -69,4 +72,10 @@ $(VENV)/.laptop: requirements/laptop.txt pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 	@echo "Installing what the tests and checks need into $(VENV) (once) ..."
 	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
+
+# As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.
+$(VENV)/.torch: requirements/torch.txt $(VENV)/.dev
+	@echo "Installing torch into $(VENV) (once) ..."
+	$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
 	touch $@
