@@ -88,7 +88,8 @@ def _sources(task: str, ctx: TaskContext) -> list[_Source]:
     if earlier := upstream_files(ctx, _SUFFIXES):
         return [_Source(file.name, _read(file.path)) for file in earlier]
     files = with_suffix(ctx.inputs, _SUFFIXES)
-    if files and not (ctx.results and re.search(r"\b(?:result|answer|finding)s?\b", task)):
+    files = [file for file in files if re.search(rf"\b{re.escape(file.path.stem)}\b", task, re.IGNORECASE)] or files
+    if files and not (ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)):
         return [_Source(file.name, _read(file.path)) for file in files]
     if ctx.results:
         return [_Source(f"the result of '{result.task_desc}'", result.content) for result in ctx.results if result.content.strip()]
@@ -202,7 +203,7 @@ def _longest(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext
     return f"longest words: {', '.join(f'{word} ({len(word)})' for word in words[: _number(wish, 'longest', 1)])}"
 
 
-_COUNT = r"(?:how many|number of|count(?: of| the)?|counts|total|words?|sentences?|paragraphs?|characters?|lines?|and|,|the)\s+(?:the\s+|of\s+)?"
+_COUNT = r"(?:\b(?:how many|number of|count(?: of| the)?|counts|total|and|the)\s+(?:the\s+|of\s+)?|[|,]\s*(?:and\s+)?(?:the\s+)?)"
 _MEASURES: list[tuple[str, Callable[..., str]]] = [
     (r"\bsummar|condense|\bin short\b|\bgist\b|tl;?dr|main points|shorten|\babstract\b", _summary),
     (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|main themes|themes", _phrases),
@@ -222,11 +223,11 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
         _count_of("average word length in characters", lambda text: _mean(sum(map(len, words_of(text))), len(words_of(text)))),
     ),
     (r"longest words?", _longest),
-    (rf"\b{_COUNT}words?\b|\bword ?-?count|\bwords? in\b", _count_of("words", lambda text: len(words_of(text)))),
-    (rf"\b{_COUNT}sentences?\b|sentence count", _count_of("sentences", lambda text: len(sentences_of(text)))),
+    (rf"{_COUNT}words?\b|\bword ?-?count|\bwords? in\b", _count_of("words", lambda text: len(words_of(text)))),
+    (rf"{_COUNT}sentences?\b|sentence count", _count_of("sentences", lambda text: len(sentences_of(text)))),
     (r"paragraphs?\b", _count_of("paragraphs", lambda text: len(paragraphs_of(text)))),
     (r"\b(?:characters?|letters?|chars)\b", _count_of("characters", len)),
-    (rf"\b{_COUNT}lines?\b|line count", _count_of("lines", lambda text: len(text.splitlines()))),
+    (rf"{_COUNT}lines?\b|line count", _count_of("lines", lambda text: len(text.splitlines()))),
     (r"reading time|how long .{0,20}read|time to read", _time),
     (r"readab|flesch|how (?:hard|easy|difficult)|grade level|complexity", _readability),
 ]
