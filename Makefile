@@ -10,7 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The first interpreter that is new enough; `make PYTHON=/path/to/python3.12 demo` chooses another.
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
-	"$$python" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What make test leaves out: everything that needs torch or a server with a language model's weights.
 TESTS := not torch and not model
@@ -65,17 +65,17 @@ $(BIN)/python:
 # The locks of laptop.txt and dev.txt agree, so that the second only adds to the first.
 $(VENV)/.laptop: requirements/laptop.txt pyproject.toml | $(BIN)/python
 	@echo "Installing IoA into $(VENV) (once) ..."
-	$(PIP_INSTALL) --require-hashes -r requirements/laptop.txt
-	$(PIP_INSTALL) --no-build-isolation --no-deps -e .
-	touch $@
+	@$(PIP_INSTALL) --require-hashes -r requirements/laptop.txt
+	@$(PIP_INSTALL) --no-build-isolation --no-deps -e .
+	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 	@echo "Installing what the tests and checks need into $(VENV) (once) ..."
-	$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
-	touch $@
+	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
 
 # As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.
 $(VENV)/.torch: requirements/torch.txt $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."
-	$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
-	touch $@
+	@$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
+	@touch $@
