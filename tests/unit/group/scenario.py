@@ -1,0 +1,242 @@
+"""Tell a group's story in a few lines: each call is one event at the scenario's own time, and gives the story so far.
+
+    launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1").pauses("ada", "t1").finishes("t1").announces("ada")
+
+A scenario never changes; what the machine refuses raises `IllegalEventError` and leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ioa.group.effects import Effect
+from ioa.group.events import (
+    BudgetSpent,
+    CancelRequested,
+    Event,
+    GroupLaunched,
+    MemberLost,
+    MemberReturned,
+    Said,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+)
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+COMM = CommId("room")
+GOAL = GoalId("goal-1")
+
+
+def card(agent_id: str) -> AgentCard:
+    """An agent card with nothing special on it."""
+    return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": f"{agent_id} helps"})
+
+
+def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1)) -> Limits:
+    """Limits whose time-outs all differ: floor 60 s, conclusion 50 s, lease 30 s, pause 600 s."""
+    return Limits(
+        max_turns=max_turns,
+        max_depth=max_depth,
+        deadline=START + deadline,
+        floor_timeout=timedelta(seconds=60),
+        task_lease=timedelta(seconds=30),
+        pause_timeout=timedelta(seconds=600),
+        conclusion_timeout=timedelta(seconds=50),
+    )
+
+
+def charter(*members: str, limits: Limits, depth: int = 0, parent: ParentTask | None = None) -> Charter:
+    """A charter whose first member is the owner."""
+    return Charter(
+        comm_id=COMM,
+        goal_id=GOAL,
+        goal="Count to ten.",
+        owner=AgentId(members[0]),
+        team_members=tuple(card(member) for member in members),
+        team_up_depth=depth,
+        limits=limits,
+        parent=parent,
+    )
+
+
+def said(sender: str, payload: Payload, turn: int, at: datetime = START, comm_id: CommId = COMM) -> Said:
+    """A message as the router hands it to the machine."""
+    header = Header(
+        message_id=MessageId("m1"),
+        comm_id=comm_id,
+        sender=AgentId(sender),
+        state=Phase.DISCUSSING,
+        turn=turn,
+        after=0,
+        sent_at=at,
+    )
+    return Said(at=at, message=Message(header=header, payload=payload))
+
+
+def specs(tasks: tuple[str, ...]) -> tuple[TaskSpec, ...]:
+    """Tasks written as `id:assignee`."""
+    pairs = (task.split(":") for task in tasks)
+    return tuple(TaskSpec(task_id=TaskId(task_id), assignee=AgentId(to), task_desc="do it") for task_id, to in pairs)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A group, its log and the time."""
+
+    state: GroupState
+    log: tuple[Event, ...]
+    now: datetime = START
+    effects: tuple[Effect, ...] = ()
+
+    def happens(self, event: Event) -> Scenario:
+        """Any event at all."""
+        transition = step(self.state, event)
+        return replace(self, state=transition.state, log=(*self.log, event), effects=transition.effects)
+
+    def after(self, seconds: float) -> Scenario:
+        """Let time pass; nobody looks."""
+        return replace(self, now=self.now + timedelta(seconds=seconds))
+
+    def refusal(self, event: Event) -> IllegalEventError:
+        """What the machine says to an event that is illegal here."""
+        with pytest.raises(IllegalEventError) as refused:
+            step(self.state, event)
+        return refused.value
+
+    def speaks(self, sender: str, payload: Payload, turn: int | None = None) -> Scenario:
+        """A member's message, on the ground of the current turn unless another is given."""
+        return self.happens(said(sender, payload, self.state.turn if turn is None else turn, self.now))
+
+    def says(self, sender: str, *, to: str) -> Scenario:
+        """Hand the floor to another member."""
+        return self.speaks(sender, Discussion(content="…", next_speaker=AgentId(to)))
+
+    def assigns(self, sender: str, *tasks: str) -> Scenario:
+        """Give out asynchronous tasks."""
+        return self.speaks(sender, AsyncTaskAssignment(tasks=specs(tasks)))
+
+    def assigns_and_waits(self, sender: str, *tasks: str) -> Scenario:
+        """Give out synchronous tasks."""
+        return self.speaks(sender, SyncTaskAssignment(tasks=specs(tasks)))
+
+    def pauses(self, sender: str, *triggers: str) -> Scenario:
+        """Wait for tasks."""
+        return self.speaks(sender, Pause(triggers=tuple(TaskId(trigger) for trigger in triggers)))
+
+    def announces(self, sender: str) -> Scenario:
+        """Announce the conclusion."""
+        return self.speaks(sender, ConcludeGroupDiscussion())
+
+    def concludes(self, sender: str, reason: Reason = Reason.CONCLUDED) -> Scenario:
+        """State the conclusion."""
+        return self.speaks(sender, Conclusion.model_validate({"content": "Ten.", "reason": reason}))
+
+    def progresses(self, task_id: str) -> Scenario:
+        """The assignee's next progress report."""
+        task = self.open(task_id)
+        payload = InformTaskProgress(task_id=task.task_id, number=task.progress + 1)
+        return self.speaks(task.assignee, payload, turn=task.turn)
+
+    def finishes(self, task_id: str) -> Scenario:
+        """The assignee's result."""
+        task = self.open(task_id)
+        return self.speaks(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="done"), turn=task.turn)
+
+    def nests(self, task_id: str, subgroup: str = "sub") -> Scenario:
+        """The assignee opens a nested team."""
+        task = self.open(task_id)
+        return self.happens(
+            SubgroupOpened(at=self.now, task_id=task.task_id, by=task.assignee, subgroup=CommId(subgroup)),
+        )
+
+    def nested_ends(self, task_id: str, subgroup: str = "sub", reason: Reason = Reason.CONCLUDED) -> Scenario:
+        """The nested team ends."""
+        return self.happens(
+            SubgroupClosed(at=self.now, task_id=TaskId(task_id), subgroup=CommId(subgroup), reason=reason, content="…"),
+        )
+
+    def timer(self) -> Scenario:
+        """Let the next deadline pass, and the timer fire."""
+        due = self.state.next_deadline()
+        assert due is not None
+        return replace(self, now=due).happens(TimerFired(at=due))
+
+    def timers(self, count: int) -> Scenario:
+        """Let some deadlines pass one after the other."""
+        story = self
+        for _ in range(count):
+            story = story.timer()
+        return story
+
+    def loses(self, *agents: str) -> Scenario:
+        """Members' leases run out."""
+        story = self
+        for agent in agents:
+            story = story.happens(MemberLost(at=self.now, agent_id=AgentId(agent)))
+        return story
+
+    def regains(self, agent: str) -> Scenario:
+        """A lost member registers again."""
+        return self.happens(MemberReturned(at=self.now, agent_id=AgentId(agent)))
+
+    def cancelled(self) -> Scenario:
+        """Somebody cancels the group."""
+        return self.happens(CancelRequested(at=self.now))
+
+    def out_of_budget(self) -> Scenario:
+        """The budget is spent."""
+        return self.happens(BudgetSpent(at=self.now, what="token"))
+
+    def open(self, task_id: str) -> OpenTask:
+        """A task that must be open."""
+        task = self.state.task(TaskId(task_id))
+        assert isinstance(task, OpenTask)
+        return task
+
+    def outcome(self, task_id: str) -> TaskOutcome | None:
+        """How a task ended; None while it is open."""
+        task = self.state.task(TaskId(task_id))
+        return task.outcome if isinstance(task, ClosedTask) else None
+
+    @property
+    def phase(self) -> Phase:
+        """Where the group stands."""
+        return self.state.phase
+
+    @property
+    def holder(self) -> str | None:
+        """Who has the floor."""
+        return self.state.floor_holder
+
+
+def launched(*members: str, max_turns: int = 10, max_depth: int = 3, depth: int = 0, parent: ParentTask | None = None) -> Scenario:
+    """A group that has just been opened; the first member owns it and has the floor."""
+    rules = limits(max_turns=max_turns, max_depth=max_depth)
+    event = GroupLaunched(at=START, charter=charter(*members, limits=rules, depth=depth, parent=parent))
+    return Scenario(step(None, event).state, (event,))

@@ -1,0 +1,230 @@
+"""What holds for every group, whatever happens to it: random walks through the machine, legal and illegal events alike."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from datetime import datetime
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from ioa.group.effects import CancelSubgroup, PublishResult
+from ioa.group.events import Entry, Event, EventKind, GroupLaunched, MemberLost, MemberReturned, TimerFired, kind_of
+from ioa.group.machine import legal_kinds, step
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import Assigned, ClosedTask, Concluding, Discussing, Ended, GroupState, Handing, OpenTask, Paused
+from ioa.group.table import ROUNDS_OF_SILENCE, TABLE
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.messages import Phase
+from tests.unit.group.scenario import START
+from tests.unit.group.walk import (
+    any_event,
+    any_launch,
+    any_time,
+    arbitrary_event,
+    best_messages,
+    is_legal,
+    run_timers,
+    talk_to_the_end,
+)
+
+SEEDS = st.integers(min_value=0, max_value=2**32)
+MESSAGE_KINDS = tuple(kind for kind in EventKind if kind.isupper())
+
+
+class GroupWalk(RuleBasedStateMachine):
+    """One group, any event at any time. After each step everything that must hold is checked."""
+
+    state: GroupState
+    before: GroupState | None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now: datetime = START
+        self.log: list[Event] = []
+
+    @initialize(seed=SEEDS)
+    def launches(self, seed: int) -> None:
+        """The group is opened."""
+        event = any_launch(random.Random(seed).choice)
+        self.before, self.state = None, step(None, event).state
+        self.log.append(event)
+
+    @rule(seed=SEEDS)
+    def anything_happens(self, seed: int) -> None:
+        """An event arrives. It is taken, or it raises and nothing has changed."""
+        choose = random.Random(seed).choice
+        at = any_time(self.state, self.now, choose)
+        event = any_event(self.state, at, choose)
+        unchanged = self.state.model_dump_json()
+        try:
+            transition = step(self.state, event)
+        except IllegalEventError:
+            assert self.state.model_dump_json() == unchanged
+            return
+        self.before, self.state, self.now = self.state, transition.state, max(at, self.now)
+        self.log.append(event)
+        self._check_arrow(event)
+        self._check_history()
+        self._check_effects(transition.effects, event)
+
+    @rule(seed=SEEDS)
+    def a_delivery_is_repeated(self, seed: int) -> None:
+        """What is in the log is refused when it arrives again, however late: a lease alone may run out or return once more."""
+        event = random.Random(seed).choice(self.log)
+        if event is not self.log[-1] and isinstance(event, MemberLost | MemberReturned | TimerFired):
+            return
+        unchanged = self.state.model_dump_json()
+        try:
+            step(self.state, event)
+        except IllegalEventError:
+            assert self.state.model_dump_json() == unchanged
+        else:
+            raise AssertionError(f"{kind_of(event)} was taken twice")
+
+    def _check_arrow(self, event: Event) -> None:
+        assert self.before is not None
+        assert self.state.phase in TABLE[self.before.phase, kind_of(event)].leads_to
+
+    def _check_history(self) -> None:
+        """Tasks are only added, closed ones never change, turns and grants only grow."""
+        before, after = self.before, self.state
+        assert before is not None
+        for old, new in zip(before.tasks, after.tasks, strict=False):
+            assert old.task_id == new.task_id
+            assert isinstance(old, OpenTask) or old == new
+        assert len(after.tasks) >= len(before.tasks)
+        assert before.turns_taken <= after.turns_taken <= after.limits.max_turns
+        new_floor = (before.floor_holder, before.phase) != (after.floor_holder, after.phase) and after.floor_holder is not None
+        assert after.turn == before.turn + new_floor or (after.turn == before.turn + 1 and after.floor_holder is not None)
+
+    def _check_effects(self, effects: Sequence[object], event: Event) -> None:
+        """An end publishes one result; a task that was closed over its nested team's head cancels the team."""
+        assert self.before is not None
+        results = [effect for effect in effects if isinstance(effect, PublishResult)]
+        assert len(results) == self.state.phase.is_terminal
+        cancelled = {effect.subgroup for effect in effects if isinstance(effect, CancelSubgroup)}
+        for task in self.before.open_tasks:
+            closed = isinstance(self.state.task(task.task_id), ClosedTask)
+            if task.subgroup is not None and closed and kind_of(event) is not EventKind.SUBGROUP_CLOSED:
+                assert task.subgroup in cancelled
+
+    @invariant()
+    def the_floor_is_held_by_one_living_member_at_most(self) -> None:
+        """A lost member holds it only while nobody lives; who waits holds nothing."""
+        holder, living = self.state.floor_holder, self.state.living()
+        waits = isinstance(self.state.stage, Handing | Assigned | Paused | Ended)
+        assert (holder is None) == waits
+        assert holder is None or holder in living or (not living and self.state.is_member(holder))
+
+    @invariant()
+    def there_is_something_to_wait_for(self) -> None:
+        """Every phase waits for open tasks only, and the phases without tasks have none."""
+        open_ids = {task.task_id for task in self.state.open_tasks}
+        match self.state.stage:
+            case Assigned(waiting=waiting) | Handing(waiting=waiting) | Paused(triggers=waiting):
+                assert open_ids & set(waiting)
+            case Concluding() | Ended():
+                assert not open_ids
+            case Discussing():
+                assert self.state.turns_taken < self.state.limits.max_turns
+
+    @invariant()
+    def a_timer_moves_every_open_group(self) -> None:
+        """A deadline stands exactly while the group is open, and its timer is taken."""
+        due = self.state.next_deadline()
+        assert (due is None) == self.state.phase.is_terminal
+        if due is not None:
+            assert step(self.state, TimerFired(at=due)).state != self.state
+
+    @invariant()
+    def the_kinds_called_legal_are_the_legal_ones(self) -> None:
+        """Each kind that is named is taken with some content, and each other one is refused with any."""
+        for member in self.state.members:
+            named = set(legal_kinds(self.state, member.agent_id))
+            attempts = best_messages(self.state, member.agent_id, self.now)
+            taken = {kind for kind in MESSAGE_KINDS if any(is_legal(self.state, message) for message in attempts[kind])}
+            assert taken == named
+
+    @invariant()
+    def the_end_is_always_in_reach(self) -> None:
+        """By messages alone, and by timers alone within a number of firings that the group's size bounds."""
+        assert talk_to_the_end(self.state, self.now).phase.is_terminal
+        ended, fired = run_timers(self.state)
+        assert ended.phase.is_terminal
+        assert fired <= 2 * len(self.state.open_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
+
+    def teardown(self) -> None:
+        """Replaying the log, also from its encoding, gives the same state."""
+        replayed: GroupState | None = None
+        for event in self.log:
+            entry = Entry(event=event, state=step(replayed, event).state, audience=())
+            read = decode(Entry, encode(entry))
+            assert read == entry
+            replayed = read.state
+        assert replayed is None or replayed == self.state
+
+
+GroupWalk.TestCase.settings = settings(
+    max_examples=60,
+    stateful_step_count=40,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestGroupWalk = GroupWalk.TestCase
+
+
+def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
+    """Each phase a rule claims to lead to is reached by it, so that the diagram shows no arrow that cannot happen."""
+    choose = random.Random(1).choice
+    drawn = {(phase, kind, target) for (phase, kind), rule in TABLE.items() for target in rule.leads_to}
+    walked: set[tuple[Phase, EventKind, Phase]] = set()
+    seen: dict[object, list[GroupState]] = {}
+    for step_number in range(100_000):
+        if walked == drawn:
+            break
+        if step_number % 50 == 0:
+            seen.setdefault("launched", []).append(step(None, any_launch(choose)).state)
+        state = choose(seen[choose(tuple(seen))])
+        event = arbitrary_event(state, any_time(state, START, choose), choose)
+        if not is_legal(state, event):
+            continue
+        after = step(state, event).state
+        walked.add((state.phase, kind_of(event), after.phase))
+        if not after.phase.is_terminal:
+            seen.setdefault(_sort(after), []).append(after)
+    assert walked == drawn
+
+
+def _sort(state: GroupState) -> object:
+    """What makes a state worth a visit: each sort is visited as often as the others, however rare it is."""
+    nested = any(task.subgroup is not None for task in state.open_tasks)
+    return type(state.stage), state.turns_taken == state.limits.max_turns, len(state.open_tasks[:2]), nested
+
+
+def test_an_ended_group_refuses_whatever_comes() -> None:
+    """A thousand arbitrary events leave each terminal phase as it is."""
+    choose = random.Random(7).choice
+    state, now = step(None, any_launch(choose)).state, START
+    ended, _ = run_timers(state)
+    codes = set()
+    for _ in range(1_000):
+        event = any_event(ended, any_time(ended, now, choose), choose)
+        try:
+            step(ended, event)
+        except IllegalEventError as refused:
+            codes.add(refused.code)
+    assert codes == {RejectionCode.GROUP_ENDED}
+
+
+def test_the_log_opens_with_a_launch() -> None:
+    """Nothing else is taken while the log is empty."""
+    choose = random.Random(11).choice
+    launch = any_launch(choose)
+    state = step(None, launch).state
+    taken = {type(event) for _ in range(500) if is_legal(None, event := any_event(state, START, choose))}
+    assert taken == {GroupLaunched}

@@ -1,0 +1,173 @@
+"""Every reason to refuse an event, and that a refusal says what would be legal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ioa.group.events import (
+    CancelRequested,
+    Event,
+    GroupLaunched,
+    MemberReturned,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+)
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import GroupState
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pause,
+    TaskSpec,
+)
+from tests.unit.group.scenario import START, Scenario, charter, launched, limits, said, specs
+
+Case = tuple[Scenario | None, Event]
+
+
+def _to(speaker: str) -> Discussion:
+    return Discussion(content="…", next_speaker=AgentId(speaker))
+
+
+def _tasked() -> Scenario:
+    return launched("ada", "bob", "eve").assigns("ada", "t1:bob").progresses("t1")
+
+
+def _result(task_id: str = "t1") -> InformTaskResult:
+    return InformTaskResult(task_id=TaskId(task_id), task_conclusion="…")
+
+
+CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
+    RejectionCode.NO_GROUP: [lambda: (None, CancelRequested(at=START)), lambda: (None, said("ada", _to("bob"), 1))],
+    RejectionCode.GROUP_EXISTS: [
+        lambda: (launched("ada"), GroupLaunched(at=START, charter=charter("ada", limits=limits()))),
+    ],
+    RejectionCode.GROUP_ENDED: [lambda: (launched("ada").cancelled(), said("ada", ConcludeGroupDiscussion(), 1))],
+    RejectionCode.WRONG_PHASE: [
+        lambda: (launched("ada", "bob").announces("ada"), said("ada", _to("bob"), 2)),
+        lambda: (_tasked().out_of_budget(), said("bob", _result(), 1)),
+    ],
+    RejectionCode.WRONG_GROUP: [
+        lambda: (launched("ada", "bob"), said("ada", _to("bob"), 1, comm_id=CommId("elsewhere"))),
+    ],
+    RejectionCode.NOT_A_MEMBER: [
+        lambda: (launched("ada", "bob"), said("mallory", _to("bob"), 1)),
+        lambda: (_tasked(), said("mallory", _result(), 1)),
+        lambda: (
+            None,
+            GroupLaunched(at=START, charter=charter("ada", limits=limits()).model_copy(update={"owner": AgentId("mallory")})),
+        ),
+    ],
+    RejectionCode.NOT_YOUR_FLOOR: [
+        lambda: (launched("ada", "bob"), said("bob", _to("ada"), 1)),
+        lambda: (launched("ada", "bob").assigns("ada", "t1:bob"), said("ada", _to("bob"), 1)),
+    ],
+    RejectionCode.STALE_TURN: [
+        lambda: (launched("ada", "bob").says("ada", to="bob").says("bob", to="ada"), said("ada", _to("bob"), 1)),
+        lambda: (launched("ada", "bob"), said("ada", _to("bob"), 2)),
+        lambda: (_tasked(), said("bob", _result(), 2)),
+    ],
+    RejectionCode.BAD_NEXT_SPEAKER: [
+        lambda: (launched("ada", "bob"), said("ada", _to("ada"), 1)),
+        lambda: (launched("ada", "bob"), said("ada", _to("mallory"), 1)),
+        lambda: (launched("ada", "bob").loses("bob"), said("ada", _to("bob"), 1)),
+    ],
+    RejectionCode.BAD_ASSIGNEE: [
+        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:mallory",))), 1)),
+        lambda: (launched("ada", "bob").loses("bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 1)),
+        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:ada", "t2:mallory"))), 1)),
+    ],
+    RejectionCode.TASK_ID_TAKEN: [
+        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 2)),
+        lambda: (_tasked().finishes("t1"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 2)),
+    ],
+    RejectionCode.UNKNOWN_TASK: [
+        lambda: (_tasked(), said("bob", _result("t7"), 1)),
+        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=(_using("t7"),)), 2)),
+        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t7"), by=AgentId("bob"), subgroup=CommId("sub"))),
+    ],
+    RejectionCode.NOT_YOUR_TASK: [
+        lambda: (_tasked(), said("eve", _result(), 1)),
+        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("eve"), subgroup=CommId("sub"))),
+        lambda: (_tasked().nests("t1"), _nested_end("other")),
+        lambda: (_tasked(), _nested_end("sub")),
+    ],
+    RejectionCode.TASK_CLOSED: [
+        lambda: (_tasked().finishes("t1"), said("bob", _result(), 1)),
+        lambda: (_tasked().finishes("t1"), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=2), 1)),
+        lambda: (_tasked().nests("t1").finishes("t1"), _nested_end("sub")),
+    ],
+    RejectionCode.STALE_PROGRESS: [
+        lambda: (_tasked(), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=1), 1)),
+    ],
+    RejectionCode.BAD_TRIGGER: [lambda: (_tasked(), said("ada", Pause(triggers=(TaskId("t1"), TaskId("t7"))), 2))],
+    RejectionCode.TASKS_OPEN: [lambda: (_tasked(), said("ada", ConcludeGroupDiscussion(), 2))],
+    RejectionCode.SUBGROUP_EXISTS: [
+        lambda: (
+            _tasked().nests("t1"),
+            SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("other")),
+        ),
+    ],
+    RejectionCode.TOO_DEEP: [
+        lambda: (
+            launched("ada", "bob", depth=2, max_depth=2).assigns("ada", "t1:bob"),
+            SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub")),
+        ),
+    ],
+    RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
+    RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
+}
+
+
+def _using(task_id: str) -> TaskSpec:
+    return TaskSpec(task_id=TaskId("t2"), assignee=AgentId("eve"), task_desc="…", uses=(TaskId(task_id),))
+
+
+def _nested_end(subgroup: str) -> SubgroupClosed:
+    return SubgroupClosed(at=START, task_id=TaskId("t1"), subgroup=CommId(subgroup), reason=Reason.CONCLUDED, content="…")
+
+
+def test_each_code_has_a_case() -> None:
+    """No code exists that nothing is refused with."""
+    assert set(CASES) == set(RejectionCode)
+
+
+@pytest.mark.parametrize(
+    ("code", "case"),
+    [(code, case) for code, cases in CASES.items() for case in cases],
+    ids=[f"{code}-{number}" for code, cases in CASES.items() for number in range(len(cases))],
+)
+def test_an_illegal_event_is_refused_with_its_code(code: RejectionCode, case: Callable[[], Case]) -> None:
+    """Each wrong event meets the code that says what is wrong with it, and the state is left as it was."""
+    story, event = case()
+    state: GroupState | None = story.state if story else None
+    before = state.model_dump_json() if state else None
+    with pytest.raises(IllegalEventError) as refused:
+        step(state, event)
+    assert (refused.value.code, state.model_dump_json() if state else None) == (code, before)
+
+
+def test_a_refusal_names_what_its_sender_could_say() -> None:
+    """A floor holder that concludes too early learns that it may pause, assign or go on; so does its brain."""
+    refused = _tasked().refusal(said("ada", ConcludeGroupDiscussion(), 2))
+    assert refused.legal == ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT", "DISCUSSION", "PAUSE")
+
+
+def test_a_refused_assignee_learns_what_it_may_report() -> None:
+    """The task rules' refusals carry the legal kinds too."""
+    refused = _tasked().refusal(said("bob", _result(), 2))
+    assert refused.hint == "Legal now: INFORM_TASK_PROGRESS, INFORM_TASK_RESULT."
+
+
+def test_the_control_planes_refusals_name_no_kinds() -> None:
+    """A timer has no legal alternatives."""
+    assert launched("ada").refusal(TimerFired(at=START)).legal == ()

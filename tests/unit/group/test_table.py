@@ -1,0 +1,197 @@
+"""Every kind of event in every situation a group can be in. The table below is written by hand, not derived from the code's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from ioa.group.events import (
+    BudgetSpent,
+    CancelRequested,
+    Event,
+    EventKind,
+    GroupLaunched,
+    LaunchAbandoned,
+    MemberLost,
+    MemberReturned,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+    kind_of,
+)
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import GroupState
+from ioa.group.table import TABLE
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+)
+from tests.unit.group.scenario import COMM, GOAL, START, Scenario, charter, launched, limits, said, specs
+
+EXPECTED = """
+                          nothing   talking      tasked      handing   assigned  paused    concluding
+DISCUSSION                no_group  discussing   discussing  not_floor not_floor not_floor wrong_phase
+SYNC_TASK_ASSIGNMENT      no_group  assigned     assigned    not_floor not_floor not_floor wrong_phase
+ASYNC_TASK_ASSIGNMENT     no_group  discussing   discussing  not_floor not_floor not_floor wrong_phase
+INFORM_TASK_PROGRESS      no_group  unknown_task discussing  discussing assigned paused    wrong_phase
+INFORM_TASK_RESULT        no_group  unknown_task discussing  discussing assigned paused    wrong_phase
+PAUSE                     no_group  bad_trigger  paused      not_floor not_floor not_floor wrong_phase
+CONCLUDE_GROUP_DISCUSSION no_group  concluding   tasks_open  not_floor not_floor not_floor wrong_phase
+CONCLUSION                no_group  wrong_phase  wrong_phase not_floor not_floor not_floor concluded
+timer_fired               no_group  discussing   discussing  discussing assigned paused    concluding
+member_lost               no_group  discussing   discussing  discussing assigned paused    concluding
+member_returned           no_group  discussing   discussing  discussing assigned paused    concluding
+cancel_requested          no_group  cancelled    cancelled   cancelled cancelled cancelled cancelled
+budget_spent              no_group  concluding   concluding  concluding concluding concluding wrong_phase
+subgroup_opened           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
+subgroup_closed           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
+group_launched            discussing group_exists group_exists group_exists group_exists group_exists group_exists
+launch_abandoned          failed    group_exists group_exists group_exists group_exists group_exists group_exists
+"""
+
+
+def _talking() -> Scenario:
+    return launched("ada", "bob", "eve").loses("eve")
+
+
+def _handing() -> Scenario:
+    return _talking().assigns("ada", "t1:bob", "t2:bob").nests("t2")
+
+
+def _tasked() -> Scenario:
+    return _handing().progresses("t1")
+
+
+SITUATIONS: dict[str, Callable[[], Scenario]] = {
+    "talking": _talking,
+    "tasked": _tasked,
+    "handing": _handing,
+    "assigned": lambda: _talking().assigns_and_waits("ada", "t1:bob", "t2:bob").nests("t2"),
+    "paused": lambda: _tasked().pauses("ada", "t1", "t2"),
+    "concluding": lambda: _talking().announces("ada"),
+}
+ENDED: dict[str, Callable[[], Scenario]] = {
+    "concluded": lambda: _talking().announces("ada").concludes("ada"),
+    "failed": lambda: _talking().announces("ada").concludes("ada", Reason.FAILED),
+    "cancelled": lambda: _handing().cancelled(),
+}
+
+PAYLOADS: dict[EventKind, tuple[str, Payload]] = {
+    EventKind.DISCUSSION: ("ada", Discussion(content="…", next_speaker=AgentId("bob"))),
+    EventKind.SYNC_TASK_ASSIGNMENT: ("ada", SyncTaskAssignment(tasks=specs(("t9:bob",)))),
+    EventKind.ASYNC_TASK_ASSIGNMENT: ("ada", AsyncTaskAssignment(tasks=specs(("t9:bob",)))),
+    EventKind.INFORM_TASK_PROGRESS: ("bob", InformTaskProgress(task_id=TaskId("t1"), number=2)),
+    EventKind.INFORM_TASK_RESULT: ("bob", InformTaskResult(task_id=TaskId("t1"), task_conclusion="…")),
+    EventKind.PAUSE: ("ada", Pause(triggers=(TaskId("t1"),))),
+    EventKind.CONCLUDE_GROUP_DISCUSSION: ("ada", ConcludeGroupDiscussion()),
+    EventKind.CONCLUSION: ("ada", Conclusion(content="Ten.")),
+}
+TASK_TURN = 1
+"""In every situation with tasks they were given out in the first turn."""
+
+
+def event_of(kind: EventKind, state: GroupState | None) -> Event:
+    """The event of this kind that has the best prospects: the right sender, the right turn, the right task."""
+    if kind in PAYLOADS:
+        sender, payload = PAYLOADS[kind]
+        turn = TASK_TURN if sender == "bob" or state is None else state.turn
+        return said(sender, payload, turn)
+    due = (state and state.next_deadline()) or START
+    rules = limits()
+    events: dict[EventKind, Event] = {
+        EventKind.TIMER_FIRED: TimerFired(at=due),
+        EventKind.MEMBER_LOST: MemberLost(at=START, agent_id=AgentId("bob")),
+        EventKind.MEMBER_RETURNED: MemberReturned(at=START, agent_id=AgentId("eve")),
+        EventKind.CANCEL_REQUESTED: CancelRequested(at=START),
+        EventKind.BUDGET_SPENT: BudgetSpent(at=START, what="token"),
+        EventKind.SUBGROUP_OPENED: SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub1")),
+        EventKind.SUBGROUP_CLOSED: SubgroupClosed(
+            at=START, task_id=TaskId("t2"), subgroup=CommId("sub"), reason=Reason.CONCLUDED, content="…"
+        ),
+        EventKind.GROUP_LAUNCHED: GroupLaunched(at=START, charter=charter("ada", "bob", limits=rules)),
+        EventKind.LAUNCH_ABANDONED: LaunchAbandoned(
+            at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody."
+        ),
+    }
+    return events[kind]
+
+
+def what_happens(state: GroupState | None, event: Event) -> str:
+    """The phase the event leads to, or the code of its rejection."""
+    try:
+        return step(state, event).state.phase
+    except IllegalEventError as refused:
+        return refused.code
+
+
+def _cells() -> dict[tuple[str, EventKind], str]:
+    head, *rows = EXPECTED.strip("\n").splitlines()
+    situations = head.split()
+    cells = {}
+    for row in rows:
+        kind, *outcomes = row.replace("not_floor", "not_your_floor").split()
+        assert len(outcomes) == len(situations)
+        cells.update({(situation, EventKind(kind)): out for situation, out in zip(situations, outcomes, strict=True)})
+    return cells
+
+
+CELLS = _cells()
+
+
+@pytest.mark.parametrize(("situation", "kind"), CELLS, ids=lambda part: str(part))
+def test_each_event_does_in_each_situation_what_the_table_says(situation: str, kind: EventKind) -> None:
+    """Each event leads to the phase, or meets the refusal, that the handwritten table names."""
+    state = SITUATIONS[situation]().state if situation != "nothing" else None
+    assert what_happens(state, event_of(kind, state)) == CELLS[situation, kind]
+
+
+@pytest.mark.parametrize("kind", EventKind)
+@pytest.mark.parametrize("situation", ENDED)
+def test_an_ended_group_takes_nothing(situation: str, kind: EventKind) -> None:
+    """The terminal phases absorb every kind of event."""
+    state = ENDED[situation]().state
+    assert (state.phase, what_happens(state, event_of(kind, state))) == (situation, "group_ended")
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_every_kind_is_what_its_event_is_called(kind: EventKind) -> None:
+    """The column of an event is found from the event alone."""
+    assert kind_of(event_of(kind, _talking().state)) is kind
+
+
+def test_the_handwritten_table_covers_every_pair() -> None:
+    """No kind of event and no phase is missing from the table above."""
+    phases = {SITUATIONS[situation]().phase for situation, _ in CELLS if situation != "nothing"}
+    phases |= {ENDED[situation]().phase for situation in ENDED}
+    kinds = {kind for _, kind in CELLS}
+    assert (phases, kinds) == (set(Phase), set(EventKind))
+
+
+def test_the_machines_table_has_the_pairs_that_are_legal_and_no_other() -> None:
+    """A pair is in the code's table exactly if the handwritten one knows a situation in which it is legal."""
+    legal = {
+        (SITUATIONS[situation]().phase, kind)
+        for (situation, kind), outcome in CELLS.items()
+        if situation != "nothing" and outcome in set(Phase)
+    }
+    assert set(TABLE) == legal
+
+
+@pytest.mark.parametrize("situation", [*SITUATIONS, *ENDED])
+def test_a_timer_that_fires_too_early_changes_nothing(situation: str) -> None:
+    """A deadline that has not come is no reason for anything, so a timer may be armed twice."""
+    state = (SITUATIONS | ENDED)[situation]().state
+    assert what_happens(state, TimerFired(at=START + timedelta(seconds=1))) in ("nothing_due", "group_ended")

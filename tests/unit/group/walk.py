@@ -1,0 +1,238 @@
+"""Walk a group at random: any event at any time, mostly plausible, often not. The choices come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
+
+from ioa.group.events import (
+    BudgetSpent,
+    CancelRequested,
+    Event,
+    EventKind,
+    GroupLaunched,
+    MemberLost,
+    MemberReturned,
+    Said,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+)
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Ended, GroupState
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from tests.unit.group.scenario import START, charter, limits, said
+
+T = TypeVar("T")
+
+AGENTS = tuple(AgentId(name) for name in ("ada", "bob", "eve"))
+_ENDING = (Phase.CONCLUDING, Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
+STRANGER = AgentId("mallory")
+UNKNOWN_TASK = TaskId("t99")
+
+
+class Choose(Protocol):
+    """Choose one of several."""
+
+    def __call__(self, options: Sequence[T], /) -> T:
+        """Any of them, each with the same chance."""
+
+
+def any_launch(choose: Choose) -> GroupLaunched:
+    """A group of one to three members and one to twelve turns."""
+    members = AGENTS[: choose((1, 2, 3))]
+    rules = limits(
+        max_turns=choose((1, 2, 3, 6, 12)), max_depth=choose((0, 1)), deadline=choose((timedelta(hours=1), timedelta(days=1)))
+    )
+    return GroupLaunched(at=START, charter=charter(*members, limits=rules))
+
+
+def any_time(state: GroupState, now: datetime, choose: Choose) -> datetime:
+    """Now, a moment later, exactly when something is due, after an outage, or back in time."""
+    due = state.next_deadline() or now
+    seconds = choose((0, 1, 1, 1, 1, 20, 20, 20, -40, choose((700, 700, 700, 100_000))))
+    return choose((now, now + timedelta(seconds=seconds), now if due == state.limits.deadline else max(now, due)))
+
+
+def any_event(state: GroupState, at: datetime, choose: Choose) -> Event:
+    """Any event, legal or not; most often one that carries the discussion on, if some attempts find one, so that walks get far."""
+    event = arbitrary_event(state, at, choose)
+    if choose((True, True, True, False)) and state.phase not in _ENDING:
+        for _ in range(15):
+            if is_legal(state, event) and step(state, event).state.phase not in _ENDING:
+                break
+            event = arbitrary_event(state, at, choose)
+    return event
+
+
+def is_legal(state: GroupState | None, event: Event) -> bool:
+    """Whether the machine takes the event."""
+    try:
+        step(state, event)
+    except IllegalEventError:
+        return False
+    return True
+
+
+def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
+    """Any event, legal or not; messages outnumber what the control plane reports."""
+    if choose((True, True, True, False)):
+        return _any_said(state, at, choose)
+    kind = choose(
+        (
+            EventKind.TIMER_FIRED,
+            EventKind.TIMER_FIRED,
+            EventKind.MEMBER_LOST,
+            EventKind.MEMBER_LOST,
+            EventKind.MEMBER_RETURNED,
+            EventKind.SUBGROUP_OPENED,
+            EventKind.SUBGROUP_OPENED,
+            EventKind.SUBGROUP_CLOSED,
+            EventKind.SUBGROUP_CLOSED,
+            choose((EventKind.CANCEL_REQUESTED, *(EventKind.BUDGET_SPENT,) * 2, *(EventKind.GROUP_LAUNCHED,) * 12)),
+        )
+    )
+    match kind:
+        case EventKind.TIMER_FIRED:
+            return TimerFired(at=at)
+        case EventKind.MEMBER_LOST:
+            return MemberLost(at=at, agent_id=_anybody(state, choose))
+        case EventKind.MEMBER_RETURNED:
+            return MemberReturned(at=at, agent_id=_anybody(state, choose))
+        case EventKind.CANCEL_REQUESTED:
+            return CancelRequested(at=at, why=choose(("", "enough")))
+        case EventKind.BUDGET_SPENT:
+            return BudgetSpent(at=at, what="token")
+        case EventKind.SUBGROUP_OPENED:
+            task_id, assignee, _ = _any_task(state, choose)
+            return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
+        case EventKind.SUBGROUP_CLOSED:
+            task_id, _, _ = _any_task(state, choose)
+            reason = choose((Reason.CONCLUDED, Reason.FAILED))
+            return SubgroupClosed(at=at, task_id=task_id, subgroup=_subgroup(task_id, choose), reason=reason, content="…")
+        case _:
+            return any_launch(choose)
+
+
+def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
+    holder = state.floor_holder or AGENTS[0]
+    if state.tasks and choose((True, False)):
+        task_id, assignee, turn = _any_task(state, choose)
+        task = state.task(task_id)
+        number = choose((1, 1 + (getattr(task, "progress", 0))))
+        report: Payload = choose(
+            (
+                InformTaskProgress(task_id=task_id, number=number),
+                InformTaskResult(task_id=task_id, task_conclusion="…"),
+            )
+        )
+        return said(assignee, report, turn, at)
+    sender = choose((holder, holder, holder, _anybody(state, choose)))
+    turn = choose((state.turn, state.turn, state.turn, state.turn, state.turn + 1, max(0, state.turn - 1)))
+    return said(sender, _any_speech(state, choose), turn, at)
+
+
+def _any_speech(state: GroupState, choose: Choose) -> Payload:
+    candidates = (state.tasks, state.open_tasks, state.open_tasks)
+    triggers = tuple(task.task_id for task in choose(candidates) if choose((True, True, False))) or (UNKNOWN_TASK,)
+    conclusion = Conclusion(content="Ten.", reason=choose((Reason.CONCLUDED, Reason.FAILED)))
+    speeches: tuple[Payload, ...] = (
+        Discussion(content="…", next_speaker=_anybody(state, choose)),
+        SyncTaskAssignment(tasks=_any_specs(state, choose)),
+        AsyncTaskAssignment(tasks=_any_specs(state, choose)),
+        Pause(triggers=triggers + triggers[:1]),
+        choose((conclusion, ConcludeGroupDiscussion(), Discussion(content="…", next_speaker=_anybody(state, choose)))),
+    )
+    return choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
+
+
+def _anybody(state: GroupState, choose: Choose) -> AgentId:
+    """Most often a member."""
+    return choose((*(member.agent_id for member in state.members),) * 5 + (STRANGER,))
+
+
+def _any_specs(state: GroupState, choose: Choose) -> tuple[TaskSpec, ...]:
+    first = max(0, len(state.tasks) + choose((0, 0, 0, 0, -1)))
+    return tuple(
+        TaskSpec(task_id=TaskId(f"t{first + number}"), assignee=_anybody(state, choose), task_desc="do it")
+        for number in range(choose((1, 2)))
+    )
+
+
+def _any_task(state: GroupState, choose: Choose) -> tuple[TaskId, AgentId, int]:
+    """A task with its assignee and turn, seldom the wrong ones."""
+    open_tasks = state.open_tasks
+    candidates = open_tasks if open_tasks and choose((True, True, True, False)) else state.tasks
+    if not candidates or choose((False,) * 9 + (True,)):
+        return UNKNOWN_TASK, _anybody(state, choose), state.turn
+    task = choose(candidates)
+    assignee = choose((*(task.assignee,) * 7, _anybody(state, choose)))
+    return task.task_id, assignee, choose((task.turn,) * 7 + (state.turn,))
+
+
+def _subgroup(task_id: TaskId, choose: Choose) -> CommId:
+    return CommId(choose((f"sub-{task_id}",) * 5 + ("elsewhere",)))
+
+
+def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[EventKind, tuple[Said, ...]]:
+    """For each kind of message the attempts of a member that does its best to have it accepted."""
+    colleagues = [member.agent_id for member in state.members]
+    fresh = tuple((TaskSpec(task_id=TaskId("fresh"), assignee=colleague, task_desc="do it"),) for colleague in colleagues)
+    attempts: dict[EventKind, tuple[Payload, ...]] = {
+        EventKind.DISCUSSION: tuple(Discussion(content="…", next_speaker=other) for other in colleagues),
+        EventKind.SYNC_TASK_ASSIGNMENT: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
+        EventKind.ASYNC_TASK_ASSIGNMENT: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
+        EventKind.PAUSE: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),
+        EventKind.CONCLUDE_GROUP_DISCUSSION: (ConcludeGroupDiscussion(),),
+        EventKind.CONCLUSION: (Conclusion(content="Ten."),),
+    }
+    messages = {kind: tuple(said(agent_id, payload, state.turn, at) for payload in payloads) for kind, payloads in attempts.items()}
+    messages[EventKind.INFORM_TASK_PROGRESS] = tuple(
+        said(agent_id, InformTaskProgress(task_id=task.task_id, number=task.progress + 1), task.turn, at)
+        for task in state.open_tasks
+    )
+    messages[EventKind.INFORM_TASK_RESULT] = tuple(
+        said(agent_id, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at) for task in state.open_tasks
+    )
+    return messages
+
+
+def run_timers(state: GroupState) -> tuple[GroupState, int]:
+    """Let nothing happen but timers until the group has ended; say how many fired."""
+    fired = 0
+    while (due := state.next_deadline()) is not None:
+        state, fired = step(state, TimerFired(at=due)).state, fired + 1
+    return state, fired
+
+
+def talk_to_the_end(state: GroupState, at: datetime) -> GroupState:
+    """Reach the end by messages alone: report every task, announce, conclude."""
+    while not isinstance(state.stage, Ended):
+        state = step(state, _word_towards_the_end(state, at)).state
+    return state
+
+
+def _word_towards_the_end(state: GroupState, at: datetime) -> Said:
+    if state.open_tasks:
+        task = state.open_tasks[0]
+        return said(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at)
+    holder = state.floor_holder
+    assert holder is not None, "no task is open and nobody has the floor"
+    announced = state.phase == "concluding"
+    return said(holder, Conclusion(content="Ten.") if announced else ConcludeGroupDiscussion(), state.turn, at)
