@@ -1,0 +1,190 @@
+"""The agent client: it registers its agent, keeps its lease, leads goals, and takes part in groups, many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+import structlog
+
+from ioa.agent.patience import patiently
+from ioa.agent.sdk import Agent
+from ioa.agent.session import GroupSession
+from ioa.agent.speech import Voice
+from ioa.agent.team import BoundedTeamTools
+from ioa.agent.work import Worker
+from ioa.agent.workspace import GroupFiles
+from ioa.errors import ConflictError, NoAgentError, NotFoundError, UnavailableError
+from ioa.group.requests import AbandonGoal, LaunchGroup, SequencedEntry
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.agent_store import AgentStore
+from ioa.ports.brain import Brain, Mission, NobodyFits, Team
+from ioa.ports.clock import Clock, IdSource
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Goal, Reason
+from ioa.protocol.ids import CommId
+from ioa.protocol.registry import Lease, Renew
+
+_FORMATIONS = 3
+"""How often a team is formed anew when a member was found but could not join."""
+
+AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class ClientOptions:
+    """How much one agent does at a time, and where it keeps the files of running tasks."""
+
+    files: Path
+    tasks_at_once: int = 4
+    goals_at_once: int = 8
+    drain: timedelta = timedelta(seconds=5)
+
+
+class AgentClient:
+    """Take one agent through the life of the system, until it is cancelled."""
+
+    def __init__(
+        self,
+        agent: Agent,
+        card: AgentCard,
+        brain: Brain,
+        network: AgentNetwork,
+        store: AgentStore,
+        clock: Clock,
+        ids: IdSource,
+        options: ClientOptions,
+    ) -> None:
+        self._card = card
+        self._brain = brain
+        self._network = network
+        self._store = store
+        self._options = options
+        self._voice = Voice(card.agent_id, network, store, clock, ids)
+        slots = asyncio.Semaphore(options.tasks_at_once)
+        self._worker = Worker(agent, card, brain, network, store, self._voice, slots)
+        self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
+        self.registered = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serve until `stop` is set; then take no new goal, let running tasks end within the drain time, and go offline."""
+        me = self._card.agent_id
+        async with self._network.inbox(me) as inbox, asyncio.TaskGroup() as group:
+            listening = group.create_task(self._listen(group, inbox))
+            lease = await patiently(lambda: self._network.register(self._card), agent_id=me)
+            for warning in lease.warnings:
+                _log.warning("card_could_be_better", agent_id=me, advice=warning)
+            renewing = group.create_task(self._keep_lease(group, lease))
+            leading = group.create_task(
+                self._network.take_goals(self._card.pool, self._lead, side_by_side=self._options.goals_at_once)
+            )
+            self.registered.set()
+            _log.info("agent_ready", agent_id=me)
+            await stop.wait()
+            leading.cancel()
+            await self._drain()
+            for task in (listening, renewing, *(running for _, running in self._sessions.values())):
+                task.cancel()
+        await self._leave()
+
+    async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
+        async for entry in inbox:
+            self._session(group, entry.entry.state.comm_id).receive(entry)
+
+    async def _keep_lease(self, group: asyncio.TaskGroup, lease: Lease) -> None:
+        """Renew the lease and follow up on every group that has moved on unseen, for ever."""
+        while True:
+            for comm_id, head in lease.heads.items():
+                self._session(group, comm_id).catch_up(head)
+            self._forget_ended(lease)
+            await asyncio.sleep(lease.renew_every.total_seconds())
+            lease = await patiently(self._renew, agent_id=self._card.agent_id)
+
+    async def _renew(self) -> Lease:
+        cursors = {comm_id: session.cursor for comm_id, (session, _) in self._sessions.items()}
+        try:
+            return await self._network.renew(Renew(agent_id=self._card.agent_id, cursors=cursors))
+        except NotFoundError:
+            return await self._network.register(self._card)
+
+    def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
+        if comm_id not in self._sessions:
+            files = GroupFiles(self._network, self._options.files / comm_id)
+            session = GroupSession(self._worker, self._voice, comm_id, files)
+            self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
+        return self._sessions[comm_id][0]
+
+    async def _follow(self, session: GroupSession, comm_id: CommId) -> None:
+        """Let no failed session take the agent down: the next renewal of the lease starts it again from the store."""
+        try:
+            await session.run()
+        except Exception:
+            _log.exception("session_failed", comm_id=comm_id, agent_id=self._card.agent_id)
+            del self._sessions[comm_id]
+
+    def _forget_ended(self, lease: Lease) -> None:
+        """Drop the sessions of groups that have ended and that the registry counts as open no more."""
+        for comm_id in [comm_id for comm_id, (session, _) in self._sessions.items() if session.ended]:
+            if comm_id not in lease.heads:
+                del self._sessions[comm_id]
+
+    async def _lead(self, goal: Goal) -> None:
+        """Form a team for a goal and open its group. Called again for the same goal, it meets the same group.
+
+        Raises:
+            UnavailableError: The goal has to be offered again.
+        """
+        for _ in range(_FORMATIONS):
+            mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0)
+            formed = await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
+            match formed:
+                case NobodyFits(needs=needs):
+                    await self._abandon(goal, Reason.NO_AGENT, _nobody(needs))
+                    return
+                case Team() as team:
+                    if await self._launch(goal, team):
+                        return
+        await self._abandon(goal, Reason.NO_AGENT, "The agents that fit the goal went away before the team was complete.")
+
+    async def _launch(self, goal: Goal, team: Team) -> bool:
+        """Open the group, or see that there is nothing left to do; False if the team has to be formed anew."""
+        request = LaunchGroup(owner=self._card.agent_id, members=team.members, plan=team.plan, goal_id=goal.goal_id)
+        try:
+            await self._network.launch(request)
+        except NoAgentError as error:
+            _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
+            return False
+        except (ConflictError, NotFoundError) as error:
+            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+        return True
+
+    async def _abandon(self, goal: Goal, reason: AbandonReason, content: str) -> None:
+        try:
+            await self._network.abandon(
+                AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content)
+            )
+        except ConflictError as error:
+            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+
+    async def _drain(self) -> None:
+        """Wait for the tasks that run, at most the drain time; what does not end runs again after the restart."""
+        running = [duty for session, _ in self._sessions.values() for duty in session.working()]
+        if running:
+            await asyncio.wait(running, timeout=self._options.drain.total_seconds())
+
+    async def _leave(self) -> None:
+        try:
+            await self._network.deregister(self._card.agent_id)
+        except UnavailableError as error:
+            _log.info("not_deregistered", agent_id=self._card.agent_id, why=error.message)
+
+
+def _nobody(needs: tuple[str, ...]) -> str:
+    listed = "; ".join(f"“{need}”" for need in needs)
+    return f"No agent was found for: {listed}. `ioa agents` lists who is there."

@@ -1,0 +1,88 @@
+"""What a member has seen of a group, folded from its log entries in order."""
+
+from __future__ import annotations
+
+from ioa.group.events import GroupLaunched, Said, SubgroupClosed
+from ioa.group.machine import legal_kinds
+from ioa.group.requests import SequencedEntry
+from ioa.group.state import Charter, ClosedTask, GroupState
+from ioa.ports.brain import GroupView, TaskRecord
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    InformTaskResult,
+    Message,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+
+
+class GroupHistory:
+    """The conversation, the tasks and the present state of one group. Entries must come in order and without a gap."""
+
+    def __init__(self, comm_id: CommId) -> None:
+        self.comm_id = comm_id
+        self.cursor = 0
+        self.charter: Charter | None = None
+        self.state: GroupState | None = None
+        self._messages: list[Message] = []
+        self._specs: dict[TaskId, TaskSpec] = {}
+        self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
+
+    def apply(self, sequenced: SequencedEntry) -> None:
+        """Take in the entry that follows the last one."""
+        assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
+        event = sequenced.entry.event
+        match event:
+            case GroupLaunched(charter=charter):
+                self.charter = charter
+            case Said(message=message):
+                self._messages.append(message)
+                self._note(message)
+            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
+                self._reports[task_id] = (content, artifacts)
+            case _:
+                pass
+        self.state = sequenced.entry.state
+        self.cursor = sequenced.seq
+
+    def view(self, me: AgentId, refusals: tuple[str, ...] = ()) -> GroupView:
+        """What `me` knows now. Only a group that was launched can be viewed."""
+        assert self.charter is not None and self.state is not None
+        return GroupView(
+            me=me,
+            charter=self.charter,
+            state=self.state,
+            messages=tuple(self._messages),
+            tasks=self.tasks(),
+            legal=legal_kinds(self.state, me),
+            refusals=refusals,
+        )
+
+    def tasks(self) -> tuple[TaskRecord, ...]:
+        """Every task given out, in order, with what is known of it."""
+        return tuple(self._record(spec) for spec in self._specs.values())
+
+    def spec(self, task_id: TaskId) -> TaskSpec | None:
+        """A task as it was given out."""
+        return self._specs.get(task_id)
+
+    def _note(self, message: Message) -> None:
+        match message.payload:
+            case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+                self._specs.update((spec.task_id, spec) for spec in specs)
+            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts):
+                self._reports[task_id] = (content, artifacts)
+            case _:
+                pass
+
+    def _record(self, spec: TaskSpec) -> TaskRecord:
+        task = self.state.task(spec.task_id) if self.state is not None else None
+        outcome: TaskOutcome | None = None
+        content, artifacts = self._reports.get(spec.task_id, ("", ()))
+        if isinstance(task, ClosedTask):
+            outcome = task.outcome
+            content = content or task.why
+        return TaskRecord(spec, outcome, content, artifacts)

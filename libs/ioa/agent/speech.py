@@ -1,0 +1,73 @@
+"""Saying things so that they are said once: outbox first, then the router, again and again until it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.agent.history import GroupHistory
+from ioa.agent.patience import patiently
+from ioa.group.requests import Accepted, Rejected
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.agent_store import AgentStore
+from ioa.ports.clock import Clock, IdSource
+from ioa.protocol.ids import AgentId, MessageId
+from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
+
+
+def duty_of(payload: Payload, turn: int) -> str:
+    """The key of the duty a message fulfils: a turn, or the result of a task."""
+    return f"result:{payload.task_id}" if isinstance(payload, InformTaskResult) else f"turn:{turn}"
+
+
+@dataclass(frozen=True)
+class Voice:
+    """One agent's way of speaking in its groups."""
+
+    me: AgentId
+    network: AgentNetwork
+    store: AgentStore
+    clock: Clock
+    ids: IdSource
+
+    async def say(self, history: GroupHistory, payload: Payload, turn: int) -> Accepted | Rejected:
+        """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
+
+        What was prepared for the same duty earlier is sent instead, so that a duty is fulfilled by one message only.
+        """
+        key = duty_of(payload, turn)
+        message = await self.store.outgoing(history.comm_id, key)
+        if message is None:
+            message = self._message(history, payload, turn)
+            await self.store.put_outgoing(key, message)
+        return await self.send(message)
+
+    async def pending(self, history: GroupHistory, key: str) -> Message | None:
+        """What was prepared for a duty and not answered yet."""
+        return await self.store.outgoing(history.comm_id, key)
+
+    async def send(self, message: Message) -> Accepted | Rejected:
+        """Send a prepared message until it is answered."""
+        answer = await patiently(lambda: self.network.say(message), comm_id=message.header.comm_id, agent_id=self.me)
+        await self.store.drop_outgoing(message)
+        return answer
+
+    async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int) -> None:
+        """Renew a task's lease. A report that is lost is made good by the next one, so it is sent once.
+
+        Raises:
+            UnavailableError: It may not have arrived.
+        """
+        await self.network.say(self._message(history, progress, turn))
+
+    def _message(self, history: GroupHistory, payload: Payload, turn: int) -> Message:
+        assert history.state is not None
+        header = Header(
+            message_id=MessageId(self.ids.new("m")),
+            comm_id=history.comm_id,
+            sender=self.me,
+            state=history.state.phase,
+            turn=turn,
+            after=history.cursor,
+            sent_at=self.clock.now(),
+        )
+        return Message(header=header, payload=payload)

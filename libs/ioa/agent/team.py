@@ -1,0 +1,33 @@
+"""Team formation's tools, and the launch that ends it (paper, appendix A.2.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.errors import ForbiddenError
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.agent_store import AgentStore
+from ioa.ports.brain import Contact
+from ioa.protocol.search import Need, Search, SearchResult
+
+MAX_SEARCHES = 10
+
+
+class BoundedTeamTools:
+    """The tools for one mission: at most ten searches, and the contacts of the agent."""
+
+    def __init__(self, network: AgentNetwork, store: AgentStore) -> None:
+        self._network = network
+        self._store = store
+        self._searches = 0
+
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        """Ask discovery who fits."""
+        if self._searches >= MAX_SEARCHES:
+            raise ForbiddenError(f"The {MAX_SEARCHES} searches of this mission are spent.", hint="Launch with what was found.")
+        self._searches += 1
+        return await self._network.search(Search(needs=tuple(needs)))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """Everybody the agent has worked with."""
+        return await self._store.contacts()

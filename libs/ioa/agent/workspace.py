@@ -1,0 +1,150 @@
+"""The files of a running task: local copies of what it may read, a folder of its own, and what it made."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import shutil
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ioa.agent.sdk import InputFile, UpstreamResult
+from ioa.errors import InvalidInputError
+from ioa.ports.agent_network import AgentNetwork
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import CommId, TaskId
+
+MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class MadeFile:
+    """A file that a task attached to its result."""
+
+    name: str
+    path: Path
+    media_type: str
+
+
+class GroupFiles:
+    """Local copies of a group's files, each fetched once."""
+
+    def __init__(self, network: AgentNetwork, folder: Path) -> None:
+        self._network = network
+        self._folder = folder
+        self._fetching = asyncio.Lock()
+
+    async def fetch(self, artifacts: Sequence[Artifact]) -> tuple[InputFile, ...]:
+        """Fetch files that are not here yet.
+
+        Raises:
+            NotFoundError: A file is gone from the store.
+            UnavailableError: The store does not answer.
+        """
+        async with self._fetching:
+            return tuple([await self._fetch(artifact) for artifact in artifacts])
+
+    async def create_workspace(self, task_id: TaskId, attempt: int) -> Path:
+        """Make an empty folder for one attempt at a task."""
+        folder = self._folder / "tasks" / f"{task_id}-{attempt}"
+        await asyncio.to_thread(_make_empty, folder)
+        return folder
+
+    async def upload(self, comm_id: CommId, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
+        """Store what a task made, under names that are the same on every attempt."""
+        stored = []
+        for file in made:
+            data = await asyncio.to_thread(file.path.read_bytes)
+            stored.append(await self._network.put_file(f"{comm_id}/{task_id}/{file.name}", file.name, data, file.media_type))
+        return tuple(stored)
+
+    async def remove(self) -> None:
+        """Delete all local copies."""
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _fetch(self, artifact: Artifact) -> InputFile:
+        path = self._folder / "files" / artifact.sha256[:16] / Path(artifact.name).name
+        if not await asyncio.to_thread(path.exists):
+            data = await self._network.get_file(artifact)
+            await asyncio.to_thread(_write, path, data)
+        return InputFile(artifact.name, path, artifact.media_type)
+
+
+class RunningTask:
+    """The `TaskContext` of a task that runs. Its members may be used from any thread."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        attempt: int,
+        goal: str,
+        inputs: Sequence[InputFile],
+        results: Sequence[UpstreamResult],
+        workspace: Path,
+    ) -> None:
+        self.task_id = task_id
+        self.attempt = attempt
+        self.goal = goal
+        self.inputs = inputs
+        self.results = results
+        self.workspace = workspace
+        self._cancelled = threading.Event()
+        self._lock = threading.Lock()
+        self._latest: tuple[str, float | None] | None = None
+        self._made: dict[str, MadeFile] = {}
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the task was cancelled."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Tell the task's function to stop."""
+        self._cancelled.set()
+
+    def progress(self, content: str, fraction: float | None = None) -> None:
+        """Keep the latest report; it is sent with the next renewal of the lease, or within a second."""
+        if fraction is not None and not 0 <= fraction <= 1:
+            raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
+        with self._lock:
+            self._latest = (content, fraction)
+
+    def take_progress(self) -> tuple[str, float | None] | None:
+        """The latest report that was not taken yet."""
+        with self._lock:
+            latest, self._latest = self._latest, None
+        return latest
+
+    def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
+        """Attach a file to the result."""
+        if not name or Path(name).name != name or len(name) > 200:
+            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a name without folders.")
+        content = data.encode() if isinstance(data, str) else data
+        if len(content) > MAX_ARTIFACT_BYTES:
+            raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
+        path = self.workspace / "artifacts" / name
+        _write(path, content)
+        guessed = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        with self._lock:
+            self._made[name] = MadeFile(name, path, guessed)
+        return path
+
+    @property
+    def made(self) -> tuple[MadeFile, ...]:
+        """What was attached so far, in order."""
+        with self._lock:
+            return tuple(self._made.values())
+
+
+def _make_empty(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_bytes(data)
+    temporary.replace(path)
