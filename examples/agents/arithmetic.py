@@ -226,7 +226,7 @@ def _factorial(value: Any) -> Fraction:
 
 
 def show(value: Any) -> str:
-    """Write a value: exactly when its decimals end within twelve digits, else with twelve significant digits."""
+    """Write a value: exactly when its decimals end within fifteen digits, else with fifteen significant digits."""
     if isinstance(value, _registry().Quantity):
         return f"{show(value.magnitude)} {_unit_name(value.units)}".strip()
     number = Fraction(value)
@@ -234,7 +234,7 @@ def show(value: Any) -> str:
         digits = str(number.numerator)
         return digits if len(digits) <= 40 else f"{Decimal(number.numerator):.12e}"
     decimal = Decimal(number.numerator) / Decimal(number.denominator)
-    text = f"{decimal:.12g}"
+    text = f"{decimal:.15g}"
     return text if "e" in text.lower() else text.rstrip("0").rstrip(".") if "." in text else text
 
 
