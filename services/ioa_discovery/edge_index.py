@@ -133,7 +133,7 @@ def _requests(query: IndexQuery) -> list[tuple[Signal, edge.QueryRequest]]:
     dense = list(query.dense)
     asked: list[tuple[Signal, edge.Query]] = [
         (Signal.TEXT, edge.Query.Nearest(dense, using=Signal.TEXT.value)),
-        (Signal.EXAMPLES, edge.Query.Nearest(dense, using=Signal.EXAMPLES.value)),
+        (Signal.EXAMPLES, edge.Query.Nearest([dense], using=Signal.EXAMPLES.value)),
     ]
     if query.terms.indices:
         asked.append((Signal.BM25, edge.Query.Nearest(_sparse(query.terms), using=Signal.BM25.value)))

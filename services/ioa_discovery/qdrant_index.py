@@ -123,7 +123,8 @@ class QdrantIndex:
 
 def _requests(query: IndexQuery) -> list[tuple[Signal, models.QueryRequest]]:
     dense = list(query.dense)
-    asked: list[tuple[Signal, list[float] | models.SparseVector]] = [(Signal.TEXT, dense), (Signal.EXAMPLES, dense)]
+    asked: list[tuple[Signal, list[float] | list[list[float]] | models.SparseVector]]
+    asked = [(Signal.TEXT, dense), (Signal.EXAMPLES, [dense])]
     if query.terms.indices:
         asked.append((Signal.BM25, _sparse(query.terms)))
     allowed = _filter(query)

@@ -109,7 +109,10 @@ class AgentIndex(Protocol):
         ...
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
-        """Forget agents; does nothing for those that are not in the index."""
+        """Forget agents; does nothing for those that are not in the index.
+
+        Their words may go on counting towards the rarity of words until the engine compacts its store.
+        """
         ...
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:

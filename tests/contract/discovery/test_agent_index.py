@@ -1,0 +1,290 @@
+"""What every index promises, run on each engine: the fake, Qdrant's engine in process, the client's imitation and a server."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.embedder import Vector
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.search import Filters
+from ioa.testing.memory_index import MemoryIndex
+from ioa_discovery.edge_index import open_edge_index
+from ioa_discovery.qdrant_index import open_qdrant_index
+from ioa_discovery.terms import document_terms, query_terms
+
+SERVER = os.environ.get("IOA_TEST_QDRANT_URL", "")
+ENGINES = ["memory", "edge", "client", *(["server"] if SERVER else [])]
+DIMENSION = 4
+NORTH, EAST, BETWEEN, UP = (1.0, 0.0, 0.0, 0.0), (0.0, 1.0, 0.0, 0.0), (0.6, 0.8, 0.0, 0.0), (0.0, 0.0, 1.0, 0.0)
+
+pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect in the local Qdrant")
+
+
+@pytest.fixture(params=ENGINES)
+async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[AgentIndex]:
+    """An empty index of each engine."""
+    match request.param:
+        case "memory":
+            yield MemoryIndex()
+        case "edge":
+            async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as edge:
+                yield edge
+        case "client":
+            async with open_qdrant_index(":memory:", model_id="m", dimension=DIMENSION) as client:
+                yield client
+        case _:
+            async with open_qdrant_index(SERVER, model_id=uuid4().hex, dimension=DIMENSION) as server:
+                yield server
+
+
+def entry(
+    name: str,
+    text: Vector = NORTH,
+    *,
+    examples: tuple[Vector, ...] = (),
+    words: str = "",
+    online: bool = True,
+    pool: str = "",
+    tags: tuple[str, ...] = (),
+) -> IndexEntry:
+    """Make an entry whose vectors and words are given."""
+    card = AgentCard(
+        agent_id=AgentId(name),
+        name=name,
+        description=words or name,
+        pool=PoolId(pool or name),
+        tags=tags,
+        examples=tuple(f"example {number}" for number in range(len(examples))),
+    )
+    return IndexEntry(card, online, text, examples, document_terms(words), fingerprint=f"print-{name}")
+
+
+def query(
+    dense: Vector = NORTH, words: str = "", *, filters: Filters | None = None, exclude: tuple[str, ...] = (), limit: int = 10
+) -> IndexQuery:
+    """Make a query that every online agent may answer."""
+    return IndexQuery(dense, query_terms(words), filters or Filters(), tuple(map(AgentId, exclude)), limit)
+
+
+async def found(index: AgentIndex, asked: IndexQuery, signal: Signal = Signal.TEXT) -> list[str]:
+    """Return the ids that one signal found, best first."""
+    [candidates] = await index.search([asked])
+    return [candidate.agent_id for candidate in candidates[signal]]
+
+
+async def test_an_empty_index_finds_nothing(index: AgentIndex) -> None:
+    """An index without entries answers every signal with nothing."""
+    assert [{key: [] for key in Signal}] == list(await index.search([query(words="hello")]))
+
+
+async def test_text_ranks_by_cosine(index: AgentIndex) -> None:
+    """The text signal is the cosine of the need to the card's text, best first."""
+    await index.put([entry("far", EAST), entry("near", NORTH), entry("middle", BETWEEN)])
+    [candidates] = await index.search([query()])
+    ranked = [(str(candidate.agent_id), round(candidate.score, 4)) for candidate in candidates[Signal.TEXT]]
+    assert ranked == [("near", 1.0), ("middle", 0.6), ("far", 0.0)]
+
+
+async def test_examples_rank_by_the_nearest(index: AgentIndex) -> None:
+    """An agent is as near as its nearest example, however far the others are."""
+    await index.put([entry("one", UP, examples=(BETWEEN,)), entry("many", UP, examples=(EAST, UP, NORTH))])
+    assert await found(index, query(), Signal.EXAMPLES) == ["many", "one"]
+
+
+async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
+    """Having no examples is told apart from having bad ones."""
+    await index.put([entry("bare"), entry("shown", examples=(EAST,))])
+    [candidates] = await index.search([query()])
+    assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.EXAMPLES]} == {"shown": True}
+    assert {candidate.agent_id: candidate.has_examples for candidate in candidates[Signal.TEXT]} == {"bare": False, "shown": True}
+
+
+async def test_words_rank_by_rarity(index: AgentIndex) -> None:
+    """A rare word in common is worth more than a frequent one, and none in common is no candidate."""
+    await index.put(
+        [entry("a", words="table chart"), entry("b", words="table"), entry("c", words="table"), entry("d", words="song")]
+    )
+    assert sorted(await found(index, query(words="chart table"), Signal.BM25)) == ["a", "b", "c"]
+    assert (await found(index, query(words="chart table"), Signal.BM25))[0] == "a"
+
+
+async def test_words_are_optional(index: AgentIndex) -> None:
+    """A card or a need of stop words alone is stored and asked without its words."""
+    await index.put([entry("a", words="the of")])
+    assert await found(index, query(words="the")) == ["a"]
+    assert await found(index, query(words="the"), Signal.BM25) == []
+
+
+async def test_offline_agents_are_not_found(index: AgentIndex) -> None:
+    """An agent that went offline is out of the results and comes back without its card being stored again."""
+    await index.put([entry("a"), entry("b", online=False)])
+    assert await found(index, query()) == ["a"]
+    await index.set_online(AgentId("a"), False)
+    await index.set_online(AgentId("b"), True)
+    assert await found(index, query()) == ["b"]
+
+
+async def test_offline_agents_are_found_on_request(index: AgentIndex) -> None:
+    """A search that does not ask for liveness finds everybody."""
+    await index.put([entry("a", online=False)])
+    assert await found(index, query(filters=Filters(online=False))) == ["a"]
+
+
+async def test_liveness_of_a_stranger_is_ignored(index: AgentIndex) -> None:
+    """Liveness of an agent without a card leaves no trace."""
+    await index.set_online(AgentId("ghost"), True)
+    assert (await index.count(), await found(index, query())) == (0, [])
+
+
+@pytest.mark.parametrize("signal", list(Signal))
+async def test_filters_hold_for_each_signal(index: AgentIndex, signal: Signal) -> None:
+    """Pool, all of the tags, and exclusion hold whichever way an agent is found."""
+    await index.put(
+        [
+            entry("a-1", examples=(NORTH,), words="chart", pool="a", tags=("x", "y")),
+            entry("a-2", examples=(NORTH,), words="chart", pool="a", tags=("x",)),
+            entry("b-1", examples=(NORTH,), words="chart", pool="b", tags=("x", "y")),
+        ]
+    )
+    by_pool = query(words="chart", filters=Filters(pool=PoolId("a")))
+    by_tags = query(words="chart", filters=Filters(tags=("x", "y")))
+    without = query(words="chart", exclude=("a-1", "b-1"))
+    assert sorted(await found(index, by_pool, signal)) == ["a-1", "a-2"]
+    assert sorted(await found(index, by_tags, signal)) == ["a-1", "b-1"]
+    assert await found(index, without, signal) == ["a-2"]
+
+
+async def test_limit_holds_for_each_signal(index: AgentIndex) -> None:
+    """No signal returns more than was asked for."""
+    await index.put([entry(f"a{number}", examples=(NORTH,), words="chart") for number in range(5)])
+    [candidates] = await index.search([query(words="chart", limit=2)])
+    assert dict.fromkeys(Signal, 2) == {signal: len(hits) for signal, hits in candidates.items()}
+
+
+async def test_queries_are_answered_in_order(index: AgentIndex) -> None:
+    """Each query of a batch gets its own answer, one without words among them."""
+    await index.put([entry("north", NORTH, words="chart"), entry("east", EAST, words="table")])
+    answers = await index.search([query(EAST, "table", limit=1), query(NORTH, limit=1), query(EAST, "chart", limit=1)])
+    assert [answer[Signal.TEXT][0].agent_id for answer in answers] == ["east", "north", "east"]
+    assert [[hit.agent_id for hit in answer[Signal.BM25]] for answer in answers] == [["east"], [], ["north"]]
+
+
+async def test_put_replaces(index: AgentIndex) -> None:
+    """Storing an agent again replaces all of it, its examples and words too."""
+    await index.put([entry("a", NORTH, examples=(NORTH,), words="chart")])
+    await index.put([entry("a", EAST, words="table")])
+    [candidates] = await index.search([query(words="chart")])
+    assert await index.count() == 1
+    assert (candidates[Signal.EXAMPLES], candidates[Signal.BM25]) == ([], [])
+
+
+async def test_removed_agents_are_gone(index: AgentIndex) -> None:
+    """A removed agent is neither found nor counted, and removing a stranger does nothing."""
+    await index.put([entry("a"), entry("b")])
+    await index.remove([AgentId("a"), AgentId("ghost")])
+    assert (await index.count(), await found(index, query())) == (1, ["b"])
+
+
+async def test_fetch_returns_what_was_stored(index: AgentIndex) -> None:
+    """A fetched entry has the card, the vectors and the liveness it was stored with; a stranger is left out."""
+    await index.put([entry("a", BETWEEN, examples=(NORTH, UP), words="chart", tags=("x",), online=False)])
+    fetched = await index.fetch([AgentId("a"), AgentId("ghost")])
+    stored = fetched[AgentId("a")]
+    assert list(fetched) == ["a"]
+    assert (entry("a", words="chart", examples=(NORTH, UP), tags=("x",)).card, False) == (stored.card, stored.online)
+    assert [pytest.approx(list(vector)) for vector in (BETWEEN, NORTH, UP)] == [
+        list(vector) for vector in (stored.text, *stored.examples)
+    ]
+
+
+async def test_indexed_tells_what_is_stale(index: AgentIndex) -> None:
+    """The state of every agent is its fingerprint and its liveness, offline ones included, beyond one page too."""
+    names = [f"a{number}" for number in range(1_100)]
+    await index.put([entry(name, online=name != "a7") for name in names])
+    assert {name: Indexed(f"print-{name}", name != "a7") for name in names} == await index.indexed()
+
+
+async def test_every_engine_gives_the_same_answer(index: AgentIndex) -> None:
+    """On random cards and needs, candidates and scores equal those of the plain comparison of everything with everything."""
+    chance = random.Random(5)
+    vocabulary = [f"word{number}" for number in range(30)]
+    entries = [
+        entry(
+            f"a{number}",
+            unit(chance),
+            examples=tuple(unit(chance) for _ in range(chance.randrange(3))),
+            words=" ".join(chance.choices(vocabulary, k=chance.randrange(12))),
+            online=chance.random() < 0.8,
+            tags=tuple(tag for tag in ("x", "y") if chance.random() < 0.5),
+        )
+        for number in range(60)
+    ]
+    reference = MemoryIndex()
+    for target in (index, reference):
+        await target.put(entries)
+        await target.set_online(AgentId("a5"), False)
+    needs = [
+        query(unit(chance), " ".join(chance.choices(vocabulary, k=4)), filters=Filters(tags=tags), exclude=("a1",), limit=100)
+        for tags in ((), ("x",), ("x", "y"))
+    ]
+    expected, actual = [flat(await target.search(needs)) for target in (reference, index)]
+    assert {place: pytest.approx(score, abs=1e-4) for place, score in expected.items()} == actual
+
+
+def unit(chance: random.Random) -> Vector:
+    """Draw a direction."""
+    drawn = [chance.gauss(0, 1) for _ in range(DIMENSION)]
+    length = sum(value * value for value in drawn) ** 0.5
+    return [value / length for value in drawn]
+
+
+def flat(answers: Sequence[Candidates]) -> dict[tuple[int, Signal, str], float]:
+    """Return the score of each candidate of each signal of each query."""
+    return {
+        (number, signal, hit.agent_id): hit.score
+        for number, answer in enumerate(answers)
+        for signal, hits in answer.items()
+        for hit in hits
+    }
+
+
+async def test_an_edge_store_survives_its_process(tmp_path: Path) -> None:
+    """A store that is opened again for the same model holds what it held."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        await index.put([entry("a"), entry("b", online=False)])
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        assert (await index.count(), await found(index, query())) == (2, ["a"])
+
+
+@pytest.mark.parametrize(("model_id", "dimension"), [("other", DIMENSION), ("m", DIMENSION + 1)])
+async def test_an_edge_store_of_another_model_starts_empty(tmp_path: Path, model_id: str, dimension: int) -> None:
+    """Vectors of two models are never compared: the store of another one is dropped."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        await index.put([entry("a")])
+    async with open_edge_index(model_id=model_id, dimension=dimension, folder=tmp_path) as index:
+        assert await index.count() == 0
+
+
+async def test_a_damaged_edge_store_starts_empty(tmp_path: Path) -> None:
+    """A store whose files were cut short is replaced instead of keeping the service from starting."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        await index.put([entry("a")])
+    for file in (tmp_path / "shard").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"\0")
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        await index.put([entry("b")])
+        assert await found(index, query()) == ["b"]
+
+
+def test_empty_words_have_no_terms() -> None:
+    """A text of stop words is a sparse vector without terms."""
+    assert SparseVector((), ()) == query_terms("and of the")
