@@ -1,0 +1,77 @@
+"""Pick an agent for each need from what discovery found.
+
+Whether somebody fits is told by the similarity, which means the same for every need; who fits better for one need is told by the
+order of its hits, since the fused score behind it has seen more than the similarity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ioa.agent.rules.needs import GoalNeed
+from ioa.ports.brain import Contact
+from ioa.protocol.ids import AgentId
+from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
+
+DEFAULT_THRESHOLD = 0.30
+AS_SIMILAR = 0.03
+"""Hits this close to the first one are equally good, so that experience may decide."""
+UNKNOWN = 0.5
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """Choose among hits.
+
+    Attributes:
+        threshold: The least similarity of an agent that fits.
+        me: The asking agent; chosen only where it is best.
+        aside: Whether the asking agent stands aside for any other that fits.
+        records: How well known agents did, 0 to 1.
+    """
+
+    threshold: float
+    me: AgentId
+    aside: bool = False
+    records: Mapping[AgentId, float] = field(default_factory=dict)
+
+    def pick(self, found: NeedHits) -> Hit | None:
+        """The agent for a need, or None if nobody fits."""
+        fitting = [hit for hit in found.hits if hit.similarity >= self.threshold]
+        others = [hit for hit in fitting if hit.card.agent_id != self.me]
+        if self.aside and others:
+            fitting = others
+        if not fitting:
+            return None
+        first = fitting[0]
+        if first.card.agent_id == self.me:
+            return first
+        peers = [hit for hit in others if hit.similarity >= first.similarity - AS_SIMILAR]
+        return max(peers, key=lambda hit: self.records.get(hit.card.agent_id, UNKNOWN))
+
+    def mine(self, found: NeedHits) -> float:
+        """How similar the asking agent is to a need, 0 if it was not found."""
+        return next((hit.similarity for hit in found.hits if hit.card.agent_id == self.me), 0.0)
+
+
+def records_of(contacts: Sequence[Contact]) -> dict[AgentId, float]:
+    """Rate agents by what they did; one that is hardly known stays near the middle."""
+    return {
+        contact.card.agent_id: (contact.tasks_done + 1) / (contact.tasks_done + contact.tasks_failed + 2) for contact in contacts
+    }
+
+
+def need_for(request: str) -> Need:
+    """Ask discovery for one request."""
+    return Need(text=request.strip()[:MAX_NEED_CHARS] or "-")
+
+
+def mean_similarity(picked: Sequence[Hit | None]) -> float:
+    """How well needs are served on the average; one that nobody serves counts as 0."""
+    return sum(hit.similarity if hit else 0.0 for hit in picked) / len(picked) if picked else 0.0
+
+
+def unmet(needs: Sequence[GoalNeed], picked: Sequence[Hit | None]) -> tuple[str, ...]:
+    """The needs that found nobody, in the user's words."""
+    return tuple(need.request for need, hit in zip(needs, picked, strict=True) if hit is None)

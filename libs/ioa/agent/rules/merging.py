@@ -1,0 +1,138 @@
+"""State the group's answer: one text that holds each result word for word, so that its numbers stay right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record_of
+from ioa.agent.rules.headings import heading_of
+from ioa.agent.rules.references import is_report
+from ioa.group.state import ClosedTask, Concluding
+from ioa.ports.brain import GroupView
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import MAX_CONTENT_CHARS, Conclusion, TaskOutcome
+
+MAX_ARTIFACTS = 100
+_SKIPPED = "not started, since nothing it needed was there"
+_CUT = "\n\n… (shortened)"
+_FORCED = {
+    Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
+    Reason.BUDGET: "The discussion was cut short: its budget was spent.",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """One need and what came of it. `text` is the result, or why there is none."""
+
+    title: str
+    text: str
+    done: bool
+    task_id: TaskId | None = None
+    uses: tuple[TaskId, ...] = ()
+    artifacts: tuple[Artifact, ...] = ()
+
+
+def conclude(view: GroupView) -> Conclusion:
+    """Merge the results of all tasks into the conclusion; FAILED if a need was not fulfilled, with what was reached kept."""
+    sections = _sections_of_record(view) if is_led_by_others(view) else _sections_of_plan(view)
+    reached = [section for section in sections if section.done]
+    missing = [section for section in sections if not section.done]
+    reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
+    forced = _FORCED.get(view.state.stage.forced) if isinstance(view.state.stage, Concluding) and view.state.stage.forced else None
+    artifacts = tuple({artifact.object_name: artifact for section in reached for artifact in section.artifacts}.values())
+    paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
+    if artifacts and len(sections) > 1:
+        paragraphs.append("Files: " + ", ".join(dict.fromkeys(f"`{artifact.name}`" for artifact in artifacts)))
+    return Conclusion(content=_bounded("\n\n".join(paragraphs)), reason=reason, artifacts=artifacts[:MAX_ARTIFACTS])
+
+
+def _sections_of_plan(view: GroupView) -> list[Section]:
+    sections = []
+    for job in read_board(view):
+        record = record_of(job, view)
+        done = job.standing is Standing.DONE
+        sections.append(
+            Section(
+                title=heading_of(job.plan.task_desc or view.charter.goal),
+                text=record.conclusion if done and record else _why(view, job.attempt, job.standing),
+                done=done,
+                task_id=job.plan.task_id,
+                uses=job.plan.uses,
+                artifacts=record.artifacts if done and record else (),
+            )
+        )
+    return sections
+
+
+def _sections_of_record(view: GroupView) -> list[Section]:
+    return [
+        Section(
+            title=heading_of(task.spec.task_abstract or task.spec.task_desc),
+            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, task.spec.task_id, Standing.FAILED),
+            done=task.outcome is TaskOutcome.DONE,
+            task_id=task.spec.task_id,
+            uses=task.spec.uses,
+            artifacts=task.artifacts if task.outcome is TaskOutcome.DONE else (),
+        )
+        for task in view.tasks
+    ]
+
+
+def _why(view: GroupView, attempt: TaskId | None, standing: Standing) -> str:
+    if attempt is None:
+        return {
+            Standing.SKIPPED: _SKIPPED,
+            Standing.FAILED: "its agent was lost and nobody could stand in",
+        }.get(standing, "not started")
+    record, task = view.task(attempt), view.state.task(attempt)
+    if record is not None and record.conclusion:
+        return record.conclusion
+    if isinstance(task, ClosedTask):
+        return task.why or ("cancelled" if task.outcome is TaskOutcome.CANCELLED else "no reason was given")
+    return "not finished"
+
+
+def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> list[str]:
+    lines = [forced] if forced else []
+    if total == 0:
+        lines.append("No task was given out.")
+    elif missing:
+        lines.append("Not everything was reached. Missing:" if total > 1 else "The goal was not reached:")
+        lines[-1] += "".join(f"\n- {section.title}: {section.text}" for section in missing)
+    return lines
+
+
+def _body(reached: Sequence[Section], titled: bool) -> list[str]:
+    paragraphs: list[str] = []
+    said = ""
+    for section in _report_first(reached):
+        text = section.text.strip()
+        if text and text in said:
+            continue
+        said += "\n" + text
+        text = text or "Done."
+        paragraphs.append(f"## {section.title}\n\n{text}" if titled else text)
+    return paragraphs
+
+
+def _report_first(reached: Sequence[Section]) -> list[Section]:
+    """Put a final report that builds on all the others in front of them."""
+    *others, last = reached or [None]
+    if last is None or not others or not is_report(last.title) or not _feeding(last, others) >= {other.task_id for other in others}:
+        return list(reached)
+    return [last, *others]
+
+
+def _feeding(last: Section, others: Sequence[Section]) -> set[TaskId | None]:
+    feeding: set[TaskId | None] = set(last.uses)
+    for other in reversed(others):
+        if other.task_id in feeding:
+            feeding.update(other.uses)
+    return feeding
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_CONTENT_CHARS else text[: MAX_CONTENT_CHARS - len(_CUT)] + _CUT

@@ -1,0 +1,126 @@
+"""Split what somebody wants into needs, each of which one agent can serve, and find out which build on which.
+
+Pure text rules: nothing is known of the agents or of the subject. Every file name, address, number and quotation of the goal is
+in some need, and dependencies point backwards only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ioa.agent.rules.clauses import Clause, clauses_of
+from ioa.agent.rules.layout import sentences_of
+from ioa.agent.rules.lexicon import PROSE, TABLE_FILE, TABULAR
+from ioa.agent.rules.openings import Opening
+from ioa.agent.rules.references import resolve
+from ioa.agent.rules.shielding import FILE, NAMED, Shield
+
+MAX_NEEDS_OF_A_GOAL = 8
+
+
+@dataclass(frozen=True)
+class GoalNeed:
+    """One thing to be done.
+
+    Attributes:
+        text: What the assignee is told; it stands on its own.
+        request: The same without what was told around it: for discovery and headings.
+        uses: The positions of the earlier needs whose results this one builds on.
+    """
+
+    text: str
+    request: str
+    uses: tuple[int, ...] = ()
+
+
+def split_goal(goal: str) -> tuple[GoalNeed, ...]:
+    """Split a goal into one to eight needs. What cannot be split is one need."""
+    shield = Shield()
+    clauses = clauses_of(sentences_of(shield.cover(goal), shield))
+    needs = needs_of(clauses, shield)
+    whole = goal.strip() or goal
+    if len(needs) < 2:
+        request = needs[0].request if needs else whole
+        return (GoalNeed(needs[0].text if needs else whole, request or whole),)
+    return _at_most(MAX_NEEDS_OF_A_GOAL, needs)
+
+
+def needs_of(clauses: Sequence[Clause], shield: Shield) -> list[GoalNeed]:
+    """Turn covered requests into needs that stand on their own."""
+    named = [shield.named_in(f"{clause.context} {clause.text}") for clause in clauses]
+    resolved = resolve(clauses, named, lambda position, text: _carried(position, text, clauses, shield))
+    told = _told(clauses)
+    needs: list[GoalNeed] = []
+    for position, one in enumerate(resolved):
+        request = f"{one.text}{one.clause.tail}"
+        context = one.clause.context
+        if context.startswith("Given:") and set(named[position]) <= set(request):
+            context = ""
+        if not context and not one.uses and told[position] and not re.search(NAMED, request):
+            context = told[position] if re.search(NAMED, told[position]) else ""
+        text = f"{_sentence(context)} {request[:1].upper()}{request[1:]}" if context else request
+        needs.append(GoalNeed(shield.uncover(text), shield.uncover(request), one.uses))
+    return needs
+
+
+def _told(clauses: Sequence[Clause]) -> list[str]:
+    told: list[str] = []
+    for clause in clauses:
+        told.append(clause.context or (told[-1] if told else ""))
+    return told
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _carried(position: int, request: str, clauses: Sequence[Clause], shield: Shield) -> str:
+    """Add the file that was named for a neighbour, if the request plainly asks about such a file and names none."""
+    if re.search(NAMED, request):
+        return request
+    words = set(re.findall(r"[a-z]+", request.lower()))
+    before = [(clause.context + " " + clause.text) for clause in reversed(clauses[: position + 1])]
+    after = [clause.text for clause in clauses[position + 1 :] if clause.sentence == clauses[position].sentence]
+    for told in (*before, *after):
+        files = [char for char in shield.named_in(told) if re.match(FILE, char)]
+        for file in files:
+            table = bool(TABLE_FILE.search(shield.uncover(file)))
+            if len(files) == 1 and words & (TABULAR if table else PROSE):
+                mark = request[len(request.rstrip(".?!")) :]
+                return f"{request.rstrip('.?!')} in {file}{mark}"
+    return request
+
+
+def _at_most(limit: int, needs: list[GoalNeed]) -> tuple[GoalNeed, ...]:
+    while len(needs) > limit:
+        at = min(range(len(needs) - 1), key=lambda i: len(needs[i].text) + len(needs[i + 1].text))
+        first, second = needs[at], needs[at + 1]
+        uses = {use for use in (*first.uses, *second.uses) if use != at}
+        merged = GoalNeed(f"{_sentence(first.text)} {second.text}", f"{_sentence(first.request)} {second.request}", tuple(sorted(uses)))
+        rest = [
+            GoalNeed(need.text, need.request, tuple(sorted({use if use <= at else use - 1 for use in need.uses})))
+            for need in needs[at + 2 :]
+        ]
+        needs = [*needs[:at], merged, *rest]
+    return tuple(needs)
+
+
+def restate(task_desc: str, earlier: Sequence[str]) -> str:
+    """Put a task into words that stand on their own, given what the tasks it uses were told: "chart it" says what "it" is."""
+    if not earlier:
+        return task_desc
+    shield = Shield()
+    told = [_as_clause(text, at, shield) for at, text in enumerate(earlier)]
+    mine = clauses_of(sentences_of(shield.cover(task_desc), shield))
+    if len(mine) != 1 or mine[0].context:
+        return task_desc
+    clauses = [*told, replace(mine[0], sentence=len(told))]
+    resolved = resolve(clauses, [shield.named_in(clause.text) for clause in clauses], lambda _, text: text)
+    return shield.uncover(resolved[-1].text + mine[0].tail) if resolved[-1].uses else task_desc
+
+
+def _as_clause(text: str, at: int, shield: Shield) -> Clause:
+    covered = shield.cover(text.strip())
+    return Clause(covered, Opening(), covered, at)

@@ -1,0 +1,66 @@
+"""Decide whether to do a task alone or with a nested team (paper, section 2.3.2).
+
+A nested team only ever gets parts of the task: never the task itself in other hands, and never back to who opened the team for it.
+So each level has less to do than the one above, and the depth limit is not what ends the recursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.agent.rules.breakdown import coordinates, parts_of
+from ioa.agent.rules.headings import same_words
+from ioa.agent.rules.matching import Matcher, mean_similarity, need_for, records_of
+from ioa.agent.rules.needs import GoalNeed, restate
+from ioa.agent.rules.planning import WHOLE_IS_FAR_BETTER, team_of
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.ports.brain import Alone, TaskView, Team, TeamTools
+from ioa.protocol.search import Hit, NeedHits
+
+CLEARLY_BETTER = 0.10
+"""By how much another agent must be more similar to a part than the one that has the task."""
+
+
+async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone | Team:
+    """Open a nested team if the task has parts that others serve clearly better, or that it is one's skill to hand out."""
+    alone = Alone(restate(task.spec.task_desc, [used.spec.task_desc for used in task.used]))
+    parts = _parts(task)
+    if not parts:
+        return alone
+    whole = GoalNeed(task.spec.task_desc, task.spec.task_desc)
+    try:
+        found = await tools.search_client([need_for(need.request) for need in (whole, *parts)])
+        matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me), records_of(await tools.contacts()))
+    except (UnavailableError, ForbiddenError):
+        return alone
+    picked = [matcher.pick(hits) for hits in found.by_need[1:]]
+    if any(hit is None for hit in picked) or not _is_worth_it(matcher, found.by_need, picked):
+        return alone
+    return team_of(parts, picked, task.me.agent_id)
+
+
+def _parts(task: TaskView) -> tuple[GoalNeed, ...]:
+    charter = task.group.charter
+    if not task.me.may_team_up or charter.team_up_depth >= charter.limits.max_depth:
+        return ()
+    if task.spec.uses:  # the results that feed this task stay with its assignee; a nested team would not have them
+        return ()
+    if charter.parent is not None and (charter.owner == task.me.agent_id or same_words(charter.goal, task.spec.task_desc)):
+        return ()
+    parts = parts_of(task.spec.task_desc, task.me)
+    if len(parts) < 2 or any(same_words(part.text, task.spec.task_desc) for part in parts):
+        return ()
+    return parts
+
+
+def _is_worth_it(matcher: Matcher, found: Sequence[NeedHits], picked: Sequence[Hit | None]) -> bool:
+    others = [
+        (hit.similarity, matcher.mine(hits))
+        for hit, hits in zip(picked, found[1:], strict=True)
+        if hit is not None and hit.card.agent_id != matcher.me
+    ]
+    if matcher.aside:
+        return bool(others)
+    if matcher.mine(found[0]) >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER:
+        return False
+    return any(theirs >= mine + CLEARLY_BETTER for theirs, mine in others)

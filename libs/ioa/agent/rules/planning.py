@@ -1,0 +1,66 @@
+"""Make a team and its plan of needs and the agents found for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.agent.rules.breakdown import coordinates, parts_of
+from ioa.agent.rules.matching import Matcher, mean_similarity, need_for, records_of, unmet
+from ioa.agent.rules.needs import GoalNeed, split_goal
+from ioa.group.state import PlannedTask
+from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.search import Hit
+
+WHOLE_IS_FAR_BETTER = 0.15
+"""By how much one agent must serve the goal as a whole better than others its parts, for the goal to stay whole."""
+
+
+async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Team | NobodyFits:
+    """Find agents for a goal with one search and plan who does what, in which order."""
+    me = mission.me
+    needs = split_goal(mission.text)
+    parts = parts_of(mission.text, me) if len(needs) == 1 else needs
+    whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
+    asked = [whole, *parts]
+    found = await tools.search_client([need_for(need.request) for need in asked])
+    matcher = Matcher(threshold, me.agent_id, coordinates(me), records_of(await tools.contacts()))
+    whole_hit, *picked = (matcher.pick(hits) for hits in found.by_need)
+    if parts and None not in picked and _by_parts(len(needs), whole_hit, picked, matcher, mine=matcher.mine(found.by_need[0])):
+        return team_of(parts, picked, me.agent_id)
+    if whole_hit is not None and (len(needs) == 1 or whole_hit.similarity >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER):
+        return team_of([whole], [whole_hit], me.agent_id)
+    return NobodyFits(unmet(needs, picked if len(needs) > 1 else [None]))
+
+
+def _by_parts(needs: int, whole: Hit | None, picked: Sequence[Hit | None], matcher: Matcher, *, mine: float) -> bool:
+    """Whether the parts are to be handed out rather than the whole.
+
+    Several requests are, unless one agent is far better for all of them. What only lists its parts is one request, so it stays whole
+    if anybody serves it, except that a coordinator hands out what it would serve itself.
+    """
+    if whole is None:
+        return True
+    if needs > 1:
+        return whole.similarity < mean_similarity(picked) + WHOLE_IS_FAR_BETTER or whole.card.agent_id == matcher.me
+    return matcher.aside and mine >= whole.similarity
+
+
+def team_of(needs: Sequence[GoalNeed], picked: Sequence[Hit | None], owner: AgentId) -> Team:
+    """The team that serves these needs, each by the agent picked for it."""
+    chosen = [hit.card.agent_id for hit in picked if hit is not None]
+    plan = tuple(
+        PlannedTask(
+            task_id=task_id_of(position),
+            assignee=assignee,
+            task_desc=need.text,
+            uses=tuple(task_id_of(use) for use in need.uses),
+        )
+        for position, (need, assignee) in enumerate(zip(needs, chosen, strict=True))
+    )
+    return Team(members=tuple(agent for agent in dict.fromkeys(chosen) if agent != owner), plan=plan)
+
+
+def task_id_of(position: int) -> TaskId:
+    """The id of a plan's task: `t1` is the first."""
+    return TaskId(f"t{position + 1}")

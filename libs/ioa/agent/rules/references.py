@@ -1,0 +1,320 @@
+"""What a request builds on: the result of an earlier one, or an input that was named before. Works on covered text.
+
+"Summarise notes.txt and count its words" asks two things of one file; "total the sales, then chart it" hands a result on. The
+difference decides what can run side by side, and a request is only sent to an agent in words that stand on their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from ioa.agent.rules.clauses import FETCHES, Clause
+from ioa.agent.rules.lexicon import CHARTS, EXAMINING, FETCHING, NOMINAL, REPORTS, TRANSPARENT, alternatives
+from ioa.agent.rules.openings import is_question, leading_verb, without_front
+from ioa.agent.rules.shielding import ADDRESS, INPUT, NAMED
+
+_FLAGS = re.IGNORECASE
+MAX_PHRASE_CHARS = 240
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A request in words that stand on their own, and the earlier ones whose results it needs, by position."""
+
+    text: str
+    uses: tuple[int, ...]
+    clause: Clause
+
+    @property
+    def core(self) -> str:
+        """What the request brings forth, without preparation and refinement."""
+        return self.clause.core
+
+
+_COLLECTIVE = re.compile(
+    r"\b(?:(?:of|from|on|about|for|with|using)\s+)?(?:both(?!\s+(?:the|of\s+the|a|an|in|on|by)\b)(?:\s+of\s+(?:them|these|those))?(?:\s+(?:results?|answers?|findings|outcomes?|numbers))?"
+    r"|everything(?:\s+(?:above|so\s+far|together))?|all\s+(?:of\s+)?(?:it|them|this|that|these|those|the\s+(?:above|results?|findings))"
+    r"(?:\s+(?:results?|findings|numbers|figures|facts|together))?|(?:it|them)\s+all|all\s+(?:two|three|four|five)(?!\s+\w+s\b)"
+    r"|the\s+(?:two|three|four|five)(?:\s+(?:results|answers|findings|of\s+them))?(?=$|[.,;?!])|the\s+above(?:\s+(?:results?|findings|data|information|analysis))?"
+    r"|(?:the|these|those|your|all|all\s+the)\s+(?:findings|results|answers|outcomes)|what\s+you\s+(?:find|found|learn|learned|got))(?=$|[\s.,;?!])",
+    _FLAGS,
+)
+_RESULT = re.compile(
+    r"\b(?:the|this|that|your)\s+(?:result|output|outcome|answer)(?=$|[\s.,;?!])|\b(?:the|this|that|these|those)\s+(?:resulting|computed|calculated)\s+\w+"
+    r"|\b(?:the|these|those|this|that)\s+(?:numbers|figures|values|statistics|stats|totals|averages|data\s+points)(?=$|[\s.,;?!])(?!\s+(?:of|in|per|from|for)\b)",
+    _FLAGS,
+)
+_POSSESSIVE = re.compile(
+    r"\b(?:its|their)\s+((?:[\w%-]+\s+){0,3}?[\w%-]+)(?=$|[.,;?!]|\s+(?:and|or|in|per|by|for|to|as|with|from|on|at|then|into|using|is|are|of|it|them)\b)", _FLAGS
+)
+_OWN = r"(?=$|[.,;:?!]|\s+(?:and|or|in|to|into|as|with|by|from|on|per|for|at|using|over|then|against|of|is|are|was|has|have|contain|contains|mention|mentions|say|says|\w+ly|back|up|out|down|instead|again|together|twice)\b)"
+_PRONOUN = re.compile(
+    rf"(?<!\bso\s)\b(?P<before>(?:of|from|for|on|about|to|with|into|by|in|than|as|out\s+of|each\s+of|does|do|did|is|are|was|has|have|can|if|whether|that)\s+)?"
+    rf"(?P<word>it|them|they|this|that|these|those){_OWN}",
+    _FLAGS,
+)
+_THE_INPUT = re.compile(
+    r"\b(?:the|this|that|same|the\s+same)\s+(?:data\s+|text\s+|csv\s+|whole\s+|entire\s+|web\s+|same\s+)?(?:file|document|text|page|webpage|website|site|article|dataset|data\s+set|"
+    r"spreadsheet|note|notes|log)(?=$|[\s.,;?!])",
+    _FLAGS,
+)
+_EACH = re.compile(r"\b(?:each|every)(?:\s+(?:one|of\s+(?:them|these|those)))?(?=$|[.,;?!])", _FLAGS)
+_FEATURE = re.compile(
+    r"(?:\w+\s+){0,2}(?:words?|sentences?|lines?|paragraphs?|characters?|letters?|rows?|columns?|key\s?phrases?|keywords?|topics?|themes?|title|headings?|"
+    r"author|length|size|content|contents|pages?|readability|tone|sentiment|headers?)$",
+    _FLAGS,
+)
+_TRANSFORMS = re.compile(
+    r"(?:chart|plot|graph|draw|visuali[sz]e|illustrate|convert|translate|multiply|divide|add|subtract|round|format|save|send|email|post|publish|present|"
+    r"interpret|discuss|turn|transform|report|rank|sort|double|halve|square|explain|put|take|raise|increase|reduce|render|embed|feed|use|brief)\b",
+    _FLAGS,
+)
+_REPORT = re.compile(rf"\b{alternatives(REPORTS)}s?\b", _FLAGS)
+_CHART = re.compile(rf"\b{alternatives(CHARTS)}s?\b|\b(?:plot|chart|graph|visuali[sz]e)\b", _FLAGS)
+_TOPIC = re.compile(rf"\b(?:of|about|on|from|for|in|per|by|with|using|comparing|regarding|called|titled|to|at)\s+\S|{NAMED}", _FLAGS)
+_HEAD_END = re.compile(r"\s+(?:of|in|per|by|for|from|on|with|between|to|at|that|which|who|over|as|and|among|within|about|using|is|are)\b|[,;:(]", _FLAGS)
+
+
+def resolve(clauses: Sequence[Clause], named: Sequence[tuple[str, ...]], carry: Callable[[int, str], str]) -> list[Resolved]:
+    """Find for each request what it builds on, and replace pronouns by what they stand for.
+
+    Args:
+        clauses: The requests in order.
+        named: For each request the files, addresses and quotations it or its context names.
+        carry: Adds an input to a request, given by position and text, that asks about one without naming it.
+    """
+    resolved: list[Resolved] = []
+    inputs: list[tuple[str, ...]] = []
+    for position, clause in enumerate(clauses):
+        known = named[position] or (inputs[-1] if inputs else ())
+        one = _resolve_one(clause, resolved, known, inputs[-1] if inputs else (), own=named[position])
+        if not one.uses:
+            one = replace(one, text=carry(position, one.text))
+        resolved.append(one)
+        carried = tuple(char for char in dict.fromkeys(one.text) if re.match(NAMED, char))
+        inputs.append(tuple(dict.fromkeys((*named[position], *carried))))
+    return resolved
+
+
+def _resolve_one(
+    clause: Clause, earlier: list[Resolved], known: tuple[str, ...], before: tuple[str, ...], *, own: tuple[str, ...]
+) -> Resolved:
+    text = clause.text
+    if not earlier:
+        return Resolved(_with_input(text, known) if clause.context else text, (), clause)
+    report = is_report(text)
+    last = len(earlier) - 1
+    everything = tuple(range(len(earlier)))
+    if clause.opening.everything or _COLLECTIVE.search(text):
+        uses = everything if report or clause.opening.everything or not _scope(clause, earlier) else _scope(clause, earlier)
+        return Resolved(_collective(text, uses, earlier), uses, clause)
+    if clause.opening.refers:
+        uses = everything if report else (last,)
+        return Resolved(_with_object(text, uses, earlier), uses, clause)
+    if _POSSESSIVE.search(text) or _pronoun(text) or _EACH.search(text):
+        if _means_input(clause, earlier[-1], before):
+            return Resolved(_with_input(text, before), (), clause)
+        uses = _chain(last, earlier) if report else (_antecedent(text, earlier),)
+        return Resolved(_substituted(text, _phrase(uses, earlier)), uses, clause)
+    if _RESULT.search(text):
+        uses = everything if report else (last,)
+        return Resolved(text if len(uses) > 1 else _substituted(text, _phrase(uses, earlier)), uses, clause)
+    if (named_before := _definite(text, earlier)) is not None:
+        return Resolved(text, (named_before,) if not report else _chain(named_before, earlier), clause)
+    if _THE_INPUT.search(text) and before and not own:
+        if FETCHES.match(earlier[-1].core) and re.match(ADDRESS, before[0]):
+            return Resolved(_with_input(text, before), (last,), clause)
+        return Resolved(_with_input(text, before), (), clause)
+    return _without_pronoun(clause, earlier, own=own, report=report)
+
+
+def _without_pronoun(clause: Clause, earlier: list[Resolved], *, own: tuple[str, ...], report: bool) -> Resolved:
+    text, last = clause.text, len(earlier) - 1
+    bare = not own and not is_question(text) and not _TOPIC.search(re.sub(r"\bto\s+(?:me|us)\b", "", text))
+    if bare and report:
+        uses = tuple(range(len(earlier)))
+        return Resolved(_with_object(text, uses, earlier), uses, clause)
+    if bare and (_CHART.search(text) or clause.opening.sequenced):
+        uses = (_antecedent(text, earlier),)
+        return Resolved(_with_object(text, uses, earlier), uses, clause)
+    if clause.opening.sequenced and not own and not re.search(r"\d", text):
+        return Resolved(text, tuple(range(len(earlier))) if report else (last,), clause)
+    return Resolved(text, (), clause)
+
+
+def is_report(text: str) -> bool:
+    """Whether a request asks for a text made of what is known by then."""
+    led = leading_verb(text)
+    if led is None:
+        return bool(_REPORT.search(_head(text)))
+    return led[0] in ("report", "conclude", "brief") or (bool(_REPORT.search(_head(led[1]))) and led[0] not in EXAMINING - {"give", "show", "get"})
+
+
+def is_chart(text: str) -> bool:
+    """Whether a request asks for a picture of what is known by then."""
+    led = leading_verb(text)
+    return bool(_CHART.match(text)) or bool(_CHART.search(_head(led[1] if led else text)))
+
+
+def _head(phrase: str) -> str:
+    return _HEAD_END.split(phrase, maxsplit=1)[0]
+
+
+def _scope(clause: Clause, earlier: list[Resolved]) -> tuple[int, ...]:
+    near = tuple(at for at, other in enumerate(earlier) if other.clause.sentence == clause.sentence)
+    return near or _chain(len(earlier) - 1, earlier)
+
+
+def _chain(last: int, earlier: Sequence[Resolved]) -> tuple[int, ...]:
+    found = {last}
+    for at in range(last, -1, -1):
+        if at in found:
+            found.update(earlier[at].uses)
+    return tuple(sorted(found))
+
+
+def _antecedent(text: str, earlier: list[Resolved]) -> int:
+    last = len(earlier) - 1
+    if is_chart(text):
+        return next((at for at in range(last, -1, -1) if not is_chart(earlier[at].text) and not is_report(earlier[at].text)), last)
+    return last
+
+
+def _pronoun(text: str) -> re.Match[str] | None:
+    for match in _PRONOUN.finditer(text):
+        led = leading_verb(text)
+        at_verb = led is not None and text.endswith(led[1]) and match.start("word") == len(text) - len(led[1])
+        inner = re.search(rf"\b(?:\w+)\s+$", text[: match.start("word")])
+        follows_verb = bool(inner) and leading_verb(text[inner.start() : ] if inner else "") is not None
+        if match["before"] or at_verb or follows_verb:
+            return match
+        if match["word"].lower() in ("it", "them", "they"):
+            return match
+    return None
+
+
+def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> bool:
+    if not inputs or not before.core:
+        return False
+    if FETCHES.match(before.core) and leading_verb(before.core) is not None and leading_verb(before.core)[0] in FETCHING - EXAMINING:  # type: ignore[index]
+        return False
+    possessive = _POSSESSIVE.search(clause.text)
+    if possessive:
+        return bool(_FEATURE.match(possessive[1])) or (not clause.opening.sequenced and not is_chart(clause.text) and _is_about_input(before))
+    if clause.opening.sequenced or _TRANSFORMS.match(clause.text) or is_chart(clause.text) or is_report(clause.text):
+        return False
+    led = leading_verb(clause.text)
+    if led is not None and led[0] not in EXAMINING:
+        return False
+    return _is_about_input(before)
+
+
+def _is_about_input(before: Resolved) -> bool:
+    """Whether a request works on an input as a whole, so that a pronoun after it means the input: "summarise notes.txt"."""
+    led = leading_verb(before.core)
+    return led is not None and (bool(re.match(rf"(?:the\s+)?(?:\w+\s+){{0,2}}{NAMED}", led[1])) or bool(_FEATURE.search(_head(led[1])))) or is_question(before.core)
+
+
+def _definite(text: str, earlier: list[Resolved]) -> int | None:
+    for match in re.finditer(r"\b(?:the|that|this|these|those|your)\s+((?:[\w-]+\s+){0,2}?[\w-]+)(?=$|[.,;?!]|\s+(?:and|to|into|as|with|by|on|from|is|are|in\s+(?:a|an)\b))", text, _FLAGS):
+        if _FEATURE.match(match[1]) or re.match(r"\s+(?:of|in|per|for|from)\b(?!\s+(?:a|an)\b)", text[match.end() :], _FLAGS):
+            continue
+        if match.group().lower().startswith("your"):
+            return len(earlier) - 1
+        noun = _stem(match[1].split()[-1])
+        for at in range(len(earlier) - 1, -1, -1):
+            if noun in _names_of(earlier[at]):
+                return at
+    return None
+
+
+def _names_of(one: Resolved) -> set[str]:
+    words = re.findall(r"[\w-]+", _head(_strip_determiner(phrase_of(one.core))))
+    return {_stem(word) for word in words if len(word) > 2}
+
+
+def _stem(word: str) -> str:
+    word = word.lower()
+    if word.endswith("ies"):
+        return word[:-3] + "y"
+    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def _phrase(uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
+    if len(uses) != 1:
+        return "the results"
+    one = earlier[uses[0]]
+    phrase = phrase_of(one.core)
+    names = [char for char in dict.fromkeys(one.text) if re.match(INPUT, char)]
+    if names and not re.search(NAMED, phrase) and len(names) == 1:
+        phrase += f" {'at' if re.match(ADDRESS, names[0]) else 'in'} {names[0]}"
+    return phrase if len(phrase) <= MAX_PHRASE_CHARS else "the earlier result"
+
+
+def phrase_of(request: str) -> str:
+    """Name what a request brings forth: "compute the total sales" becomes "the total sales"."""
+    request = (without_front(request.strip()) or request.strip()).rstrip(" .?!")
+    request = re.split(r"[.?!]\s", request, maxsplit=1)[0]
+    if match := re.match(r"what(?:['’]s|\s+(?:is|are|was|were))\s+(?=the\b|\d|our|my|\S+\s+(?:of|in|per)\b)(.*)", request, _FLAGS):
+        return match[1]
+    led = leading_verb(request)
+    if led is None:
+        return f"the answer to “{request}”" if is_question(request) else request
+    verb, rest = led
+    rest = re.sub(r"^(?:me|us)\s+|^(?:out|up)\s+(?=\w)", "", rest, flags=_FLAGS)
+    if is_question(rest):
+        return phrase_of(rest)
+    if not rest:
+        return f"the result of “{request}”"
+    if verb in NOMINAL:
+        return f"{NOMINAL[verb]} {rest}"
+    if verb in TRANSPARENT:
+        return re.sub(r"^(?:an?|one)\s+(?!\d)", "the ", rest, flags=_FLAGS)
+    return f"the result of “{request}”"
+
+
+def _strip_determiner(phrase: str) -> str:
+    return re.sub(r"^(?:the|an?|its|their|(?:the\s+)?top\s+\d+|(?:the\s+)?\d+)\s+", "", phrase, flags=_FLAGS)
+
+
+def _with_input(text: str, inputs: tuple[str, ...]) -> str:
+    phrase = " and ".join(inputs[:4])
+    if not phrase:
+        return text
+    if the_input := _THE_INPUT.search(text):
+        return text if re.search(NAMED, text) else f"{text[: the_input.end()]} {phrase}{text[the_input.end() :]}"
+    return text if re.search(INPUT, text) else _substituted(text, phrase)
+
+
+def _substituted(text: str, phrase: str) -> str:
+    if _RESULT.search(text):
+        return _RESULT.sub(lambda _: phrase, text, count=1)
+    if _POSSESSIVE.search(text):
+        return _POSSESSIVE.sub(lambda match: f"the {match[1]} of {phrase}", text, count=1)
+    if match := _pronoun(text):
+        return f"{text[: match.start('word')]}{phrase}{text[match.end('word') :]}"
+    return _EACH.sub(lambda _: f"each of {phrase}", text, count=1)
+
+
+def _collective(text: str, uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
+    if len(uses) == 1:
+        phrase = _phrase(uses, earlier)
+    else:
+        phrase = "both results" if len(uses) == 2 else "all results"
+    return _COLLECTIVE.sub(lambda match: f"{_preposition(match.group())}{phrase}", text, count=1)
+
+
+def _preposition(text: str) -> str:
+    match = re.match(r"(?:of|from|on|about|for|with|using)\s+", text, _FLAGS)
+    return match.group() if match else ""
+
+
+def _with_object(text: str, uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
+    phrase = _phrase(uses, earlier)
+    if _pronoun(text) or _POSSESSIVE.search(text):
+        return _substituted(text, phrase)
+    if _TOPIC.search(text) or is_question(text):
+        return text
+    return f"{text} of {phrase}"

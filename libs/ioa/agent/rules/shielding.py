@@ -1,0 +1,109 @@
+"""Text that no rule may cut or look into: quotations, code, addresses, file names, numbers, abbreviations, parentheses.
+
+Each such span is replaced by one character of a private-use plane before the rules run and put back afterwards. So a full stop
+in `notes.txt`, a comma in `1,000` and an "and" between quotation marks never look like the end of a need. The plane's quarter
+says what the span is, which lets the rules ask for "a file" with a plain regular expression.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+
+
+class SpanKind(IntEnum):
+    """What a shielded span is; the value is the first code point of its quarter of plane 15."""
+
+    FILE = 0xF0000
+    ADDRESS = 0xF4000
+    QUOTATION = 0xF8000
+    OTHER = 0xFC000
+
+
+_QUARTER = 0x4000
+_LAST = 0xFFFFD
+
+
+def _class(first: int, last: int) -> str:
+    return f"[{chr(first)}-{chr(last)}]"
+
+
+FILE = _class(SpanKind.FILE, SpanKind.FILE + _QUARTER - 1)
+ADDRESS = _class(SpanKind.ADDRESS, SpanKind.ADDRESS + _QUARTER - 1)
+INPUT = _class(SpanKind.FILE, SpanKind.ADDRESS + _QUARTER - 1)
+"""A file name or an address."""
+NAMED = _class(SpanKind.FILE, SpanKind.QUOTATION + _QUARTER - 1)
+"""A file name, an address or a quotation: something a pronoun can stand for."""
+SHIELDED = _class(SpanKind.FILE, _LAST)
+
+_EXTENSIONS = (
+    "csv|tsv|txt|md|rst|json|jsonl|yaml|yml|toml|ini|cfg|conf|log|xls|xlsx|doc|docx|ppt|pptx|pdf|htm|html|xml|png|jpg|jpeg|gif|svg|webp|py|"
+    "ipynb|js|ts|java|c|h|cpp|rs|go|rb|sh|sql|db|sqlite|parquet|feather|zip|gz|tar|wav|mp3|mp4|tex|bib|eml|ics|dat|bin|env|css|php|lua|r|"
+    "odt|ods"
+)
+_FILE = rf"(?:[\w~.-]*/)*[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS}|{_EXTENSIONS.upper()})\b(?![\w/(])"
+_PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
+    (SpanKind.QUOTATION, re.compile(r"```.*?(?:```|\Z)", re.DOTALL)),
+    (SpanKind.QUOTATION, re.compile(r"\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)),
+    (SpanKind.ADDRESS, re.compile(r"\b(?:https?|ftp|s3|file)://[^\s<>\"'`,;)\]]*[^\s<>\"'`,;)\].?!:]", re.IGNORECASE)),
+    (SpanKind.ADDRESS, re.compile(r"\bwww\.[^\s<>\"'`,;)\]]*[^\s<>\"'`,;)\].?!:]", re.IGNORECASE)),
+    (SpanKind.OTHER, re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
+    (SpanKind.FILE, re.compile(rf"([`'\"]){_FILE}\1|{_FILE}")),
+    (SpanKind.QUOTATION, re.compile(r"`[^`\n]+`|\"[^\"]+\"|“[^”]+”|«[^»]+»|„[^“”]+[“”]")),
+    (SpanKind.QUOTATION, re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)")),
+    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?")),
+    (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d+")),
+    (
+        SpanKind.OTHER,
+        re.compile(
+            r"\b(?:e\. ?g|i\. ?e|etc|vs|cf|approx|nr|mr|mrs|dr|prof|inc|ltd|jr|sr|u\.s(?:\.a)?|u\.k|a\.m|p\.m)\.(?=\s?[a-z0-9,)(]|[,)])",
+            re.IGNORECASE,
+        ),
+    ),
+    (SpanKind.OTHER, re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")),
+)
+
+
+class Shield:
+    """Replace what must not be cut, and put it back."""
+
+    def __init__(self) -> None:
+        self._spans: dict[str, str] = {}
+        self._literals: dict[str, str] = {}
+        self._next = dict.fromkeys(SpanKind, 0)
+
+    def cover(self, text: str) -> str:
+        """Replace each shielded span by one character. A character that is one of ours already is kept as it is."""
+        text = re.sub(SHIELDED, lambda match: self._store(self._literals, SpanKind.OTHER, match.group()), text)
+        for kind, pattern in _PATTERNS:
+            text = pattern.sub(lambda match, kind=kind: self._store(self._spans, kind, match.group()), text)  # type: ignore[misc]
+        return text
+
+    def keep(self, covered: str) -> str:
+        """Shield a stretch of covered text as a whole."""
+        return self._store(self._spans, SpanKind.QUOTATION, covered)
+
+    def uncover(self, text: str) -> str:
+        """Put every span back, however deep they nest."""
+        return "".join(
+            self._literals.get(char) or (self.uncover(self._spans[char]) if char in self._spans else char) for char in text
+        )
+
+    def named_in(self, text: str) -> tuple[str, ...]:
+        """List the files and addresses, and the quotations, of a covered text as shielding characters, each once, in order."""
+        found: dict[str, None] = {}
+        for char in text:
+            if re.match(NAMED, char):
+                found[char] = None
+            elif char in self._spans:
+                found.update(dict.fromkeys(self.named_in(self._spans[char])))
+        return tuple(found)
+
+    def _store(self, where: dict[str, str], kind: SpanKind, span: str) -> str:
+        offset = self._next[kind]
+        if kind + offset > _LAST or offset >= _QUARTER:
+            return span if where is self._spans else "\N{REPLACEMENT CHARACTER}"
+        self._next[kind] += 1
+        char = chr(kind + offset)
+        where[char] = span
+        return char

@@ -1,0 +1,86 @@
+"""What to say with the floor: hand out what is ready, wait for what is open, conclude when nothing is left.
+
+Stateless: the same group record gives the same utterance, whoever holds the floor and whatever happened before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.agent.rules.board import Job, Standing, is_led_by_others, read_board
+from ioa.agent.rules.headings import heading_of
+from ioa.ports.brain import GroupView, Utterance
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import (
+    MAX_TASKS_PER_ASSIGNMENT,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Discussion,
+    Pause,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+
+TURNS_OF_ASYNC = 3
+"""Assign, pause, conclude: with fewer turns left tasks are given out synchronously, which needs no pause."""
+PATIENCE = 1
+"""How many refusals of a turn are answered by deciding again on the fresh record; after that only what cannot be wrong is said."""
+
+
+def next_utterance(view: GroupView) -> Utterance:
+    """Decide what to say now; always something that is legal, if anything is."""
+    jobs = read_board(view)
+    ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is Standing.READY]
+    if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment.model_fields["type"].default not in view.legal:
+        return _without_assigning(view, jobs)
+    return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
+
+
+def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> Utterance:
+    done = {job.plan.task_id: job.attempt for job in jobs if job.standing is Standing.DONE}
+    tasks = tuple(
+        TaskSpec(
+            task_id=job.next_id,
+            assignee=job.performer,
+            task_desc=job.plan.task_desc or view.charter.goal,
+            task_abstract=heading_of(job.plan.task_desc),
+            uses=tuple(attempt for use in job.plan.uses if (attempt := done.get(use)) is not None),
+        )
+        for job in ready
+        if job.next_id is not None and job.performer is not None
+    )
+    content = "; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks)
+    turns_left = view.state.limits.max_turns - view.state.turns_taken
+    alone = len(tasks) == 1 and not view.state.open_tasks
+    if alone or turns_left < TURNS_OF_ASYNC:
+        return SyncTaskAssignment(content=content, tasks=tasks)
+    return AsyncTaskAssignment(content=content, tasks=tasks)
+
+
+def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
+    open_tasks = tuple(task.task_id for task in view.state.open_tasks)
+    if open_tasks:
+        patient = len(view.refusals) > PATIENCE or is_led_by_others(view)
+        triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)
+        return Pause(content=f"Waiting for {', '.join(triggers)}.", triggers=triggers[:256])
+    others = [agent for agent in view.state.living() if agent != view.me]
+    if "CONCLUDE_GROUP_DISCUSSION" not in view.legal and "DISCUSSION" in view.legal and others:
+        owner = view.charter.owner
+        return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])
+    return ConcludeGroupDiscussion(content="Everything that can be done is done.")
+
+
+def _triggers(view: GroupView, jobs: Sequence[Job], open_tasks: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
+    """The fewest open tasks that free another one; all of them if none does, or if there are no turns to spare."""
+    waves = 2 * sum(job.standing is Standing.BLOCKED for job in jobs) + TURNS_OF_ASYNC
+    if view.state.limits.max_turns - view.state.turns_taken < waves:
+        return open_tasks
+    by_id = {job.plan.task_id: job for job in jobs}
+    options: list[tuple[TaskId, ...]] = []
+    for job in jobs:
+        if job.standing is not Standing.BLOCKED:
+            continue
+        needed = [by_id[use] for use in job.plan.uses if use in by_id and not by_id[use].standing.is_settled]
+        if all(other.standing is Standing.OPEN for other in needed):
+            options.append(tuple(other.attempt for other in needed if other.attempt is not None))
+    return min(options, key=len, default=open_tasks)
