@@ -10,7 +10,7 @@ import re
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size
@@ -37,11 +37,11 @@ class GoalOrder(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
+    goal: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_GOAL_CHARS)]
     goal_id: GoalIdField | None = None
     agent: AgentIdField | None = None
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
-    timeout: Annotated[float, Field(gt=0, le=30 * 86_400)] = 3_600
+    timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
     inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=100)] = ()
     traceparent: Annotated[str, Field(max_length=200)] = ""
 

@@ -17,7 +17,10 @@ class Model(BaseModel):
 def _to_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time must carry its zone")
-    return value.astimezone(UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError("the time lies outside the calendar") from None
 
 
 Time = Annotated[datetime, AfterValidator(_to_utc)]

@@ -27,6 +27,7 @@ DEREGISTER = f"{ROOT}.registry.deregister"
 GET_AGENTS = f"{ROOT}.registry.get"
 LIST_AGENTS = f"{ROOT}.registry.list"
 SEARCH = f"{ROOT}.discovery.search"
+INDEX_STATUS = f"{ROOT}.discovery.status"
 LAUNCH = f"{ROOT}.groups.launch"
 ABANDON = f"{ROOT}.groups.abandon"
 GET_GROUP = f"{ROOT}.groups.get"
@@ -87,7 +88,7 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
     """
     match subject.split("."):
         case ["ioa", "v1", "comm", comm_id, "say", agent_id]:
-            return CommId(comm_id), AgentId(agent_id)
+            return CommId(_token(comm_id)), AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
 
@@ -100,7 +101,7 @@ def parse_comm(subject: str) -> CommId:
     """
     match subject.split("."):
         case ["ioa", "v1", "comm", comm_id, *_]:
-            return CommId(comm_id)
+            return CommId(_token(comm_id))
         case _:
             raise InvalidInputError(f"{subject!r} does not belong to a group.")
 
@@ -108,3 +109,11 @@ def parse_comm(subject: str) -> CommId:
 def goal_addressee(subject: str) -> str | None:
     """Read the agent or pool off a goal's subject; None when any agent may take it."""
     return subject.removeprefix(f"{GOAL}.") if subject.startswith(f"{GOAL}.") else None
+
+
+def _token(value: str) -> str:
+    """Check a token of a subject that came from outside: a server lets clients publish on `…say.*` as if it were a name."""
+    try:
+        return check_token(value)
+    except ValueError as error:
+        raise InvalidInputError(str(error)) from None
