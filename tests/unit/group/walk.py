@@ -132,32 +132,37 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
 
 def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
     holder = state.floor_holder or AGENTS[0]
-    if state.tasks and choose((True, False)):
+    reports_on_a_task = choose((True, False))
+    if state.tasks and reports_on_a_task:
         task_id, assignee, turn = _any_task(state, choose)
         task = state.task(task_id)
         number = choose((1, 1 + (getattr(task, "progress", 0))))
-        report: Payload = choose(
-            (
-                InformTaskProgress(task_id=task_id, number=number),
-                InformTaskResult(task_id=task_id, task_conclusion="…"),
-            )
+        reports: tuple[Payload, ...] = (
+            InformTaskProgress(task_id=task_id, number=number),
+            InformTaskResult(task_id=task_id, task_conclusion="…"),
         )
-        return said(assignee, report, turn, at)
+        return said(assignee, choose(reports), turn, at)
     sender = choose((holder, holder, holder, _anybody(state, choose)))
     turn = choose((state.turn, state.turn, state.turn, state.turn, state.turn + 1, max(0, state.turn - 1)))
     return said(sender, _any_speech(state, choose), turn, at)
 
 
 def _any_speech(state: GroupState, choose: Choose) -> Payload:
-    candidates = (state.tasks, state.open_tasks, state.open_tasks)
-    triggers = tuple(task.task_id for task in choose(candidates) if choose((True, True, False))) or (UNKNOWN_TASK,)
+    all_tasks = choose((True, False, False))
+    tasks = state.tasks if all_tasks else state.open_tasks
+    triggers = tuple(task.task_id for task in tasks if choose((True, True, False))) or (UNKNOWN_TASK,)
     conclusion = Conclusion(content="Ten.", reason=choose((Reason.CONCLUDED, Reason.FAILED)))
+    last_words: tuple[Payload, ...] = (
+        conclusion,
+        ConcludeGroupDiscussion(),
+        Discussion(content="…", next_speaker=_anybody(state, choose)),
+    )
     speeches: tuple[Payload, ...] = (
         Discussion(content="…", next_speaker=_anybody(state, choose)),
         SyncTaskAssignment(tasks=_any_specs(state, choose)),
         AsyncTaskAssignment(tasks=_any_specs(state, choose)),
         Pause(triggers=triggers + triggers[:1]),
-        choose((conclusion, ConcludeGroupDiscussion(), Discussion(content="…", next_speaker=_anybody(state, choose)))),
+        choose(last_words),
     )
     return choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
 
@@ -177,8 +182,8 @@ def _any_specs(state: GroupState, choose: Choose) -> tuple[TaskSpec, ...]:
 
 def _any_task(state: GroupState, choose: Choose) -> tuple[TaskId, AgentId, int]:
     """A task with its assignee and turn, seldom the wrong ones."""
-    open_tasks = state.open_tasks
-    candidates = open_tasks if open_tasks and choose((True, True, True, False)) else state.tasks
+    only_open = choose((True, True, True, False))
+    candidates = state.open_tasks if only_open else state.tasks
     if not candidates or choose((False,) * 9 + (True,)):
         return UNKNOWN_TASK, _anybody(state, choose), state.turn
     task = choose(candidates)

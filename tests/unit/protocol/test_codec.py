@@ -1,0 +1,194 @@
+"""The encoding: what goes in comes out, and whatever else comes in is refused in one sentence."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, validate
+from ioa.protocol.goals import Artifact, Goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.protocol.model import Model
+from ioa.protocol.registry import Lease
+
+TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=50)
+IDS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,20}\Z")
+AGENTS, TASKS = IDS.map(AgentId), IDS.map(TaskId)
+TIMES = st.datetimes(
+    min_value=datetime(1970, 1, 1),  # noqa: DTZ001 - the zone is drawn beside it
+    timezones=st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
+    max_value=datetime(9000, 1, 1),  # noqa: DTZ001
+)
+ARTIFACTS = st.builds(
+    Artifact,
+    name=TEXT.filter(bool),
+    object_name=TEXT.filter(bool),
+    size_bytes=st.integers(0, 2**60),
+    sha256=st.just("0" * 64),
+)
+SPECS = st.lists(
+    st.builds(TaskSpec, task_id=TASKS, assignee=AGENTS, task_desc=TEXT.filter(bool), uses=st.tuples(TASKS)),
+    min_size=1,
+    max_size=3,
+    unique_by=lambda spec: spec.task_id,
+).map(tuple)
+PAYLOADS: st.SearchStrategy[Payload] = st.one_of(
+    st.builds(Discussion, content=TEXT, next_speaker=AGENTS),
+    st.builds(SyncTaskAssignment, content=TEXT, tasks=SPECS),
+    st.builds(AsyncTaskAssignment, content=TEXT, tasks=SPECS),
+    st.builds(InformTaskProgress, task_id=TASKS, number=st.integers(1, 99), fraction=st.none() | st.floats(0, 1)),
+    st.builds(InformTaskResult, task_id=TASKS, task_conclusion=TEXT, artifacts=st.tuples(ARTIFACTS)),
+    st.builds(Pause, triggers=st.tuples(TASKS)),
+    st.builds(ConcludeGroupDiscussion, content=TEXT),
+    st.builds(Conclusion, content=TEXT),
+)
+HEADERS = st.builds(
+    Header,
+    message_id=IDS.map(MessageId),
+    comm_id=IDS.map(CommId),
+    sender=AGENTS,
+    state=st.sampled_from(Phase),
+    turn=st.integers(0, 99),
+    after=st.integers(0, 2**53),
+    sent_at=TIMES,
+)
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | TEXT | st.binary(max_size=10),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+RAW_HEADER = {
+    "message_id": "m1",
+    "comm_id": "c1",
+    "sender": "ada",
+    "state": "discussing",
+    "turn": 1,
+    "after": 0,
+    "sent_at": "2026-01-01T00:00:00Z",
+}
+
+
+class Span(Model):
+    """A duration alone."""
+
+    length: timedelta
+
+
+@given(st.builds(Message, header=HEADERS, payload=PAYLOADS))
+def test_a_message_comes_back_as_it_was(message: Message) -> None:
+    """Each kind of message survives encoding, with its kind, times and files."""
+    assert decode(Message, encode(message)) == message
+
+
+@given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=365 * 10)))
+def test_a_duration_comes_back_to_the_microsecond(length: timedelta) -> None:
+    """State is compared after decoding, so a rounded duration would be another state."""
+    assert decode(Span, encode(Span(length=length))) == Span(length=length)
+
+
+@given(PLAIN)
+def test_what_is_no_message_is_refused(raw: object) -> None:
+    """Any valid msgpack that is none of ours is an invalid input and nothing worse."""
+    with pytest.raises(InvalidInputError, match="no valid Message"):
+        decode(Message, msgpack.packb(raw))
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_refused(data: bytes) -> None:
+    """No byte string does more than raise `InvalidInputError`."""
+    with pytest.raises(InvalidInputError):
+        decode(Message, data)
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x91" * 5_000, b"\x01\x02", b"\x81\x01\x02"])
+def test_broken_msgpack_is_refused(data: bytes) -> None:
+    """Cut off, invalid, nested too deep, followed by more, a number as key."""
+    with pytest.raises(InvalidInputError):
+        decode(Message, data)
+
+
+def test_what_is_too_large_is_not_looked_at() -> None:
+    """Size comes first, so that nobody can make a service parse megabytes."""
+    with pytest.raises(PayloadTooLargeError, match="1,000,001 bytes; 1,000,000 are allowed"):
+        decode(Message, b"\xc1" * (MAX_PAYLOAD_BYTES + 1))
+
+
+def test_what_is_too_large_is_not_sent() -> None:
+    """The sender learns it, and what to do instead."""
+    goal = Goal(goal_id=GoalId("g1"), goal="x" * 1_000)
+    with pytest.raises(PayloadTooLargeError, match="travels by reference"):
+        encode(goal, max_payload_bytes=500)
+
+
+def test_the_first_wrong_field_is_named() -> None:
+    """Whoever wrote the payload finds the place."""
+    with pytest.raises(InvalidInputError) as refused:
+        validate(Goal, {"goal_id": "a.b", "goal": "count"})
+    assert refused.value.message.startswith("This is no valid Goal: goal_id: Value error, 'a.b' is not a valid id")
+
+
+def test_a_field_of_a_newer_peer_is_ignored() -> None:
+    """A rolling upgrade has both versions talk to each other."""
+    raw = {"goal_id": "g1", "goal": "count", "colour": "blue"}
+    assert decode(Goal, msgpack.packb(raw)) == Goal(goal_id=GoalId("g1"), goal="count")
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00", "2026-01-01T00:00:00", "soon"])
+def test_a_time_that_cannot_be_told_in_utc_is_refused(when: str) -> None:
+    """Outside the calendar, without a zone, no time at all."""
+    with pytest.raises(InvalidInputError, match="no valid Header: sent_at"):
+        decode(Header, msgpack.packb({**RAW_HEADER, "sent_at": when}))
+
+
+def test_text_that_is_no_unicode_is_refused() -> None:
+    """Half a surrogate pair cannot be encoded, so it gets in nowhere."""
+    with pytest.raises(InvalidInputError, match="goal"):
+        validate(Goal, {"goal_id": "g1", "goal": "\ud800"})
+
+
+def test_an_assignment_names_a_task_id_once() -> None:
+    """Two tasks of one id could not be told apart."""
+    task = {"task_id": "t1", "assignee": "ada", "task_desc": "count"}
+    raw = {"header": RAW_HEADER, "payload": {"type": "SYNC_TASK_ASSIGNMENT", "tasks": [task, task]}}
+    with pytest.raises(InvalidInputError, match="one task id twice"):
+        validate(Message, raw)
+
+
+def test_a_payload_has_only_the_fields_of_its_kind() -> None:
+    """What another kind would say is dropped; what its own kind needs is demanded."""
+    raw = {"header": RAW_HEADER, "payload": {"type": "DISCUSSION", "content": "…", "triggers": ["t1"]}}
+    with pytest.raises(InvalidInputError, match=r"payload\.DISCUSSION\.next_speaker"):
+        validate(Message, raw)
+
+
+def test_an_agent_alone_is_its_own_pool() -> None:
+    """Only replicas need to name one."""
+    card = validate(AgentCard, {"agent_id": "ada", "name": "Ada", "description": "counts"})
+    assert (card.pool, decode(AgentCard, encode(card))) == ("ada", card)
+
+
+def test_a_lease_comes_back_with_its_heads() -> None:
+    """Ids as keys of a map are checked and kept."""
+    lease = Lease(duration=timedelta(seconds=9), renew_every=timedelta(seconds=3), heads={CommId("c1"): 7})
+    assert decode(Lease, encode(lease)) == lease

@@ -1,0 +1,147 @@
+"""Ids and subjects: whatever is put into a subject comes back, and nothing gets in that NATS would read otherwise."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ValidationError
+
+from ioa.errors import InvalidInputError
+from ioa.protocol import subjects
+from ioa.protocol.ids import (
+    MAX_ID_CHARS,
+    AgentId,
+    AgentIdField,
+    CommId,
+    GoalId,
+    PoolId,
+    TaskId,
+    check_token,
+    comm_id_of_goal,
+    comm_id_of_task,
+    parse_agent_id,
+)
+
+FIRST, REST = string.ascii_letters + string.digits, string.ascii_letters + string.digits + "_-"
+TOKENS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z").map(str)
+HOSTILE = st.builds(
+    lambda before, bad, after: before + bad + after,
+    st.text(alphabet=REST, max_size=10),
+    st.sampled_from([*".*> $/\\\t\r\n\0\u00a0", "é", "\u200b", "١"]),
+    st.text(alphabet=REST, max_size=10),
+)
+
+
+class Named(BaseModel):
+    """A model with an id."""
+
+    agent_id: AgentIdField
+
+
+@given(TOKENS)
+def test_a_token_is_taken_as_it_is(token: str) -> None:
+    """Letters, digits, `_` and `-`, up to 64 of them."""
+    assert check_token(token) == token
+
+
+@given(st.text(max_size=80))
+def test_whatever_is_taken_is_one_safe_token(text: str) -> None:
+    """Any text is refused or is a token of a subject."""
+    safe = 0 < len(text) <= MAX_ID_CHARS and text[0] in FIRST and all(character in REST for character in text)
+    try:
+        taken = check_token(text) == text
+    except ValueError:
+        taken = False
+    assert taken == safe
+
+
+@given(HOSTILE)
+def test_a_character_with_a_meaning_in_subjects_is_refused(text: str) -> None:
+    """Dots, wildcards, white space and look-alikes get in nowhere, neither by hand nor in a model."""
+    with pytest.raises(InvalidInputError, match="not a valid id"):
+        parse_agent_id(text)
+    with pytest.raises(ValidationError):
+        Named.model_validate({"agent_id": text})
+
+
+@pytest.mark.parametrize("text", ["", "-a", "_a", "a" * 65, "a\n"])
+def test_a_malformed_id_is_refused(text: str) -> None:
+    """Empty, too long, a leading dash, a trailing newline."""
+    with pytest.raises(InvalidInputError):
+        parse_agent_id(text)
+
+
+@given(TOKENS, TOKENS)
+def test_a_say_subject_gives_back_group_and_sender(comm_id: str, agent_id: str) -> None:
+    """What is built is parsed to the same ids."""
+    subject = subjects.say(CommId(comm_id), AgentId(agent_id))
+    assert (subjects.parse_say(subject), subjects.parse_comm(subject)) == ((comm_id, agent_id), comm_id)
+
+
+@given(TOKENS, st.integers(min_value=0, max_value=2**53))
+def test_every_subject_of_a_group_gives_back_the_group(comm_id: str, at_ms: int) -> None:
+    """Logs and timers name their group."""
+    group = CommId(comm_id)
+    built = (subjects.log(group), subjects.timer(group), subjects.timer_schedule(group, at_ms))
+    assert [subjects.parse_comm(subject) for subject in built] == [comm_id] * 3
+
+
+@given(TOKENS)
+def test_a_goals_subject_gives_back_its_addressee(name: str) -> None:
+    """An agent or a pool; nobody if the goal is for anyone."""
+    addressed = subjects.goal_addressee(subjects.goal_to(PoolId(name)))
+    assert (addressed, subjects.goal_addressee(subjects.GOAL)) == (name, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "subject"),
+    [
+        ("work", subjects.work_of(None)),
+        ("work.csv", subjects.work_of(PoolId("csv"))),
+        ("result.g1", subjects.result_of(GoalId("g1"))),
+        ("inbox.ada", subjects.inbox(AgentId("ada"))),
+        ("dead.too_large", subjects.dead("too_large")),
+        ("comm.c1.say.ada", subjects.say(CommId("c1"), AgentId("ada"))),
+    ],
+)
+def test_subjects_are_spelled_as_the_permissions_spell_them(name: str, subject: str) -> None:
+    """The server's permissions name these subjects literally."""
+    assert subject == f"ioa.v1.{name}"
+
+
+@pytest.mark.parametrize(
+    "subject", ["ioa.v1.comm.c1.log", "ioa.v1.comm.c1.say.a.b", "ioa.v2.comm.c1.say.a", "ioa.v1.comm.c1.say", ""]
+)
+def test_what_is_no_say_subject_is_refused(subject: str) -> None:
+    """Nothing is guessed from a subject of another form."""
+    with pytest.raises(InvalidInputError):
+        subjects.parse_say(subject)
+
+
+@pytest.mark.parametrize("token", ["*", ">", "", "a b"])
+def test_a_subject_with_a_wildcard_for_a_name_is_refused(token: str) -> None:
+    """A client may publish on a subject that holds a wildcard; nobody bears that name."""
+    with pytest.raises(InvalidInputError):
+        subjects.parse_say(f"ioa.v1.comm.c1.say.{token}")
+    with pytest.raises(InvalidInputError):
+        subjects.parse_comm(f"ioa.v1.comm.{token}.log")
+
+
+@pytest.mark.parametrize("reason", ["a.b", "*", ""])
+def test_a_dead_letters_reason_is_one_token(reason: str) -> None:
+    """A free text as reason would open a subject of its own."""
+    with pytest.raises(ValueError, match="not a valid id"):
+        subjects.dead(reason)
+
+
+@given(TOKENS, TOKENS, TOKENS)
+def test_a_group_is_derived_from_what_it_serves(goal: str, other: str, task: str) -> None:
+    """The same goal or task has the same group; goals, tasks and other goals have others."""
+    root, nested = comm_id_of_goal(GoalId(goal)), comm_id_of_task(CommId(goal), TaskId(task))
+    assert check_token(root) == comm_id_of_goal(GoalId(goal))
+    assert check_token(nested) == comm_id_of_task(CommId(goal), TaskId(task))
+    assert root != nested
+    assert (root == comm_id_of_goal(GoalId(other))) == (goal == other)
