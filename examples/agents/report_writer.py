@@ -102,7 +102,8 @@ def _section(result: UpstreamResult) -> _Section:
     lead = "\n".join(re.sub(r":$", "." if tables else ":", line) for line in lines if not line.lstrip().startswith("- "))
     charts = tuple((file.name, file.path.read_bytes()) for file in with_suffix(result.artifacts, (".png",)))
     excerpts = tuple((file.name, _excerpt(file)) for file in with_suffix(result.artifacts, (".txt", ".md")))
-    heading = _VERBS.sub("", result.task_desc.strip()).strip(" .,:") or result.task_desc
+    heading = _VERBS.sub("", result.task_desc.strip()).strip(" .,:")
+    heading = re.sub(r"\s+(?:of|from|for|in|with)\s+(?:it|that|this|both|them)$", "", heading, flags=re.IGNORECASE) or result.agent_id
     # The points of a result that brings its table would say the same twice.
     return _Section(heading[:1].upper() + heading[1:], result.agent_id, lead, () if tables else points, tables, charts, excerpts)
 

@@ -1,0 +1,53 @@
+"""Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
+
+    prepare a full briefing on sales.csv: total sales per region, a bar chart of it and a report of both
+
+The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
+agents that compute, draw and write. Their results arrive as `ctx.results`.
+"""
+
+from __future__ import annotations
+
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError
+
+agent = Agent(
+    "analyst-desk",
+    description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the charts and "
+    "write the report, and edits their results into one briefing.",
+    skills=["coordinate a full briefing", "lead a team of analysts"],
+    examples=[
+        "prepare a full briefing on sales.csv",
+        "coordinate a briefing on this data: figures, chart and report",
+        "have a team prepare a complete data briefing",
+        "get me a full briefing with totals per region, a chart and a report",
+        "organise a briefing package for the management",
+        "lead the preparation of a briefing on the data file",
+    ],
+    tags=["briefing", "coordination"],
+    may_team_up=True,
+)
+
+
+@agent.task
+def run(task: str, ctx: TaskContext) -> str:
+    """Merge what the team found into one briefing and pass its files on.
+
+    Raises:
+        InvalidInputError: No team worked on the task, so there is nothing to edit.
+    """
+    if not ctx.results:
+        raise InvalidInputError(
+            "A briefing needs a team that computes, draws and writes.", hint="Start csv-analyst, chart-maker and report-writer, too."
+        )
+    parts = [f"Briefing: {task.strip().rstrip('.')}"]
+    for number, result in enumerate(ctx.results, 1):
+        parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")
+        for file in result.artifacts:
+            ctx.artifact(file.name, file.path.read_bytes(), file.media_type)
+    return "\n\n".join(parts)
+
+
+if __name__ == "__main__":
+    agent.run()

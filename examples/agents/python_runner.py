@@ -1,0 +1,209 @@
+"""Run a Python snippet in a process of its own, with limits, and return what it printed and the files it wrote.
+
+    run this: ```python
+    print(sum(range(10)))
+    ```
+    execute `2 ** 10`
+    run script.py
+
+The process has a folder of its own with copies of the task's inputs, no environment, and bounds on processor time, memory, wall
+clock, output and file size; the value of a last expression is printed as well. The limits stop accidents. They are not a
+sandbox: run this agent under a user, or in a container, that may do no harm.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from task_files import have, pick_inputs, read_text, upstream_files
+
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError, TaskError
+
+agent = Agent(
+    "python-runner",
+    description="Runs Python code snippets and scripts in a separate process with time and memory limits; returns the printed output "
+    "and the files they wrote.",
+    skills=["execute Python code", "run a script"],
+    examples=[
+        "run this Python code: print(sum(range(10)))",
+        "execute `2 ** 10`",
+        "run script.py",
+        "execute the following snippet and return its output",
+        "what does this python code print",
+        "run the script and give me the file it writes",
+        "evaluate the python expression `sorted([3, 1, 2])`",
+    ],
+    tags=["python", "code"],
+    may_team_up=False,
+)
+_FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
+_INLINE = re.compile(r"`([^`]+)`")
+_AFTER = re.compile(r"(?:run|execute|evaluate|code|snippet|python|print|does)\b[^:\n]*:\s*(.+)$", re.DOTALL | re.IGNORECASE)
+_BARE = re.compile(r"^\s*(?:please\s+)?(?:run|execute|evaluate)\s+(?:the\s+)?(?:python\s+)?(?:code\s+|snippet\s+|expression\s+)?(.+)$", re.DOTALL | re.IGNORECASE)
+_LAUNCHER = """\
+import resource, runpy, sys
+seconds, memory, size = map(int, sys.argv[1:4])
+resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+sys.argv = sys.argv[4:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a snippet may use."""
+
+    cpu: timedelta = timedelta(seconds=10)
+    wall_clock: timedelta = timedelta(seconds=30)
+    memory_bytes: int = 1 << 30
+    file_bytes: int = 10_000_000
+    output_chars: int = 20_000
+    files: int = 20
+
+
+@agent.task
+def run(task: str, ctx: TaskContext) -> str:
+    """Run the snippet that the task holds, or the `.py` file it names."""
+    return run_code(_code(task, ctx), ctx)
+
+
+def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
+    """Run code in a fresh folder; return what it printed, attach what it wrote.
+
+    Raises:
+        InvalidInputError: The code is not valid Python.
+        TaskError: It failed, ran out of a limit, or was cancelled.
+    """
+    folder = ctx.workspace / "run"
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in ctx.inputs:
+        shutil.copyfile(file.path, folder / file.name)
+    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+    script = ctx.workspace / "snippet.py"
+    script.write_text(_showing_last_value(code))
+    output = ctx.workspace / "output.txt"
+    reason, status = _run(script, folder, output, ctx, limits)
+    printed = _printed(output, limits)
+    if reason or status:
+        raise TaskError(_failure(reason, status, limits), hint=printed[-2_000:].strip())
+    names = _attach(folder, before, ctx, limits)
+    files = f"\nFiles: {', '.join(names)}" if names else ""
+    return (printed.rstrip() or "The code printed nothing.") + files
+
+
+def _run(script: Path, folder: Path, output: Path, ctx: TaskContext, limits: Limits) -> tuple[str, int]:
+    command = [sys.executable, "-I", "-c", _LAUNCHER, *(str(int(one)) for one in _numbers(limits)), str(script)]
+    deadline = time.monotonic() + limits.wall_clock.total_seconds()
+    with output.open("wb") as stream:
+        # A session of its own makes the process leader of a group, so that whatever it starts ends with it.
+        process = subprocess.Popen(
+            command, cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            while True:
+                try:
+                    return "", process.wait(timeout=0.05)
+                except subprocess.TimeoutExpired:
+                    if ctx.cancelled:
+                        return "was cancelled", 1
+                    if time.monotonic() > deadline:
+                        return f"did not end within {limits.wall_clock.total_seconds():g} seconds", 1
+        finally:
+            _kill_group(process)
+
+
+def _numbers(limits: Limits) -> tuple[float, float, float]:
+    return max(1, limits.cpu.total_seconds()), limits.memory_bytes, limits.file_bytes
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # the whole group has ended by itself
+    process.wait()
+
+
+def _failure(reason: str, status: int, limits: Limits) -> str:
+    if reason:
+        return f"The code {reason}."
+    if status == -signal.SIGXCPU or status == -signal.SIGKILL:
+        return f"The code used more than {limits.cpu.total_seconds():g} seconds of processor time."
+    if status == -signal.SIGXFSZ:
+        return f"The code wrote a file of more than {limits.file_bytes} bytes."
+    return f"The code ended with status {status}." if status > 0 else f"The code was ended by signal {-status}."
+
+
+def _printed(output: Path, limits: Limits) -> str:
+    text = output.read_bytes().decode("utf-8", errors="replace")
+    if len(text) <= limits.output_chars:
+        return text
+    return text[: limits.output_chars] + f"\n… {len(text) - limits.output_chars} more characters were cut."
+
+
+def _attach(folder: Path, before: dict[str, int], ctx: TaskContext, limits: Limits) -> list[str]:
+    written = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
+    names = []
+    for path in [path for path in written if before.get(path.name) != path.stat().st_mtime_ns][: limits.files]:
+        ctx.artifact(path.name, path.read_bytes())
+        names.append(path.name)
+    return names
+
+
+def _showing_last_value(code: str) -> str:
+    """Print the value of a last expression, as an interactive session does."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        raise InvalidInputError(f"The code is not valid Python: line {error.lineno}: {error.msg}.") from None
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, ast.Expr) or isinstance(last.value, ast.Constant) and isinstance(last.value.value, str) and len(tree.body) > 1:
+        return code
+    lines = code.splitlines()
+    # The columns of a syntax tree count bytes.
+    head = lines[: last.lineno - 1] + [lines[last.lineno - 1].encode()[: last.col_offset].decode()]
+    return "\n".join(head) + f"_value = ({ast.unparse(last.value)})\nif _value is not None: print(_value)\n"
+
+
+def _code(task: str, ctx: TaskContext) -> str:
+    if fences := _FENCE.findall(task):
+        return "\n".join(fence.strip("\n") for fence in fences)
+    if inline := _INLINE.findall(task):
+        return "\n".join(inline)
+    scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
+    for pattern in (_AFTER, _BARE):
+        if (match := pattern.search(task)) and _is_python(match[1].strip()):
+            return match[1].strip()
+    if scripts:
+        return read_text(scripts[0].path)
+    if fences := _FENCE.findall(ctx.goal):
+        return "\n".join(fence.strip("\n") for fence in fences)
+    raise InvalidInputError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
+
+
+def _is_python(text: str) -> bool:
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    bare = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Name | ast.Attribute)
+    return bool(tree.body) and not bare  # a lone word, or `script.py`, is no snippet
+
+
+if __name__ == "__main__":
+    agent.run()
