@@ -8,16 +8,18 @@ exact, and that is fast up to some ten thousand agents; beyond that, use a Qdran
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import IO, TypeVar
 
-from ioa.errors import MissingExtraError
+from ioa.errors import ConflictError, MissingExtraError
 from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
@@ -37,23 +39,23 @@ async def open_edge_index(*, model_id: str, dimension: int, folder: Path | None 
 
     A store of another model or schema, or one that cannot be read, is replaced by an empty one: the index is derived and is
     filled again from the registry.
+
+    Raises:
+        ConflictError: Another process has the folder open.
     """
-    thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="edge-index")
-    loop = asyncio.get_running_loop()
-    temporary = None if folder else Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="ioa-index-"))
-    home = folder or temporary
-    assert home is not None
-    index: EdgeIndex | None = None
-    try:
-        shard = await loop.run_in_executor(thread, _open_shard, home, model_id, dimension)
+    async with AsyncExitStack() as stack:
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="edge-index")
+        stack.push_async_callback(asyncio.to_thread, thread.shutdown, wait=True)
+        loop = asyncio.get_running_loop()
+        if folder is None:
+            folder = Path(await loop.run_in_executor(thread, partial(tempfile.mkdtemp, prefix="ioa-index-")))
+            stack.push_async_callback(asyncio.to_thread, shutil.rmtree, folder, ignore_errors=True)
+        lock = await loop.run_in_executor(thread, _lock, folder)
+        stack.callback(lock.close)
+        shard = await loop.run_in_executor(thread, _open_shard, folder, model_id, dimension)
         index = EdgeIndex(shard, thread)
+        stack.push_async_callback(index.aclose)
         yield index
-    finally:
-        if index is not None:
-            await index.aclose()
-        await asyncio.to_thread(thread.shutdown, wait=True)
-        if temporary:
-            await asyncio.to_thread(shutil.rmtree, temporary, ignore_errors=True)
 
 
 class EdgeIndex:
@@ -67,8 +69,7 @@ class EdgeIndex:
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
         if entries:
-            batch = [_point(entry) for entry in entries]
-            await self._call(lambda: self._shard.update(edge.UpdateOperation.upsert_points(batch)))
+            await self._call(lambda: self._shard.update(edge.UpdateOperation.upsert_points([_point(entry) for entry in entries])))
 
     async def set_online(self, agent_id: AgentId, online: bool) -> None:
         """Record whether an agent is alive."""
@@ -170,6 +171,23 @@ def _point(entry: IndexEntry) -> edge.Point:
 
 def _sparse(terms: SparseVector) -> edge.SparseVector:
     return edge.SparseVector(list(terms.indices), list(terms.values))
+
+
+def _lock(home: Path) -> IO[str]:
+    """Take the folder for this process until the file is closed, or the process ends however it may.
+
+    The engine would answer a second process with the same error as a damaged store, which is replaced.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    lock = (home / "lock").open("w")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise ConflictError(
+            f"Another process uses the index in {home}.", hint="Give each replica of discovery a folder of its own."
+        ) from None
+    return lock
 
 
 def _open_shard(home: Path, model_id: str, dimension: int) -> edge.EdgeShard:

@@ -7,8 +7,8 @@ write into each other's vectors during a rolling upgrade.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 
 from ioa.errors import MissingExtraError, UnavailableError
 from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
@@ -22,7 +22,10 @@ except ImportError as error:
     raise MissingExtraError.of("The Qdrant client", "discovery") from error
 
 COLLECTION_PREFIX = "ioa_agents"
+MEMORY = ":memory:"
 _PAGE_POINTS = 1_000
+_WRITE_POINTS = 16
+"""Points of one write: the client serialises them on the event loop, a millisecond for each few."""
 
 
 @asynccontextmanager
@@ -32,7 +35,7 @@ async def open_qdrant_index(
     """Connect to a server and create the collection if it is missing.
 
     Args:
-        url: The server, such as `http://qdrant:6333`; `:memory:` runs the client's own imitation, for tests only.
+        url: The server, such as `http://qdrant:6333`; `MEMORY` runs the client's own imitation, for tests only.
         model_id: The embedder's model.
         dimension: Its vectors' length.
         api_key: The server's key, if it asks for one.
@@ -41,16 +44,24 @@ async def open_qdrant_index(
     Raises:
         UnavailableError: The server does not answer.
     """
-    client = AsyncQdrantClient(url) if url == ":memory:" else AsyncQdrantClient(url=url, api_key=api_key)
+    # Without a check of the server's version: the client makes it with a blocking request.
+    client = AsyncQdrantClient(url) if url == MEMORY else AsyncQdrantClient(url=url, api_key=api_key, check_compatibility=False)
     try:
         collection = collection_name(prefix, model_id)
-        try:
+        with _unavailable():
             await _ensure_collection(client, collection, dimension)
-        except (ResponseHandlingException, OSError) as error:
-            raise UnavailableError(f"Qdrant at {url} does not answer: {error}", hint="Start it, or correct its URL.") from error
         yield QdrantIndex(client, collection)
     finally:
         await client.close()
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    """Say of an error of the server that a retry can help."""
+    try:
+        yield
+    except (ResponseHandlingException, UnexpectedResponse) as error:
+        raise UnavailableError(f"Qdrant does not answer: {error}", hint="Start it, or correct its URL or key.") from error
 
 
 def collection_name(prefix: str, model_id: str) -> str:
@@ -67,26 +78,31 @@ class QdrantIndex:
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
-        if entries:
-            await self._client.upsert(self._collection, [_point(entry) for entry in entries], wait=True)
+        for start in range(0, len(entries), _WRITE_POINTS):
+            batch = [_point(entry) for entry in entries[start : start + _WRITE_POINTS]]
+            with _unavailable():
+                await self._client.upsert(self._collection, batch, wait=True)
 
     async def set_online(self, agent_id: AgentId, online: bool) -> None:
         """Record whether an agent is alive."""
         # By filter, since a payload set by id would call a missing point an error.
         here = models.Filter(must=[models.FieldCondition(key="agent_id", match=models.MatchValue(value=agent_id))])
-        await self._client.set_payload(self._collection, {points.ONLINE_FIELD: int(online)}, points=here, wait=True)
+        with _unavailable():
+            await self._client.set_payload(self._collection, {points.ONLINE_FIELD: int(online)}, points=here, wait=True)
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Forget agents."""
         if agent_ids:
             ids: list[models.ExtendedPointId] = [points.point_id(agent_id) for agent_id in agent_ids]
-            await self._client.delete(self._collection, models.PointIdsList(points=ids), wait=True)
+            with _unavailable():
+                await self._client.delete(self._collection, models.PointIdsList(points=ids), wait=True)
 
     async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
         """Ask for all signals of all queries in one request."""
         asked = [(number, signal, request) for number, query in enumerate(queries) for signal, request in _requests(query)]
         requests = [request for _, _, request in asked]
-        answers = await self._client.query_batch_points(self._collection, requests) if asked else []
+        with _unavailable():
+            answers = await self._client.query_batch_points(self._collection, requests) if asked else []
         found: list[dict[Signal, list[Candidate]]] = [{signal: [] for signal in Signal} for _ in queries]
         for (number, signal, _), answer in zip(asked, answers, strict=True):
             found[number][signal] = [points.candidate(point.payload, point.score) for point in answer.points]
@@ -95,7 +111,8 @@ class QdrantIndex:
     async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
         """Return the entries of those agents that are here."""
         ids: list[models.ExtendedPointId] = [points.point_id(agent_id) for agent_id in agent_ids]
-        records = await self._client.retrieve(self._collection, ids, with_payload=True, with_vectors=["text", "examples"])
+        with _unavailable():
+            records = await self._client.retrieve(self._collection, ids, with_payload=True, with_vectors=["text", "examples"])
         entries = [points.entry(record.payload, record.vector) for record in records]
         return {entry.card.agent_id: entry for entry in entries}
 
@@ -104,9 +121,10 @@ class QdrantIndex:
         states: dict[AgentId, Indexed] = {}
         offset: models.ExtendedPointId | None = None
         while True:
-            records, following = await self._client.scroll(
-                self._collection, limit=_PAGE_POINTS, offset=offset, with_payload=list(points.STATE_FIELDS)
-            )
+            with _unavailable():
+                records, following = await self._client.scroll(
+                    self._collection, limit=_PAGE_POINTS, offset=offset, with_payload=list(points.STATE_FIELDS)
+                )
             states.update(points.state(record.payload) for record in records)
             if following is None:
                 return states
@@ -114,7 +132,8 @@ class QdrantIndex:
 
     async def count(self) -> int:
         """Return how many agents are here."""
-        return (await self._client.count(self._collection, exact=True)).count
+        with _unavailable():
+            return (await self._client.count(self._collection, exact=True)).count
 
     async def aclose(self) -> None:
         """Close the connection. Idempotent."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard, Tag
 from ioa.protocol.ids import AgentIdField, PoolIdField
@@ -33,10 +33,20 @@ class Need(Model):
 
 
 class Search(Model):
-    """Find agents for each need. `exclude` names agents that must not be found, such as the one who asks."""
+    """Find agents for each need. `exclude` names agents that must not be found, such as the one who asks.
+
+    The paper's flat list of `characteristics` is accepted in place of `needs`, each as a need of its own.
+    """
 
     needs: Annotated[tuple[Need, ...], Field(min_length=1, max_length=MAX_NEEDS)]
     exclude: Annotated[tuple[AgentIdField, ...], Field(max_length=1_000)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_characteristics(cls, data: object) -> object:
+        if isinstance(data, dict) and "needs" not in data and isinstance(data.get("characteristics"), (list, tuple)):
+            return {**data, "needs": [{"text": text} for text in data["characteristics"]]}
+        return data
 
 
 class Hit(Model):
@@ -44,7 +54,7 @@ class Hit(Model):
 
     Attributes:
         score: The fused score; it orders the hits of one need and means nothing across needs.
-        similarity: The best cosine similarity, -1 to 1, of the need to the card's text or to one of its examples: comparable across needs.
+        similarity: The best cosine, -1 to 1, of the need to the card's text or to one of its examples: comparable across needs.
         matched_example: The example that is nearest to the need, if the card has any.
     """
 
@@ -66,3 +76,14 @@ class SearchResult(Model):
 
     by_need: tuple[NeedHits, ...]
     merged: tuple[Hit, ...]
+
+
+class AskIndexStatus(Model):
+    """Ask how discovery's index stands."""
+
+
+class IndexStatus(Model):
+    """How many cards the index of the answering replica holds, and which model embedded them."""
+
+    cards: int
+    model_id: str

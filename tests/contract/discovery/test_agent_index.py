@@ -10,6 +10,7 @@ from uuid import uuid4
 
 import pytest
 
+from ioa.errors import ConflictError, UnavailableError
 from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
@@ -17,7 +18,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.qdrant_index import open_qdrant_index
+from ioa_discovery.qdrant_index import MEMORY, open_qdrant_index
 from ioa_discovery.terms import document_terms, query_terms
 
 SERVER = os.environ.get("IOA_TEST_QDRANT_URL", "")
@@ -38,7 +39,7 @@ async def index(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as edge:
                 yield edge
         case "client":
-            async with open_qdrant_index(":memory:", model_id="m", dimension=DIMENSION) as client:
+            async with open_qdrant_index(MEMORY, model_id="m", dimension=DIMENSION) as client:
                 yield client
         case _:
             async with open_qdrant_index(SERVER, model_id=uuid4().hex, dimension=DIMENSION) as server:
@@ -283,6 +284,23 @@ async def test_a_damaged_edge_store_starts_empty(tmp_path: Path) -> None:
     async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
         await index.put([entry("b")])
         assert await found(index, query()) == ["b"]
+
+
+async def test_an_edge_store_belongs_to_one_process(tmp_path: Path) -> None:
+    """A store that is in use is left alone: who comes second is told, and the first one goes on."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as index:
+        with pytest.raises(ConflictError, match="folder of its own"):
+            async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path):
+                pass
+        await index.put([entry("a")])
+        assert await found(index, query()) == ["a"]
+
+
+async def test_a_missing_server_is_unavailable() -> None:
+    """A server that does not answer is an error that a retry can help."""
+    with pytest.raises(UnavailableError, match="Qdrant does not answer"):
+        async with open_qdrant_index("http://127.0.0.1:9", model_id="m", dimension=DIMENSION):
+            pass
 
 
 def test_empty_words_have_no_terms() -> None:

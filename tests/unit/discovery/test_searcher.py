@@ -128,6 +128,13 @@ async def test_an_empty_index_answers_with_no_hits() -> None:
     assert (names(result.by_need[0].hits), result.merged) == ([], ())
 
 
+async def test_a_flat_list_of_characteristics_is_accepted() -> None:
+    """The paper's request, a list of characteristics, searches each of them."""
+    searcher = await searcher_of(CHARTS, TABLES, SONGS)
+    result = await searcher.search(Search.model_validate({"characteristics": ["songs", "charts"]}))
+    assert [names(answer.hits)[0] for answer in result.by_need] == ["songs", "charts"]
+
+
 async def test_merging_takes_turns() -> None:
     """The merged list takes the best of each need before the second of any, each pool once."""
     one, two, three = (Hit(card=each, score=1.0, similarity=1.0) for each in (CHARTS, TABLES, SONGS))
