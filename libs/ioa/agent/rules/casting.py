@@ -65,4 +65,4 @@ def _shared(request: str, card: AgentCard) -> int:
 
 
 def _stems(text: str) -> set[str]:
-    return {word[:-1] if word.endswith("s") else word for word in re.findall(r"[a-z]{3,}", text.lower()) if word not in _STOP}
+    return {word.removesuffix("s") for word in re.findall(r"[a-z]{3,}", text.lower()) if word not in _STOP}

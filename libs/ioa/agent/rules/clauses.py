@@ -84,7 +84,6 @@ _AFTER = re.compile(r"(?:after|once|having|when)\s+(?=\w+ing\b)", _FLAGS)
 
 
 def _requests(sentence: str, number: int) -> Iterator[Clause]:
-    opening, _ = strip_opening(sentence)
     start, before = 0, ""
     for joint in _JOINT.finditer(sentence):
         left, right = sentence[start : joint.start()], sentence[joint.end() :]

@@ -120,7 +120,7 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
 
 def _report_first(reached: Sequence[Section]) -> list[Section]:
     """Put a final report that builds on all the others in front of them."""
-    *others, last = reached or [None]
+    others, last = list(reached[:-1]), reached[-1] if reached else None
     if last is None or not others or not is_report(last.title) or not _feeding(last, others) >= {other.task_id for other in others}:
         return list(reached)
     return [last, *others]

@@ -184,13 +184,9 @@ def _antecedent(text: str, earlier: list[Resolved]) -> int:
 
 def _pronoun(text: str) -> re.Match[str] | None:
     for match in _PRONOUN.finditer(text):
-        led = leading_verb(text)
-        at_verb = led is not None and text.endswith(led[1]) and match.start("word") == len(text) - len(led[1])
-        inner = re.search(rf"\b(?:\w+)\s+$", text[: match.start("word")])
-        follows_verb = bool(inner) and leading_verb(text[inner.start() : ] if inner else "") is not None
-        if match["before"] or at_verb or follows_verb:
-            return match
-        if match["word"].lower() in ("it", "them", "they"):
+        word_before = re.search(r"\w+\s+$", text[: match.start("word")])
+        after_verb = word_before is not None and leading_verb(text[word_before.start() :]) is not None
+        if match["before"] or after_verb or match["word"].lower() in ("it", "them", "they"):
             return match
     return None
 
@@ -198,7 +194,8 @@ def _pronoun(text: str) -> re.Match[str] | None:
 def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> bool:
     if not inputs or not before.core:
         return False
-    if FETCHES.match(before.core) and leading_verb(before.core) is not None and leading_verb(before.core)[0] in FETCHING - EXAMINING:  # type: ignore[index]
+    fetched = leading_verb(before.core)
+    if fetched is not None and fetched[0] in FETCHING - EXAMINING:
         return False
     possessive = _POSSESSIVE.search(clause.text)
     if possessive:
@@ -214,7 +211,10 @@ def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> b
 def _is_about_input(before: Resolved) -> bool:
     """Whether a request works on an input as a whole, so that a pronoun after it means the input: "summarise notes.txt"."""
     led = leading_verb(before.core)
-    return led is not None and (bool(re.match(rf"(?:the\s+)?(?:\w+\s+){{0,2}}{NAMED}", led[1])) or bool(_FEATURE.search(_head(led[1])))) or is_question(before.core)
+    if led is None:
+        return is_question(before.core)
+    whole = re.match(rf"(?:the\s+)?(?:\w+\s+){{0,2}}{NAMED}", led[1])
+    return bool(whole or _FEATURE.search(_head(led[1])) or is_question(before.core))
 
 
 def _definite(text: str, earlier: list[Resolved]) -> int | None:
@@ -299,10 +299,7 @@ def _substituted(text: str, phrase: str) -> str:
 
 
 def _collective(text: str, uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
-    if len(uses) == 1:
-        phrase = _phrase(uses, earlier)
-    else:
-        phrase = "both results" if len(uses) == 2 else "all results"
+    phrase = _phrase(uses, earlier) if len(uses) == 1 else "both results" if len(uses) == 2 else "all results"
     return _COLLECTIVE.sub(lambda match: f"{_preposition(match.group())}{phrase}", text, count=1)
 
 

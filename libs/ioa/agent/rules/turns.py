@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from ioa.agent.rules.board import Job, Standing, is_led_by_others, read_board
 from ioa.agent.rules.headings import heading_of
+from ioa.group.events import EventKind
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
@@ -31,7 +32,7 @@ def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
     jobs = read_board(view)
     ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is Standing.READY]
-    if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment.model_fields["type"].default not in view.legal:
+    if len(view.refusals) > PATIENCE or not ready or EventKind.SYNC_TASK_ASSIGNMENT not in view.legal:
         return _without_assigning(view, jobs)
     return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
 
@@ -64,7 +65,7 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
         triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)
         return Pause(content=f"Waiting for {', '.join(triggers)}.", triggers=triggers[:256])
     others = [agent for agent in view.state.living() if agent != view.me]
-    if "CONCLUDE_GROUP_DISCUSSION" not in view.legal and "DISCUSSION" in view.legal and others:
+    if EventKind.CONCLUDE_GROUP_DISCUSSION not in view.legal and EventKind.DISCUSSION in view.legal and others:
         owner = view.charter.owner
         return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])
     return ConcludeGroupDiscussion(content="Everything that can be done is done.")

@@ -1,0 +1,69 @@
+"""A brain that plays given answers. False in that it never looks at the situation it is asked about."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import TypeVar
+
+from ioa.errors import InvalidInputError
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.messages import Conclusion
+
+Answer = TypeVar("Answer")
+
+
+class ScriptedBrain:
+    """Answer each kind of question from its own list, in order, and keep what was asked.
+
+    Args:
+        teams: Answers to `form_team`.
+        utterances: Answers to `speak`.
+        conclusions: Answers to `conclude`.
+        approaches: Answers to `approach`; when they run out, or without any, each task is done alone as it was told.
+
+    Raises:
+        InvalidInputError: A list other than `approaches` has run out.
+    """
+
+    def __init__(
+        self,
+        *,
+        teams: Iterable[Team | NobodyFits] = (),
+        utterances: Iterable[Utterance] = (),
+        conclusions: Iterable[Conclusion] = (),
+        approaches: Iterable[Alone | Team] = (),
+    ) -> None:
+        self._teams = deque(teams)
+        self._utterances = deque(utterances)
+        self._conclusions = deque(conclusions)
+        self._approaches = deque(approaches)
+        self.missions: list[Mission] = []
+        self.views: list[GroupView] = []
+        self.tasks: list[TaskView] = []
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Play the next team."""
+        self.missions.append(mission)
+        return _next(self._teams, "form_team")
+
+    async def speak(self, view: GroupView) -> Utterance:
+        """Play the next utterance."""
+        self.views.append(view)
+        return _next(self._utterances, "speak")
+
+    async def conclude(self, view: GroupView) -> Conclusion:
+        """Play the next conclusion."""
+        self.views.append(view)
+        return _next(self._conclusions, "conclude")
+
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+        """Play the next approach, or do the task alone."""
+        self.tasks.append(task)
+        return self._approaches.popleft() if self._approaches else Alone(task.spec.task_desc)
+
+
+def _next(answers: deque[Answer], question: str) -> Answer:
+    if not answers:
+        raise InvalidInputError(f"The script has no answer left for {question}.", hint="Give the ScriptedBrain one more.")
+    return answers.popleft()

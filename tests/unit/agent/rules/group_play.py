@@ -1,0 +1,169 @@
+"""Play a group on the real machine: everybody speaks by the rule brain, and the test decides how tasks and members fare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from ioa.agent.rules import RuleBrain
+from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.machine import legal_kinds, step
+from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask
+from ioa.ports.brain import GroupView, TaskRecord
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Payload,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+
+START = datetime(2025, 1, 1, tzinfo=UTC)
+OWNER = AgentId("owner")
+
+
+def card(agent_id: str, description: str = "does things", **more: object) -> AgentCard:
+    """A card with only what a test says of it."""
+    return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": description, **more})
+
+
+def planned(task_id: str, assignee: str, task_desc: str = "", uses: Sequence[str] = ()) -> PlannedTask:
+    """A planned task in one line."""
+    return PlannedTask(
+        task_id=TaskId(task_id),
+        assignee=AgentId(assignee),
+        task_desc=task_desc or f"do {task_id}",
+        uses=tuple(TaskId(use) for use in uses),
+    )
+
+
+def charter_of(
+    plan: Sequence[PlannedTask] = (), members: Sequence[AgentCard] = (), goal: str = "do it", max_turns: int = 40, **more: object
+) -> Charter:
+    """A charter for a plan; its assignees are members."""
+    cards = {member.agent_id: member for member in (card(OWNER), *members)}
+    for task in plan:
+        cards.setdefault(task.assignee, card(task.assignee))
+    return Charter.model_validate(
+        {
+            "comm_id": CommId("g1"),
+            "goal_id": GoalId("goal"),
+            "goal": goal,
+            "owner": OWNER,
+            "team_members": tuple(cards.values()),
+            "team_up_depth": 0,
+            "limits": Limits(max_turns=max_turns, deadline=START + timedelta(hours=9)),
+            "plan": tuple(plan),
+            **more,
+        }
+    )
+
+
+@dataclass
+class GroupPlay:
+    """A group and its record. Nothing is caught: a rejected message fails the test."""
+
+    charter: Charter
+    now: datetime = START
+    brain: RuleBrain = field(default_factory=RuleBrain)
+    messages: list[Message] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.state: GroupState = step(None, GroupLaunched(at=self.now, charter=self.charter)).state
+
+    def apply(self, event: Event) -> None:
+        """Apply an event and record what was said."""
+        self.state = step(self.state, event).state
+        if isinstance(event, Said):
+            self.messages.append(event.message)
+
+    def view(self, me: AgentId) -> GroupView:
+        """What a member knows now."""
+        specs = [task for message in self.messages if isinstance(message.payload, _ASSIGNMENTS) for task in message.payload.tasks]
+        results = {message.payload.task_id: message.payload for message in self.messages if isinstance(message.payload, InformTaskResult)}
+        records = []
+        for spec in specs:
+            task = self.state.task(spec.task_id)
+            said = results.get(spec.task_id)
+            outcome = task.outcome if isinstance(task, ClosedTask) else None
+            conclusion = said.task_conclusion if said else task.why if isinstance(task, ClosedTask) else ""
+            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else ()))
+        return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal_kinds(self.state, me))
+
+    async def speak(self) -> None:
+        """Let the floor holder speak by its brain."""
+        me = self.state.floor_holder
+        assert me is not None
+        view = self.view(me)
+        if isinstance(self.state.stage, Concluding):
+            await self._say_payload(me, await self.brain.conclude(view))
+        else:
+            await self._say_payload(me, await self.brain.speak(view))
+
+    async def _say_payload(self, me: AgentId, payload: Payload) -> None:
+        self.kinds.append(payload.type)
+        self.say(me, payload, self.state.turn)
+
+    def say(self, me: AgentId, payload: Payload, turn: int) -> None:
+        """Send a message."""
+        header = Header(
+            message_id=MessageId(f"m{len(self.messages)}"),
+            comm_id=self.state.comm_id,
+            sender=me,
+            state=self.state.phase,
+            turn=turn,
+            after=0,
+            sent_at=self.now,
+        )
+        self.apply(Said(at=self.now, message=Message(header=header, payload=payload)))
+
+    def acknowledge(self) -> None:
+        """Let all assignees answer that they work."""
+        for task in self.state.open_tasks:
+            if task.progress == 0:
+                self.say(task.assignee, InformTaskProgress(task_id=task.task_id, number=1), task.turn)
+
+    def finish(
+        self,
+        task: OpenTask,
+        outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] = TaskOutcome.DONE,
+        said: str = "",
+        artifacts: Sequence[Artifact] = (),
+    ) -> None:
+        """Let an assignee report a result."""
+        text = said or f"result of {task.task_id}"
+        payload = InformTaskResult(task_id=task.task_id, outcome=outcome, task_conclusion=text, artifacts=tuple(artifacts))
+        self.say(task.assignee, payload, task.turn)
+
+    async def run(self, failing: Sequence[str] = (), said: dict[str, str] | None = None) -> None:
+        """Play to the end; all assignees answer and finish in order."""
+        while not self.state.phase.is_terminal:
+            if self.state.floor_holder is not None:
+                await self.speak()
+                self.acknowledge_if_handing()
+            else:
+                task = self.state.open_tasks[0]
+                failed = task.task_id in failing
+                self.finish(task, TaskOutcome.FAILED if failed else TaskOutcome.DONE, (said or {}).get(task.task_id, ""))
+
+    def acknowledge_if_handing(self) -> None:
+        """Answer an assignment as clients do at once."""
+        if self.kinds[-1] == "ASYNC_TASK_ASSIGNMENT":
+            self.acknowledge()
+
+
+_ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
+
+
+def artifact(name: str) -> Artifact:
+    """A file by reference."""
+    return Artifact(name=name, object_name=f"objects/{name}", size_bytes=1, sha256="0" * 64)

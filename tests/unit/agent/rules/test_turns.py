@@ -1,0 +1,222 @@
+"""Rule-led groups on the real machine: the waves they take, and that nothing ever leaves them stuck."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ioa.agent.rules.turns import next_utterance
+from ioa.group.events import BudgetSpent, MemberLost, MemberReturned, TimerFired
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import Ended, PlannedTask
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import Conclusion, Pause, SyncTaskAssignment, TaskOutcome, TaskSpec
+from tests.unit.agent.rules.group_play import OWNER, GroupPlay, card, charter_of, planned
+
+A, S, P, C, E = (
+    "ASYNC_TASK_ASSIGNMENT",
+    "SYNC_TASK_ASSIGNMENT",
+    "PAUSE",
+    "CONCLUDE_GROUP_DISCUSSION",
+    "CONCLUSION",
+)
+
+
+async def test_independent_tasks_run_side_by_side() -> None:
+    """Two independent tasks are given out at once, awaited by a pause, and concluded."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
+    await play.run()
+    assert [A, P, C, E] == play.kinds
+
+
+async def test_dependent_task_follows_with_results() -> None:
+    """A dependent task is given out synchronously, with the tasks it uses, once they are closed."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]))
+    await play.run()
+    assert [A, P, S, C, E] == play.kinds
+    third = play.view(OWNER).task(TaskId("t3"))
+    assert third is not None
+    assert ("t1", "t2") == third.spec.uses
+
+
+async def test_a_single_task_needs_no_pause() -> None:
+    """One task with nothing beside it is given out synchronously."""
+    play = GroupPlay(charter_of([planned("t1", "a")]))
+    await play.run()
+    assert [S, C, E] == play.kinds
+
+
+async def test_a_wave_starts_when_its_own_inputs_are_there() -> None:
+    """The pause waits for what frees the next task, not for everything that is open."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t2",))]))
+    await play.speak()
+    play.acknowledge()
+    await play.speak()
+    pause = play.messages[-1].payload
+    assert isinstance(pause, Pause)
+    assert ("t2",) == pause.triggers
+
+
+async def test_a_task_without_its_inputs_is_skipped() -> None:
+    """A task whose inputs all failed is never given out, and the conclusion says so."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
+    await play.run(failing=("t1",))
+    assert play.state.task(TaskId("t2")) is None
+    assert isinstance(play.state.stage, Ended)
+    assert play.state.stage.reason is Reason.FAILED
+    assert "Chart it: not started" in play.state.stage.content
+
+
+async def test_a_task_goes_on_with_the_inputs_there_are() -> None:
+    """A report of two tasks of which one failed uses the other."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]))
+    await play.run(failing=("t1",))
+    third = play.view(OWNER).task(TaskId("t3"))
+    assert third is not None
+    assert ("t2",) == third.spec.uses
+
+
+async def test_a_lost_agents_replica_gets_its_task() -> None:
+    """A task that was never reported is given once to a replica of the agent that was lost."""
+    replicas = [card("a-1", pool="a"), card("a-2", pool="a")]
+    play = GroupPlay(charter_of([planned("t1", "a-1")], members=replicas))
+    await play.speak()
+    play.apply(MemberLost(at=play.now, agent_id=AgentId("a-1")))
+    play.now += timedelta(seconds=31)
+    play.apply(TimerFired(at=play.now))
+    await play.run()
+    again = play.state.task(TaskId("t1-2"))
+    assert again is not None
+    assert "a-2" == again.assignee
+    assert isinstance(play.state.stage, Ended)
+    assert play.state.stage.reason is Reason.CONCLUDED
+
+
+async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
+    """A lone owner without a plan takes the goal as its one task."""
+    play = GroupPlay(charter_of(goal="greet Ada"))
+    await play.run(said={"t1": "Hello Ada"})
+    assert isinstance(play.state.stage, Ended)
+    assert "Hello Ada" == play.state.stage.content
+
+
+async def test_a_team_without_a_plan_is_cast_by_its_cards() -> None:
+    """Without a plan the members' cards say who does what."""
+    members = [card("words", "counts words of text files"), card("maths", "calculates percentages and sums")]
+    play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
+    await play.run()
+    assert {"t1": "words", "t2": "maths"} == {task.task_id: task.assignee for task in play.state.tasks}
+
+
+async def test_tasks_of_another_planner_are_only_awaited() -> None:
+    """When somebody gave out tasks of their own, the rules add none and conclude with those."""
+    play = GroupPlay(charter_of([planned("t1", "a")]))
+    foreign = TaskSpec(task_id=TaskId("other"), assignee=AgentId("a"), task_desc="something else")
+    play.say(OWNER, SyncTaskAssignment(tasks=(foreign,)), play.state.turn)
+    play.finish(play.state.open_tasks[0], said="done otherwise")
+    await play.run()
+    assert isinstance(play.state.stage, Ended)
+    assert "done otherwise" == play.state.stage.content
+
+
+async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
+    """A turn that was refused twice is used to conclude, or to pause on what is open."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
+    refused = replace(play.view(OWNER), refusals=("no", "no"))
+    assert C == next_utterance(refused).type
+    await play.speak()
+    play.acknowledge()
+    refused = replace(play.view(OWNER), refusals=("no", "no"))
+    pause = next_utterance(refused)
+    assert isinstance(pause, Pause)
+    assert ("t1", "t2") == pause.triggers
+
+
+async def test_few_turns_are_spent_on_work() -> None:
+    """With two turns left, tasks are given out synchronously, so that none is needed for a pause."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")], max_turns=2))
+    await play.run()
+    assert [S, C, E] == play.kinds
+    assert Reason.CONCLUDED is getattr(play.state.stage, "reason", None)
+
+
+async def test_a_forced_conclusion_says_what_is_missing() -> None:
+    """When the turns are spent, the conclusion keeps what there is and names the rest."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))], max_turns=1))
+    await play.run(said={"t1": "42"})
+    assert isinstance(play.state.stage, Ended)
+    assert Reason.MAX_TURNS is play.state.stage.reason
+    assert "no turn was left" in play.state.stage.content
+    assert "Chart it: not started" in play.state.stage.content
+    assert "42" in play.state.stage.content
+
+
+_AGENTS = ("a", "b", "c", "owner")
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[PlannedTask]:
+    """Any plan of up to six tasks, even with uses that name nothing."""
+    plan = []
+    for number in range(draw(st.integers(0, 6))):
+        uses = draw(st.lists(st.sampled_from([*(f"t{i + 1}" for i in range(number)), "t99"]), max_size=3, unique=True))
+        plan.append(planned(f"t{number + 1}", draw(st.sampled_from(_AGENTS)), uses=uses))
+    return plan
+
+
+_MOVES = st.sampled_from(["speak"] * 6 + ["answer", "done", "done", "failed", "wait", "long wait", "lose", "return", "budget"])
+
+
+@settings(max_examples=400, deadline=None)
+@given(plans(), st.integers(1, 12), st.lists(st.tuples(_MOVES, st.integers(0, 99)), max_size=60))
+async def test_every_group_ends_without_a_rejection(plan: list[PlannedTask], turns: int, moves: list[tuple[str, int]]) -> None:
+    """Whatever happens to tasks, members and timers, all that the rules say is accepted, and the group reaches its end."""
+    members = [card(agent, pool=agent if agent != "b" else "a") for agent in _AGENTS if agent != "owner"]
+    play = GroupPlay(charter_of(plan, members=members, max_turns=turns))
+    for move, number in [*moves, *([("speak", 0), ("wait", 0), ("long wait", 0)] * 90)]:
+        if play.state.phase.is_terminal:
+            break
+        await _move(play, move, number)
+    assert play.state.phase.is_terminal
+
+
+async def _move(play: GroupPlay, move: str, number: int) -> None:
+    open_tasks = play.state.open_tasks
+    agent = AgentId(_AGENTS[number % len(_AGENTS)])
+    if move == "speak":
+        if play.state.floor_holder in play.state.living():
+            await play.speak()
+    elif move == "answer":
+        play.acknowledge()
+    elif move in ("done", "failed") and open_tasks:
+        play.finish(open_tasks[number % len(open_tasks)], TaskOutcome.DONE if move == "done" else TaskOutcome.FAILED)
+    elif move in ("wait", "long wait"):
+        play.now += timedelta(seconds=31) if move == "wait" else timedelta(minutes=11)
+        _from_outside(play, TimerFired(at=play.now))
+    elif move == "lose":
+        _from_outside(play, MemberLost(at=play.now, agent_id=agent))
+    elif move == "return":
+        _from_outside(play, MemberReturned(at=play.now, agent_id=agent))
+    elif move == "budget" and number < 5:
+        _from_outside(play, BudgetSpent(at=play.now, what="token"))
+
+
+def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturned | BudgetSpent) -> None:
+    """Apply what the control plane sees; that it changes nothing, or has no place now, is no fault of the members."""
+    try:
+        play.apply(event)
+    except IllegalEventError as refusal:
+        assert refusal.code in (RejectionCode.NO_CHANGE, RejectionCode.NOTHING_DUE, RejectionCode.WRONG_PHASE)
+
+
+async def test_the_conclusion_is_within_the_models_limits() -> None:
+    """Results that are too long together are cut with a note."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
+    await play.run(said={"t1": "x" * 150_000, "t2": "y" * 150_000})
+    said = play.messages[-1].payload
+    assert isinstance(said, Conclusion)
+    assert said.content.endswith("(shortened)")
