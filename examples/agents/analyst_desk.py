@@ -14,8 +14,8 @@ from ioa.errors import InvalidInputError
 
 agent = Agent(
     "analyst-desk",
-    description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the charts and "
-    "write the report, and edits their results into one briefing.",
+    description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the charts "
+    "and write the report, and edits their results into one briefing.",
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
         "prepare a full briefing on sales.csv",
@@ -39,7 +39,8 @@ def run(task: str, ctx: TaskContext) -> str:
     """
     if not ctx.results:
         raise InvalidInputError(
-            "A briefing needs a team that computes, draws and writes.", hint="Start csv-analyst, chart-maker and report-writer, too."
+            "A briefing needs a team that computes, draws and writes.",
+            hint="Start csv-analyst, chart-maker and report-writer, too.",
         )
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):

@@ -20,7 +20,8 @@ from ioa.errors import InvalidInputError
 
 MAX_DIGITS = 400
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d{1,3}(?:[ ,]\d{3})+(?![\d])|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<word>[^\W\d_]+|[°µ][^\W\d_]*|[€$£])|(?P<sign>\*\*|[-+*/^()%!,×÷·−]))"
+    r"\s*(?:(?P<number>(?:\d{1,3}(?:[ ,]\d{3})+(?![\d])|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<word>[^\W\d_]+"
+    r"|[°µ][^\W\d_]*|[€$£])|(?P<sign>\*\*|[-+*/^()%!,×÷·−]))"
 )
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "**": "^"}
 _FUNCTIONS: dict[str, Callable[[float], float]] = {
@@ -65,7 +66,9 @@ def unit_of(text: str) -> Any:
         try:
             return _registry().parse_units(words.lower())
         except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
-            raise InvalidInputError(f"{text.strip()!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C.") from None
+            raise InvalidInputError(
+                f"{text.strip()!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C."
+            ) from None
 
 
 def convert(value: Any, unit: Any) -> Any:
@@ -177,7 +180,7 @@ class Parser:
             self.place += 1
             ahead = self.tokens[self.place : self.place + 2]
             is_power = [kind for kind, _ in ahead] == ["sign", "number"] and ahead[0][1] == "^"
-            if is_power or [kind for kind, _ in ahead] == ["sign", "word"] and ahead[0][1] in "/*":
+            if is_power or ([kind for kind, _ in ahead] == ["sign", "word"] and ahead[0][1] in "/*"):
                 parts.append(ahead[0][1])
                 self.place += 1
                 if is_power:
@@ -213,7 +216,10 @@ def exact(value: float) -> Fraction:
 def _power(base: Any, exponent: Any) -> Any:
     exponent = Fraction(exponent)
     if exponent.denominator == 1 and abs(exponent) < 2_000:
-        if isinstance(base, Fraction) and abs(float(exponent)) * math.log10(max(abs(base.numerator), base.denominator, 2)) > MAX_DIGITS:
+        if (
+            isinstance(base, Fraction)
+            and abs(float(exponent)) * math.log10(max(abs(base.numerator), base.denominator, 2)) > MAX_DIGITS
+        ):
             raise OverflowError
         return base ** int(exponent)
     return exact(float(base) ** float(exponent))
@@ -240,7 +246,9 @@ def show(value: Any) -> str:
 
 def _unit_name(units: Any) -> str:
     # pint's own short form cannot write the fractions that its exponents are here
-    powers = {_registry().get_symbol(name): int(power) if power == int(power) else float(power) for name, power in units._units.items()}
+    powers = {
+        _registry().get_symbol(name): int(power) if power == int(power) else float(power) for name, power in units._units.items()
+    }
     above = [name if power == 1 else f"{name}^{power:g}" for name, power in powers.items() if power > 0]
     below = [name if power == -1 else f"{name}^{-power:g}" for name, power in powers.items() if power < 0]
     text = "·".join(above) or ("1" if below else "")

@@ -1,12 +1,12 @@
 """Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result.
 
-    15 % of 240
-    12 miles in km
-    (3.5 + 4) * 2^3
-    sum of 3, 4 and 5
-    100 °F to celsius
-    20 is what percent of 80
-    add 19 % to it
+15 % of 240
+12 miles in km
+(3.5 + 4) * 2^3
+sum of 3, 4 and 5
+100 °F to celsius
+20 is what percent of 80
+add 19 % to it
 """
 
 from __future__ import annotations
@@ -17,16 +17,15 @@ from fractions import Fraction
 from typing import Any
 
 from arithmetic import Parser, convert, exact, show, unit_of
-from words import NUMBER_WORDS
-
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
+from words import NUMBER_WORDS
 
 agent = Agent(
     "calculator",
-    description="A calculator: arithmetic, percentages, roots and powers, averages of given numbers, and conversion between units of "
-    "length, mass, time, speed, volume, data and temperature.",
+    description="A calculator: arithmetic, percentages, roots and powers, averages of given numbers, and conversion between units "
+    "of length, mass, time, speed, volume, data and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
         "what is 15 % of 240",
@@ -45,15 +44,19 @@ agent = Agent(
 )
 _VALUE = r"-?[€$£]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _LEAD = re.compile(
-    r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)|calculate|compute"
+    r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)"
+    r"|how many (?:is|are)|calculate|compute"
     r"|work out|evaluate|solve|convert|find|tell me|give me|the (?:result|value|amount) of|result of|value of|determine|the)\s+)+",
     re.IGNORECASE,
 )
 _WORDS: tuple[tuple[str, str], ...] = (
-    (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b", "^2"), (r"\bcubed\b", "^3"), (r"\bplus\b", "+"),
+    (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b", "^2"),
+    (r"\bcubed\b", "^3"), (r"\bplus\b", "+"),
     (r"\bminus\b|\bless\b", "-"), (r"\b(?:multiplied by|times)\b", "*"), (r"(?<=[\d)])\s*x\s*(?=[\d(])", "*"),
-    (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"), (r"\bhalf(?: of)?\b", "0.5 *"),
-    (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"), (r"\b(?:twice|double)\b", "2 *"), (r"\bper ?cent(?:age)?\b", "%"),
+    (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"),
+    (r"\bhalf(?: of)?\b", "0.5 *"),
+    (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"), (r"\b(?:twice|double)\b", "2 *"),
+    (r"\bper ?cent(?:age)?\b", "%"),
 )  # fmt: skip
 
 
@@ -142,8 +145,10 @@ _FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
         _of("ab", lambda a, b: f"{show(b - a)} ({_share(b - a, a)})"),
     ),
     (
-        r"(?P<what>sum|total|product|average|mean|median|difference|maximum|minimum|max|min|largest|smallest|highest|lowest)"
-        r"(?: value)? (?:of|between) (?:the )?(?:numbers )?(?P<list>.*\d.*(?:,| and |;|&).*)",
+        (
+            r"(?P<what>sum|total|product|average|mean|median|difference|maximum|minimum|max|min|largest|smallest|highest|lowest)"
+            r"(?: value)? (?:of|between) (?:the )?(?:numbers )?(?P<list>.*\d.*(?:,| and |;|&).*)"
+        ),
         _aggregate,
     ),
     (rf"(?P<what>add|multiply) (?P<list>{_VALUE}(?:(?:,| and| with)\s*{_VALUE})+)", _aggregate),
@@ -157,7 +162,10 @@ _FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"how many (?P<u>[\w°/ ]+?) (?:are|is)(?: there)? in (?:an? )?(?P<a>.+)", _counted),
     (r"how many (?P<u>[\w°/ ]+?) (?:does|do|make|makes|equal|=) (?P<a>.+)", _counted),
 ]
-_REFERENCE = re.compile(r"\b(?:it|that|this|(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count))\b", re.I)
+_REFERENCE = re.compile(
+    r"\b(?:it|that|this|(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count))\b",
+    re.IGNORECASE,
+)
 _THEM = re.compile(r"\b(?:them|these|those|both|the (?:results|numbers|values|figures|totals|answers))\b", re.IGNORECASE)
 
 

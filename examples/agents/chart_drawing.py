@@ -1,4 +1,4 @@
-"""Draw a small table as a chart: PNG bytes, the same for the same table. Uses no global state, so charts can be drawn in threads."""
+"""Draw a small table as a chart: PNG bytes, the same for the same table. No global state, so charts can be drawn in threads."""
 
 from __future__ import annotations
 
@@ -97,7 +97,9 @@ def _one(axis: Axes, chart: Chart, name: str) -> None:
 
 def _pie(axis: Axes, labels: list[str], values: list[float], name: str) -> None:
     if any(value < 0 for value in values) or sum(values) <= 0:
-        raise InvalidInputError("A pie chart needs values that are not negative and add up to something.", hint="Ask for a bar chart.")
+        raise InvalidInputError(
+            "A pie chart needs values that are not negative and add up to something.", hint="Ask for a bar chart."
+        )
     pairs = sorted(zip(values, labels, strict=True), key=lambda pair: (-pair[0], pair[1]))
     if len(pairs) > _MOST_SLICES:
         rest = pairs[_MOST_SLICES - 1 :]
@@ -116,7 +118,9 @@ def _grid(axis: Axes, chart: Chart) -> None:
         first, second = second, first
     table = chart.frame.pivot_table(index=first, columns=second, values=chart.figures[0], sort=True)
     if table.shape[1] > len(COLORS):
-        raise InvalidInputError(f"{table.shape[1]} series are too many for one chart.", hint="Filter the rows, or group by one column.")
+        raise InvalidInputError(
+            f"{table.shape[1]} series are too many for one chart.", hint="Filter the rows, or group by one column."
+        )
     places = range(len(table))
     width = 0.8 / table.shape[1]
     for index, series in enumerate(table.columns):
@@ -134,14 +138,18 @@ def _grid(axis: Axes, chart: Chart) -> None:
 
 def _scatter(axis: Axes, chart: Chart) -> None:
     if len(chart.figures) < 2:
-        raise InvalidInputError("A scatter plot needs two columns of numbers.", hint="Name them, as in 'scatter plot of price and units'.")
+        raise InvalidInputError(
+            "A scatter plot needs two columns of numbers.", hint="Name them, as in 'scatter plot of price and units'."
+        )
     left, right = chart.figures[:2]
     axis.scatter(chart.frame[left], chart.frame[right], s=14, alpha=0.6, color=COLORS[0], edgecolors="none")
     _frame(axis, left, right)
 
 
 def _histogram(axis: Axes, chart: Chart) -> None:
-    axis.hist(chart.frame[chart.figures[0]].dropna(), bins="auto" if len(chart.frame) < 2_000 else 40, color=COLORS[0], edgecolor="white")
+    axis.hist(
+        chart.frame[chart.figures[0]].dropna(), bins="auto" if len(chart.frame) < 2_000 else 40, color=COLORS[0], edgecolor="white"
+    )
     _frame(axis, chart.figures[0], "number of rows")
 
 

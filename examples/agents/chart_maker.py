@@ -14,17 +14,17 @@ from __future__ import annotations
 import re
 
 import pandas as pd
+
 from chart_drawing import Chart, choose_kind, cut, draw
 from csv_analyst import read_tables
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError
 from table_answer import answer, filtered
 from table_query import Query
 from table_question import understand
 from table_reading import SUFFIXES, Table, read_table
 from task_files import have, named_in, upstream_files, with_suffix
-
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
 
 agent = Agent(
     "chart-maker",
@@ -68,7 +68,9 @@ def run(task: str, ctx: TaskContext) -> str:
         name = _file_name(chart.title, names)
         names.append(name)
         ctx.artifact(name, draw(chart), "image/png")
-    lines = [f"{name}: a {_word(chart.kind)} titled '{chart.title}', {_size(chart)}." for name, chart in zip(names, charts, strict=True)]
+    lines = [
+        f"{name}: a {_word(chart.kind)} titled '{chart.title}', {_size(chart)}." for name, chart in zip(names, charts, strict=True)
+    ]
     return "\n".join(lines)
 
 
@@ -79,7 +81,10 @@ def _charts(task: str, ctx: TaskContext) -> list[Chart]:
     upstream = upstream_files(ctx, SUFFIXES)
     inputs = with_suffix(named_in(task, ctx.inputs), SUFFIXES)
     if upstream and not (inputs and kind in ("histogram", "scatter")):
-        charts = [_of_result(read_table(file.path, file.name, keep_dates_as_text=True), kind) for file in named_in(task, upstream) or upstream]
+        charts = [
+            _of_result(read_table(file.path, file.name, keep_dates_as_text=True), kind)
+            for file in named_in(task, upstream) or upstream
+        ]
     else:
         charts = _of_tables(wish, kind, ctx)
     return [Chart(**{**vars(chart), "title": match["title"]}) if match else chart for chart in charts]
@@ -123,10 +128,14 @@ def _of_table(question: str, kind: str, table: Table) -> Chart:
         title = f"Distribution of {columns[0]}" if kind == "histogram" and columns else " and ".join(columns[:2])
         return _chart(frame, [], columns[: 1 if kind == "histogram" else 2], kind, title + condition)
     if not query.keys and query.kind == "figures":
-        raise InvalidInputError("It is not clear what to draw along the axis.", hint=f"Say 'per' one of {', '.join(table.frame.columns)}.")
+        raise InvalidInputError(
+            "It is not clear what to draw along the axis.", hint=f"Say 'per' one of {', '.join(table.frame.columns)}."
+        )
     found = answer(query, table)
     if found.frame is None:
-        raise InvalidInputError("The request has one figure as its answer, which makes no chart.", hint="Group it, as in 'per month'.")
+        raise InvalidInputError(
+            "The request has one figure as its answer, which makes no chart.", hint="Group it, as in 'per month'."
+        )
     labels = [key.name for key in query.keys] or [str(found.frame.columns[0])]
     wanted = ["percent"] if query.share else [str(name) for name in found.frame.columns[len(labels) :]]
     title = f"{_and([str(one) for one in query.measures] or wanted)} by {_and([str(key) for key in query.keys] or labels)}"
@@ -156,7 +165,9 @@ def _word(kind: str) -> str:
 
 
 def _size(chart: Chart) -> str:
-    return f"{len(chart.frame)} {'points' if chart.kind in ('line', 'scatter') else 'rows' if chart.kind == 'histogram' else 'values'}"
+    return (
+        f"{len(chart.frame)} {'points' if chart.kind in ('line', 'scatter') else 'rows' if chart.kind == 'histogram' else 'values'}"
+    )
 
 
 def _file_name(title: str, taken: list[str]) -> str:

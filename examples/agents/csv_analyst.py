@@ -13,14 +13,14 @@ refused with the list of columns; nothing is guessed. A grouped answer is attach
 from __future__ import annotations
 
 import pandas as pd
-from table_answer import Answer, answer
-from table_question import understand_all
-from table_reading import SUFFIXES, Table, read_table
-from task_files import have, named_in, pick_inputs, upstream_files
 
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
+from table_answer import Answer, answer
+from table_question import understand_all
+from table_reading import SUFFIXES, Table, read_table
+from task_files import have, named_in, pick_inputs, upstream_files
 
 agent = Agent(
     "csv-analyst",

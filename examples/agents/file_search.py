@@ -20,26 +20,43 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from task_files import decode
-
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
+from task_files import decode
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 4_000_000
 _SHOWN = 40
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
-_PATTERN = re.compile(r"(?<![\w./])[\w*?\[\]-]*(?:[*?][\w*?.\[\]-]*|\.(?:csv|txt|md|py|html?|json|ya?ml|toml|log|pdf|png|xml|js|ts|tsv|xlsx?))(?!\w)")
+_PATTERN = re.compile(
+    r"(?<![\w./])[\w*?\[\]-]*(?:\*[\w*?.\[\]-]*|\?[\w*.\[\]-]+|\.(?:csv|txt|md|py|html?|json|ya?ml|toml|log|pdf|png|xml|js|ts|tsv|xlsx?))(?!\w)"
+)
 _KIND = re.compile(r"\b(csv|python|markdown|text|html|json|yaml|toml|log|image|pdf) files?\b", re.IGNORECASE)
-_KINDS = {"python": ("*.py",), "markdown": ("*.md",), "text": ("*.txt",), "html": ("*.html", "*.htm"), "yaml": ("*.yml", "*.yaml"), "image": ("*.png", "*.jpg", "*.jpeg", "*.gif", "*.svg")}  # fmt: skip
+_KINDS = {
+    "python": ("*.py",),
+    "markdown": ("*.md",),
+    "text": ("*.txt",),
+    "html": ("*.html", "*.htm"),
+    "yaml": ("*.yml", "*.yaml"),
+    "image": ("*.png", "*.jpg", "*.jpeg", "*.gif", "*.svg"),
+}
 _CONTENT = re.compile(
-    r"(?:mention(?:s|ing)?|contain(?:s|ing)?|that (?:has|have|say)|search(?:es)? (?:for|the (?:files|folder|workspace) for)|look(?:ing)? for|grep(?: for)?"
-    r"|occurrences of|lines? with|the (?:word|text|phrase)|where (?:is|does)|find)\s+(?:the (?:word|text|phrase|string)s?\s+)?(?P<term>.+?)"
+    r"(?:mention(?:s|ing)?|contain(?:s|ing)?|that (?:has|have|say)|search(?:es)? (?:for|the (?:files|folder"
+    r"|workspace) for)|look(?:ing)? for|grep(?: for)?"
+    r"|occurrences of|lines? with|the (?:word|text|phrase)|where (?:is|does)|find)\s+(?:the (?:word|text|phrase"
+    r"|string)s?\s+)?(?P<term>.+?)"
     r"(?=\s+(?:in|within|inside|from|across|appears?|occurs?|mentioned)\b|[?.!]?$)",
     re.IGNORECASE,
 )
-_NAMED = re.compile(r"(?:named|called|whose name (?:contains|is|has)|with the name|file ?names? (?:like|containing|with))\s+(?P<name>[^\s?,]+)", re.IGNORECASE)
+_OCCURS = re.compile(
+    r"\b(?:does|do|is|are)\s+(?:the (?:word|text|phrase)\s+)?(?P<term>[^?]+?)\s+(?:occur|appear|stand|mentioned|used)\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(
+    r"(?:named|called|whose name (?:contains|is|has)|with the name|file ?names? (?:like|containing|with))\s+(?P<name>[^\s?,]+)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -119,12 +136,14 @@ def _wish(task: str, files: dict[str, Path]) -> tuple[list[str], str]:
     terms = [text for text in quoted if text not in patterns]
     if terms:
         return patterns, terms[0]
-    match = _CONTENT.search(_PATTERN.sub(" ", bare))
+    match = _OCCURS.search(bare) or _CONTENT.search(_PATTERN.sub(" ", bare))
     term = re.sub(r"^(?:the|all|any|every|a|an)\s+", "", match["term"].strip()) if match else ""
-    if re.fullmatch(r"(?:\w+ )?(?:files?|lines?|documents?|everything|it)?(?: (?:in|that|with|named|called).*)?", term, re.IGNORECASE) and (
-        re.search(r"\bfiles?\b|\bdocuments?\b", term) or not term
-    ):
+    if re.fullmatch(
+        r"(?:\w+ )?(?:files?|lines?|documents?|everything|it)?(?: (?:in|that|with|named|called).*)?", term, re.IGNORECASE
+    ) and (re.search(r"\bfiles?\b|\bdocuments?\b", term) or not term):
         term = ""
+    if term.lower() in ("it", "them", "that", "this", "something"):
+        raise InvalidInputError("It is not clear what to look for.", hint="Put the text in quotes.")
     if not term and not patterns and not re.search(r"\b(?:list|which|what|all|show|how many)\b.*\bfiles?\b", task, re.IGNORECASE):
         raise InvalidInputError("It is not clear what to look for.", hint="Put a text in quotes, or name a pattern such as *.csv.")
     return list(dict.fromkeys(patterns)), term
@@ -174,7 +193,9 @@ def _excerpt(line: str, place: int, length: int) -> str:
 
 def _attach(hits: list[Hit], ctx: TaskContext) -> None:
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("path", "line", "text"), *((hit.path, hit.line or "", hit.text) for hit in hits)])
+    csv.writer(table, lineterminator="\n").writerows(
+        [("path", "line", "text"), *((hit.path, hit.line or "", hit.text) for hit in hits)]
+    )
     ctx.artifact("search-hits.csv", table.getvalue(), "text/csv")
 
 

@@ -8,7 +8,25 @@ from urllib.parse import urljoin
 from bs4 import BeautifulSoup, Tag
 
 _NOISE = ("script", "style", "noscript", "template", "svg", "iframe", "form", "nav", "aside", "button", "dialog")
-_BLOCKS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "li", "blockquote", "pre", "td", "th", "dt", "dd", "figcaption", "caption", "summary")
+_BLOCKS = (
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "p",
+    "li",
+    "blockquote",
+    "pre",
+    "td",
+    "th",
+    "dt",
+    "dd",
+    "figcaption",
+    "caption",
+    "summary",
+)
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
 
@@ -34,7 +52,9 @@ def read_html(html: str | bytes, base_url: str = "") -> Page:
         if tag.find("h1") is None:
             tag.decompose()
     headings = tuple((int(tag.name[1]), _text(tag)) for tag in body.find_all(_HEADINGS) if _text(tag))
-    blocks = [_block(tag) for tag in body.find_all(_BLOCKS) if tag.find_parent(("p", "li", "blockquote", "td", "th", "pre")) is None]
+    blocks = [
+        _block(tag) for tag in body.find_all(_BLOCKS) if tag.find_parent(("p", "li", "blockquote", "td", "th", "pre")) is None
+    ]
     text = "\n\n".join(block for block in blocks if block)
     loose = " ".join(body.get_text(" ").split())
     if len(text) < len(loose) // 2:  # a page of bare <div>s
@@ -43,7 +63,7 @@ def read_html(html: str | bytes, base_url: str = "") -> Page:
 
 
 def _article(soup: BeautifulSoup) -> Tag:
-    for candidate in (soup.find("article"), soup.find("main"), soup.find(attrs={"role": "main"})):
+    for candidate in (soup.find("article"), soup.find("main"), soup.find(role="main")):
         if isinstance(candidate, Tag) and len(candidate.get_text(strip=True)) > 100:
             return candidate if len(soup.find_all("article")) <= 1 or candidate.name != "article" else (soup.body or soup)
     return soup.body or soup

@@ -73,18 +73,17 @@ def find_periods(text: str, years: list[int], numeric_before: re.Pattern[str]) -
         years: The years of the data; a month without a year means that month of the only year, or of every year.
         numeric_before: Matches a text that ends in a numeric column's name, after which `2000` is a number.
     """
-    found = []
-    for match in _EXPRESSION.finditer(text):
-        if not _is_number_or_verb(match, text, numeric_before):
-            found.append((match.start(), match.end(), _period(match, years)))
-    return found
+    matches = (match for match in _EXPRESSION.finditer(text) if not _is_number_or_verb(match, text, numeric_before))
+    return [(match.start(), match.end(), _period(match, years)) for match in matches]
 
 
 def _is_number_or_verb(match: re.Match[str], text: str, numeric_before: re.Pattern[str]) -> bool:
     prefix = (match["prefix"] or "").lower()
     if match["both"]:
         return bool(match["year1"] and match["year2"] and numeric_before.search(text[: match.start()]))
-    if match["year3"] and (prefix in (*_NUMERIC_PREFIXES, "between") or not prefix and numeric_before.search(text[: match.start()])):
+    if match["year3"] and (
+        prefix in (*_NUMERIC_PREFIXES, "between") or (not prefix and numeric_before.search(text[: match.start()]))
+    ):
         return True
     return match[0] == "may"
 

@@ -14,6 +14,7 @@ sandbox: run this agent under a user, or in a container, that may do no harm.
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import shutil
@@ -25,16 +26,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from task_files import have, pick_inputs, read_text, upstream_files
-
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError, TaskError
+from task_files import have, pick_inputs, read_text, upstream_files
 
 agent = Agent(
     "python-runner",
-    description="Runs Python code snippets and scripts in a separate process with time and memory limits; returns the printed output "
-    "and the files they wrote.",
+    description="Runs Python code snippets and scripts in a separate process with time and memory limits; returns the printed "
+    "output and the files they wrote.",
     skills=["execute Python code", "run a script"],
     examples=[
         "run this Python code: print(sum(range(10)))",
@@ -51,7 +51,10 @@ agent = Agent(
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
 _AFTER = re.compile(r"(?:run|execute|evaluate|code|snippet|python|print|does)\b[^:\n]*:\s*(.+)$", re.DOTALL | re.IGNORECASE)
-_BARE = re.compile(r"^\s*(?:please\s+)?(?:run|execute|evaluate)\s+(?:the\s+)?(?:python\s+)?(?:code\s+|snippet\s+|expression\s+)?(.+)$", re.DOTALL | re.IGNORECASE)
+_BARE = re.compile(
+    r"^\s*(?:please\s+)?(?:run|execute|evaluate)\s+(?:the\s+)?(?:python\s+)?(?:code\s+|snippet\s+|expression\s+)?(.+)$",
+    re.DOTALL | re.IGNORECASE,
+)
 _LAUNCHER = """\
 import resource, runpy, sys
 seconds, memory, size = map(int, sys.argv[1:4])
@@ -100,7 +103,7 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     reason, status = _run(script, folder, output, ctx, limits)
     printed = _printed(output, limits)
     if reason or status:
-        raise TaskError(_failure(reason, status, limits), hint=printed[-2_000:].strip())
+        raise TaskError(_failure(reason, status, limits), hint=_traceback(printed, script))
     names = _attach(folder, before, ctx, limits)
     files = f"\nFiles: {', '.join(names)}" if names else ""
     return (printed.rstrip() or "The code printed nothing.") + files
@@ -132,10 +135,8 @@ def _numbers(limits: Limits) -> tuple[float, float, float]:
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # the whole group has ended by itself
     process.wait()
 
 
@@ -156,6 +157,12 @@ def _printed(output: Path, limits: Limits) -> str:
     return text[: limits.output_chars] + f"\n… {len(text) - limits.output_chars} more characters were cut."
 
 
+def _traceback(printed: str, script: Path) -> str:
+    """Cut the launcher's own lines out of a traceback, and the folder out of its paths."""
+    own = re.sub(r'  File "<(?:string|frozen runpy)>", line \d+, in .*\n', "", printed)
+    return own.replace(str(script), script.name)[-2_000:].strip()
+
+
 def _attach(folder: Path, before: dict[str, int], ctx: TaskContext, limits: Limits) -> list[str]:
     written = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
     names = []
@@ -172,11 +179,13 @@ def _showing_last_value(code: str) -> str:
     except SyntaxError as error:
         raise InvalidInputError(f"The code is not valid Python: line {error.lineno}: {error.msg}.") from None
     last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or isinstance(last.value, ast.Constant) and isinstance(last.value.value, str) and len(tree.body) > 1:
+    if not isinstance(last, ast.Expr) or (
+        isinstance(last.value, ast.Constant) and isinstance(last.value.value, str) and len(tree.body) > 1
+    ):
         return code
     lines = code.splitlines()
     # The columns of a syntax tree count bytes.
-    head = lines[: last.lineno - 1] + [lines[last.lineno - 1].encode()[: last.col_offset].decode()]
+    head = [*lines[: last.lineno - 1], lines[last.lineno - 1].encode()[: last.col_offset].decode()]
     return "\n".join(head) + f"_value = ({ast.unparse(last.value)})\nif _value is not None: print(_value)\n"
 
 
@@ -185,11 +194,10 @@ def _code(task: str, ctx: TaskContext) -> str:
         return "\n".join(fence.strip("\n") for fence in fences)
     if inline := _INLINE.findall(task):
         return "\n".join(inline)
-    scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
     for pattern in (_AFTER, _BARE):
         if (match := pattern.search(task)) and _is_python(match[1].strip()):
             return match[1].strip()
-    if scripts:
+    if scripts := pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",)):
         return read_text(scripts[0].path)
     if fences := _FENCE.findall(ctx.goal):
         return "\n".join(fence.strip("\n") for fence in fences)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
+from ioa.errors import InvalidInputError
 from periods import Period
 from question_scan import Item
 from table_query import Filter
 from table_reading import Table
-
-from ioa.errors import InvalidInputError
 
 Fail = Callable[[str], InvalidInputError]
 
@@ -40,7 +40,11 @@ def _is_negated(items: list[Item], index: int) -> bool:
     """Whether `not`, `except` … stands before the item, other values joined by `and` between them allowed."""
     place = index - 1
     while place >= 0 and items[place].kind in ("prep", "column", "value", "and"):
-        if items[place].kind == "prep" and items[place].text.lower() in ("in", "for", "from", "of") and items[place - 1].kind != "not":
+        if (
+            items[place].kind == "prep"
+            and items[place].text.lower() in ("in", "for", "from", "of")
+            and items[place - 1].kind != "not"
+        ):
             return False
         place -= 1
     return place >= 0 and items[place].kind == "not"
@@ -71,7 +75,7 @@ def _values(items: list[Item], table: Table, labels: set[int], fail: Fail) -> li
 def _numbers(items: list[Item], table: Table, labels: set[int]) -> list[Filter]:
     """Read `store 5` and `year 2023`."""
     filters = []
-    for index, (left, right) in enumerate(zip(items, items[1:], strict=False)):
+    for index, (left, right) in enumerate(itertools.pairwise(items)):
         if left.kind == "column" and right.kind == "number":
             columns = [column for column in left.columns if table.is_number(column)]
             if columns:
@@ -107,8 +111,8 @@ def _is_only_compared(items: list[Item], place: int, index: int) -> bool:
         return True
     before = items[place - 1].kind if place else ""
     follows_condition = before in ("prep", "and", "not", "rows", "which") and place + 1 == index
-    others = any(item.kind == "column" and at not in (place,) for at, item in enumerate(items))
-    return follows_condition or others and place + 1 == index
+    others = any(item.kind == "column" and at != place for at, item in enumerate(items))
+    return follows_condition or (others and place + 1 == index)
 
 
 def _subject(items: list[Item], index: int, table: Table) -> int | None:

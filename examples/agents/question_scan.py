@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import dataclass, field
-from typing import Any
 
 from column_names import Names
 from periods import Period, find_periods
@@ -80,7 +80,7 @@ class Scan:
         runs, taken = [], -1
         for index in range(len(words) - size + 1):
             run = words[index : index + size]
-            gaps = "".join(self.text[left.end() : right.start()] for left, right in zip(run, run[1:], strict=False))
+            gaps = "".join(self.text[left.end() : right.start()] for left, right in itertools.pairwise(run))
             if run[0].start() <= taken or _BLANK in gaps or "," in gaps or len(gaps) > 2 * size:
                 continue
             stems = tuple(part for match in run for part in name_stems(match[0]))
@@ -134,7 +134,13 @@ class Scan:
             return True
         if self.names.whole_column(stems):  # a column `total` is meant if another operation stands before the word
             return any(item.kind in ("mean", "median", "sum", "max", "min", "std", "by") for item in self.items) or (
-                bool(re.search(r"(?:average|mean|median|sum of|maximum|minimum|per|by)\s+(?:the\s+)?$", self.text[: match.start()], re.I))
+                bool(
+                    re.search(
+                        r"(?:average|mean|median|sum of|maximum|minimum|per|by)\s+(?:the\s+)?$",
+                        self.text[: match.start()],
+                        re.IGNORECASE,
+                    )
+                )
             )
         return match[0][0].isupper() and match.start() > 0 and bool(self.names.values_like(stems))
 
@@ -150,7 +156,7 @@ class Scan:
         item = Item("other", match.start(), match.end(), text)
         folded = fold(text)
         is_small = folded in STOP or len(folded) < 2
-        if whole := self.names.whole_column(stems) if not (folded in STOP) else []:
+        if whole := self.names.whole_column(stems) if folded not in STOP else []:
             item.kind, item.columns = "column", whole
         elif (values := self.names.values_like(stems)) and not (is_small and not self._is_exact(text, values)):
             item.kind, item.values = "value", values

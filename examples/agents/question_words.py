@@ -21,16 +21,28 @@ COMPARISONS = [
 OR_MORE = re.compile(rf"(?<!\w)({NUMBER})\s+or\s+(more|less|fewer|above|below)", re.IGNORECASE)
 
 _NUMERAL = r"\d+|one|two|three|four|five|six|seven|eight|nine|ten|twelve"
-_HIGH = r"highest|largest|biggest|greatest|most|best|top|longest|heaviest|tallest|oldest|maximal|strongest|hottest|warmest|fastest|richest|busiest|dearest"
-_LOW = r"lowest|smallest|least|fewest|worst|bottom|cheapest|shortest|lightest|youngest|minimal|weakest|coldest|coolest|slowest|poorest|quietest"
+_HIGH = (
+    r"highest|largest|biggest|greatest|most|best|top|longest|heaviest|tallest|oldest|maximal|strongest|hottest"
+    r"|warmest|fastest|richest|busiest|dearest"
+)
+_LOW = (
+    r"lowest|smallest|least|fewest|worst|bottom|cheapest|shortest|lightest|youngest|minimal|weakest|coldest"
+    r"|coolest|slowest|poorest|quietest"
+)
 OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
     (kind, re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE))
     for kind, words in (
-        ("sort_desc", r"(?:sorted |in )?descending(?: order)?|(?:largest|highest|biggest) first|from (?:high|highest) to (?:low|lowest)"),
+        ("sort_desc", (
+            r"(?:sorted |in )?descending(?: order)?|(?:largest|highest|biggest) first|from (?:high"
+            r"|highest) to (?:low|lowest)"
+        )),
         ("sort_asc", r"(?:sorted |in )?ascending(?: order)?|(?:smallest|lowest) first|from (?:low|lowest) to (?:high|highest)"),
         ("sort", r"(?:sort(?:ed)?|rank(?:ed|ing)?|ordered) by"),
         ("mode", r"most (?:common|frequent|often|popular)|mode(?= of)"),
-        ("count", r"how many(?: different| distinct| unique)?|(?:total |overall )?number of(?: different| distinct| unique)?|count(?:s|ing)?(?: of| the number of)?|how often"),
+        ("count", (
+            r"how many(?: different| distinct| unique)?|(?:total |overall )?number of(?: different| distinct"
+            r"| unique)?|count(?:s|ing)?(?: of| the number of)?|how often"
+        )),
         ("distinct", r"distinct|unique"),
         ("high_n", rf"(?:top|best|first)[ -](?P<n1>{_NUMERAL})|(?P<n2>{_NUMERAL}) (?:{_HIGH})(?:[ -]selling)?"),
         ("low_n", rf"(?:bottom|worst|last)[ -](?P<n1>{_NUMERAL})|(?P<n2>{_NUMERAL}) (?:{_LOW})(?:[ -]selling)?"),
@@ -47,11 +59,17 @@ OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
         ("max", r"maximum|max|latest|newest|most recent"),
         ("sum", r"totals?|sums?|how much|altogether|overall|combined|add up|sum up"),
         ("correlation", r"correlat\w*|relationship|relation between"),
-        ("growth", r"growth|grew|grow|growing|changed?|increased?|decreased?|differences?|rise|rose|fell|month[- ](?:over|on)[- ]month|year[- ](?:over|on)[- ]year"),
+        ("growth", (
+            r"growth|grew|grow|growing|changed?|increased?|decreased?|differences?|rise|rose|fell"
+            r"|month[- ](?:over|on)[- ]month|year[- ](?:over|on)[- ]year"
+        )),
         ("missing", r"missing|nulls?|blanks?|empty(?: cells| values)?|incomplete"),
         ("trend", r"trends?|over time|development|evolution|time series"),
         ("versus", r"compar(?:e|ed|ing|ison)|versus|vs"),
-        ("describe", r"describ\w*|summari[sz]e|summary(?: statistics)?|overview|profile|explore|statistics|stats|analy[sz]e|analysis|what(?:'s| is| does).{0,20} (?:in|about|contain)(?= (?:this|the|that|it)\b)"),
+        ("describe", (
+            r"describ\w*|summari[sz]e|summary(?: statistics)?|overview|profile|explore|statistics|stats"
+            r"|analy[sz]e|analysis|what(?:'s| is| does).{0,20} (?:in|about|contain)(?= (?:this|the|that|it)\b)"
+        )),
         ("rows", r"list|rows? (?:where|with|of)|records? (?:where|with|of)|filter|find"),
         ("grain:weekday", r"days? of (?:the )?week|weekdays?"),
         ("grain:day", r"daily|days?"),
@@ -60,7 +78,10 @@ OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
         ("grain:quarter", r"quarterly|quarters?"),
         ("grain:year", r"yearly|annual(?:ly)?|years?"),
         ("grain:hour", r"hourly|hours?(?= of (?:the )?day)"),
-        ("by", r"grouped by|group by|broken down by|split (?:up )?by|per|by|for (?:each|every)|in (?:each|every)|each|every|across|within each|according to"),
+        ("by", (
+            r"grouped by|group by|broken down by|split (?:up )?by|per|by|for (?:each|every)|in (?:each|every)|each"
+            r"|every|across|within each|according to"
+        )),
         ("which", r"which|what|whose"),
         ("not", r"not in|not from|not|except(?: for)?|excluding|without|exclude|other than|outside(?: of)?|ignoring"),
         ("prep", r"in|for|from|where|with|of|at|on|only|having|when|made by|sold by|sold in|to|during"),

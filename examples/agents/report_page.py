@@ -1,7 +1,8 @@
 """The look of a report's page: one style sheet, embedded, light or dark as the reader's system is, and printable."""
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #1d2730; --soft: #5d6b78; --line: #dde3e8; --paper: #fff; --back: #f3f5f7; --accent: #2f6f9f; }
+:root { color-scheme: light dark; --ink: #1d2730; --soft: #5d6b78; --line: #dde3e8; --paper: #fff; --back: #f3f5f7;
+  --accent: #2f6f9f; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e9ee; --soft: #9aa8b5; --line: #33404c; --paper: #1b232b; --back: #12181e; --accent: #7db4dc; }
 }

@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from report_page import STYLE
-from task_files import decode, read_text, with_suffix
-from words import format_number
-
 from ioa import Agent
 from ioa.agent.sdk import InputFile, TaskContext, UpstreamResult
 from ioa.errors import InvalidInputError
+from report_page import STYLE
+from task_files import decode, read_text, with_suffix
+from words import format_number
 
 agent = Agent(
     "report-writer",
@@ -47,7 +46,8 @@ agent = Agent(
 _ROWS = 60
 _TITLE = re.compile(r"(?:titled?|called|named|with the title|about)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _VERBS = re.compile(
-    r"^(?:(?:please|can you|could you|i want you to|compute|calculate|find|determine|get|tell me|show|load|analy[sz]e|give me|make|draw|the|a|an)\s+)+",
+    r"^(?:(?:please|can you|could you|i want you to|compute|calculate|find|determine|get|tell me|show|load|analy[sz]e"
+    r"|give me|make|draw|the|a|an)\s+)+",
     re.IGNORECASE,
 )
 
@@ -71,7 +71,9 @@ def run(task: str, ctx: TaskContext) -> str:
         InvalidInputError: There is no earlier result to report.
     """
     if not ctx.results:
-        raise InvalidInputError("There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'.")
+        raise InvalidInputError(
+            "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
+        )
     title = _title(task, ctx.goal)
     sections = [_section(result) for result in ctx.results]
     ctx.artifact("report.md", _markdown(title, sections), "text/markdown")
@@ -90,7 +92,9 @@ def _count(number: int, noun: str) -> str:
 def _title(task: str, goal: str) -> str:
     if match := _TITLE.search(task) or _TITLE.search(goal):
         return match["title"]
-    first = re.split(r"[;\n]|(?:,|,?\s+(?:and|then))\s+(?:and |then )*(?:make|draw|write|create|plot|put|give|produce)\b|\.\s", goal.strip())[0]
+    first = re.split(
+        r"[;\n]|(?:,|,?\s+(?:and|then))\s+(?:and |then )*(?:make|draw|write|create|plot|put|give|produce)\b|\.\s", goal.strip()
+    )[0]
     words = _VERBS.sub("", first).strip(" .,:!?")[:90]
     return words[:1].upper() + words[1:] if words else "Report"
 
@@ -103,14 +107,20 @@ def _section(result: UpstreamResult) -> _Section:
     charts = tuple((file.name, file.path.read_bytes()) for file in with_suffix(result.artifacts, (".png",)))
     excerpts = tuple((file.name, _excerpt(file)) for file in with_suffix(result.artifacts, (".txt", ".md")))
     heading = _VERBS.sub("", result.task_desc.strip()).strip(" .,:")
-    heading = re.sub(r"\s+(?:of|from|for|in|with)\s+(?:it|that|this|both|them)$", "", heading, flags=re.IGNORECASE) or result.agent_id
+    heading = (
+        re.sub(r"\s+(?:of|from|for|in|with)\s+(?:it|that|this|both|them)$", "", heading, flags=re.IGNORECASE) or result.agent_id
+    )
     # The points of a result that brings its table would say the same twice.
     return _Section(heading[:1].upper() + heading[1:], result.agent_id, lead, () if tables else points, tables, charts, excerpts)
 
 
 def _rows(path: Path) -> list[list[str]]:
     text = decode(path.read_bytes())
-    return [[_cell(cell) for cell in row] for row in csv.reader(io.StringIO(text), delimiter="\t" if path.suffix == ".tsv" else ",") if row]
+    return [
+        [_cell(cell) for cell in row]
+        for row in csv.reader(io.StringIO(text), delimiter="\t" if path.suffix == ".tsv" else ",")
+        if row
+    ]
 
 
 def _cell(text: str) -> str:

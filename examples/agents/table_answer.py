@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pandas as pd
+
+from ioa.errors import InvalidInputError
 from table_query import Filter, Key, Measure, Query
 from table_reading import Table
 from words import format_number
-
-from ioa.errors import InvalidInputError
 
 _SHOWN = 25
 
@@ -30,7 +30,7 @@ def answer(query: Query, table: Table) -> Answer:
         InvalidInputError: No row passes the filters, or a column cannot be computed that way.
     """
     rows = filtered(table, query.filters)
-    if query.kind not in ("figures", "growth", "rows") and rows.empty or (rows.empty and query.filters and not _is_count(query)):
+    if (query.kind not in ("figures", "growth", "rows") and rows.empty) or (rows.empty and query.filters and not _is_count(query)):
         raise InvalidInputError(f"No row of {table.name} has {_filters(query)}.", hint="Ask for other values or a wider range.")
     match query.kind:
         case "describe":
@@ -119,7 +119,9 @@ def _where(measure: Measure, rows: pd.DataFrame) -> str:
     hits = rows[rows[measure.column] == measure.of(rows)]
     if len(hits) != 1:
         return f" (in {len(hits)} rows)"
-    others = [f"{name} {show(hits.iloc[0][name])}" for name in rows.columns if name != measure.column and not pd.isna(hits.iloc[0][name])]
+    others = [
+        f"{name} {show(hits.iloc[0][name])}" for name in rows.columns if name != measure.column and not pd.isna(hits.iloc[0][name])
+    ]
     return f" (in the row with {', '.join(others[:6])})" if others else ""
 
 
@@ -135,7 +137,11 @@ def _group(query: Query, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _column_name(measure: Measure) -> str:
-    return "rows" if measure.column is None else f"{measure.operation if measure.operation != 'distinct' else 'distinct'} of {measure.column}"
+    return (
+        "rows"
+        if measure.column is None
+        else f"{measure.operation if measure.operation != 'distinct' else 'distinct'} of {measure.column}"
+    )
 
 
 def _keys(keys: list[Key]) -> str:
@@ -155,7 +161,11 @@ def _grouped(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
         frame = frame[Filter(figure, sign, numbers).mask(frame)]
     total = len(frame)
     if query.descending is not None:
-        sort_by = [name for name, one in zip(frame.columns[len(query.keys) :], query.measures, strict=True) if one.column == query.sort_column]
+        sort_by = [
+            name
+            for name, one in zip(frame.columns[len(query.keys) :], query.measures, strict=True)
+            if one.column == query.sort_column
+        ]
         frame = frame.sort_values((sort_by or [figure])[0], ascending=not query.descending, kind="stable")
     if query.limit is not None:
         outer = [key.name for key in query.keys if key != (query.ranked or query.keys[0])]
@@ -165,7 +175,9 @@ def _grouped(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
             frame = _with_ties(frame, figure, query.limit)
     head = f"{_scope(query, table, rows)}: {' and '.join(map(str, query.measures))} per {_keys(query.keys)}"
     if query.having:
-        head += " with a value " + " and ".join(f"{sign} {', '.join(map(format_number, numbers))}" for sign, numbers in query.having)
+        head += " with a value " + " and ".join(
+            f"{sign} {', '.join(map(format_number, numbers))}" for sign, numbers in query.having
+        )
     if query.limit is not None:
         head += f", the {'highest' if query.descending else 'lowest'} {min(query.limit, total)} of {total}"
     if frame.empty:
@@ -194,7 +206,9 @@ def _share(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
         if query.descending is not None:
             frame = frame.sort_values(figure, ascending=not query.descending, kind="stable")
         head = f"{_scope(query, table, rows)}: share of each {_keys(query.keys)} in the {measure}"
-        return Answer(f"{head}:\n{_lines(frame.head(query.limit or len(frame)), len(query.keys))}", frame, "share-" + _artifact_name(query))
+        return Answer(
+            f"{head}:\n{_lines(frame.head(query.limit or len(frame)), len(query.keys))}", frame, "share-" + _artifact_name(query)
+        )
     whole = filtered(table, [one for one in query.filters if one.sign == "period"] if _has_condition(query) else [])
     part, base = float(str(measure.of(rows))), float(str(measure.of(whole)))
     if not base:
@@ -221,7 +235,7 @@ def _growth(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
     frame["percent"] = frame[figure].pct_change(fill_method=None) * 100
     first, last = float(frame[figure].iloc[0]), float(frame[figure].iloc[-1])
     head = f"{_scope(query, table, rows)}: {query.measures[0]} per {_keys(query.keys)} and its change"
-    text = f"{head}:\n{_lines(frame, 1)}\nFrom {frame.iloc[0, 0]} to {frame.iloc[-1, 0]}: {_change(first, last)}."
+    text = f"{head}:\n{_lines(frame, 1)}\nFrom {show(frame.iloc[0, 0])} to {show(frame.iloc[-1, 0])}: {_change(first, last)}."
     return Answer(text, frame, "growth-" + _artifact_name(query))
 
 
@@ -244,7 +258,9 @@ def _between(query: Query, table: Table, rows: pd.DataFrame, spans: list[object]
     if not query.keys:
         return Answer(f"{head}: {_change(float(str(measure.of(first))), float(str(measure.of(last))))}.")
     names = [key.name for key in query.keys]
-    frame = _group(query, first).merge(_group(query, last), on=names, how="outer", suffixes=(f" in {labels[0]}", f" in {labels[1]}"))
+    frame = _group(query, first).merge(
+        _group(query, last), on=names, how="outer", suffixes=(f" in {labels[0]}", f" in {labels[1]}")
+    )
     before, after = frame.columns[-2:]
     frame["change"] = frame[after] - frame[before]
     frame["percent"] = frame["change"] / frame[before].abs() * 100
@@ -278,14 +294,20 @@ def _missing(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
     frame = pd.DataFrame(counts, columns=["column", "missing"])
     total = int(frame["missing"].sum())
     incomplete = int(rows[columns].isna().any(axis=1).sum())
-    return Answer(f"{_scope(query, table, rows)}: {total} missing values, in {incomplete} rows.\n{_lines(frame, 1)}", frame, "missing-values")
+    return Answer(
+        f"{_scope(query, table, rows)}: {total} missing values, in {incomplete} rows.\n{_lines(frame, 1)}", frame, "missing-values"
+    )
 
 
 def _distinct(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
     column = (query.columns or [key.column for key in query.keys])[0]
     counts = rows[column].dropna().value_counts().sort_index()
     frame = pd.DataFrame({column: counts.index, "rows": counts.to_numpy()})
-    return Answer(f"{_scope(query, table, rows)}: {len(frame)} distinct values of {column} and their rows:\n{_lines(frame, 1)}", frame, "values")
+    return Answer(
+        f"{_scope(query, table, rows)}: {len(frame)} distinct values of {column} and their rows:\n{_lines(frame, 1)}",
+        frame,
+        "values",
+    )
 
 
 def _rows(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
@@ -302,7 +324,9 @@ def _top_rows(query: Query, table: Table, rows: pd.DataFrame) -> Answer:
         raise InvalidInputError("The request does not say by which column to rank.", hint=f"Columns: {', '.join(rows.columns)}.")
     top = rows.sort_values(column, ascending=not query.descending, kind="stable").head(query.limit or 1)
     word = "highest" if query.descending else "lowest"
-    return Answer(f"{_scope(query, table, rows)}: the {len(top)} rows with the {word} {column}:\n{_records(top)}", top, f"{word}-{column}")
+    return Answer(
+        f"{_scope(query, table, rows)}: the {len(top)} rows with the {word} {column}:\n{_records(top)}", top, f"{word}-{column}"
+    )
 
 
 def _records(rows: pd.DataFrame) -> str:

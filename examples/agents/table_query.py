@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pandas as pd
+
 from periods import Period
 from words import format_number
 
@@ -40,7 +41,11 @@ class Filter:
 
     def _plain(self, cells: pd.Series) -> pd.Series:
         if self.sign == "period":
-            dates = cells if not pd.api.types.is_numeric_dtype(cells) else pd.to_datetime(cells.astype("Int64").astype(str), format="%Y")
+            dates = (
+                cells
+                if not pd.api.types.is_numeric_dtype(cells)
+                else pd.to_datetime(cells.astype("Int64").astype(str), format="%Y")
+            )
             mask = self.periods[0].mask(dates)
             for period in self.periods[1:]:
                 mask |= period.mask(dates)
@@ -75,7 +80,9 @@ class Measure:
     quantile: float = 0.0
 
     def __str__(self) -> str:
-        name = f"percentile {format_number(self.quantile * 100)}" if self.operation == "quantile" else OPERATION_NAMES[self.operation]
+        name = (
+            f"percentile {format_number(self.quantile * 100)}" if self.operation == "quantile" else OPERATION_NAMES[self.operation]
+        )
         return name if self.column is None else f"{name} of {self.column}"
 
     def of(self, frame: pd.DataFrame) -> object:
@@ -123,12 +130,15 @@ class Key:
         match self.grain:
             case "":
                 is_date = pd.api.types.is_datetime64_any_dtype(cells)
-                return cells.dt.strftime("%Y-%m-%d") if is_date else cells
+                return pd.Series(cells.dt.strftime("%Y-%m-%d")) if is_date else cells
             case "weekday":
-                return cells.dt.dayofweek.map(lambda day: f"{int(day) + 1} {_WEEKDAYS[int(day)]}", na_action="ignore")
+                names = {day: f"{day + 1} {name}" for day, name in enumerate(_WEEKDAYS)}
+                return pd.Series(cells.dt.dayofweek.map(names))
             case "quarter":
-                return cells.dt.year.astype("Int64").astype(str) + "-Q" + cells.dt.quarter.astype("Int64").astype(str)
-        return cells.dt.strftime({"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y", "hour": "%H:00"}[self.grain])
+                years, quarters = (part.astype("Int64").astype(str) for part in (cells.dt.year, cells.dt.quarter))
+                return (years + "-Q" + quarters).where(cells.notna())
+        pattern = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y", "hour": "%H:00"}[self.grain]
+        return pd.Series(cells.dt.strftime(pattern))
 
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from task_files import decode
-from words import name_stems
 
 from ioa.errors import InvalidInputError
+from task_files import decode
+from words import name_stems
 
 SUFFIXES = (".csv", ".tsv", ".tab")
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "--", "?", "#n/a"}
@@ -24,7 +24,10 @@ _CURRENCY = re.compile(r"[\s\u00a0\u202f$€£¥₹'’]|(?:EUR|USD|GBP|CHF|Rs\.
 _PLAIN = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 _COMMA_DECIMAL = re.compile(r"[+-]?(?:\d{1,3}(?:\.\d{3})+|\d+)?,\d+|[+-]?\d{1,3}(?:\.\d{3})+")
 _COMMA_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
-_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{4}-\d{2}\b|\d{1,2}[ -][A-Za-z]{3,9}[ -,]+\d{4}|[A-Za-z]{3,9} \d{1,2},? \d{4}|[A-Za-z]{3,9}[ -]\d{4}")
+_DATE = re.compile(
+    r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}|\d{4}-\d{2}\b|\d{1,2}[ -][A-Za-z]{3,9}[ -,]+\d{4}|[A-Za-z]{3,9} \d{1,2},? \d{4}"
+    r"|[A-Za-z]{3,9}[ -]\d{4}"
+)
 _ID_WORDS = {"id", "code", "zip", "zipcode", "postcode", "postal", "phone", "number", "no", "nr", "key", "index", "sku", "isbn"}
 
 
@@ -148,7 +151,7 @@ def _as_dates(text: pd.Series) -> pd.Series | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # pandas warns that it guesses the order of day and month
-                parsed = pd.to_datetime(sample, **options)  # type: ignore[call-overload]
+                parsed = pd.to_datetime(sample, **options)
         except (ValueError, TypeError):
             continue
         if parsed.dt.tz is not None:

@@ -20,6 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from html_text import read_html
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError
 from task_files import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import (
     WORDS_PER_MINUTE,
@@ -33,10 +36,6 @@ from text_measures import (
     words_of,
 )
 from words import NUMBER_WORDS, format_number
-
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
 
 agent = Agent(
     "text-analyst",
@@ -76,7 +75,9 @@ def run(task: str, ctx: TaskContext) -> str:
     for source in sources:
         ctx.progress(f"reading {source.name}")
         lines = _answer(task, source, ctx)
-        answers.append(f"{source.name}: {lines[0]}" if len(lines) == 1 else f"{source.name}:\n" + "\n".join(f"- {line}" for line in lines))
+        answers.append(
+            f"{source.name}: {lines[0]}" if len(lines) == 1 else f"{source.name}:\n" + "\n".join(f"- {line}" for line in lines)
+        )
     return "\n\n".join(answers)
 
 
@@ -93,7 +94,7 @@ def _sources(task: str, ctx: TaskContext) -> list[_Source]:
         return [_Source(file.name, _read(file.path)) for file in files]
     if ctx.results:
         return [_Source(f"the result of '{result.task_desc}'", result.content) for result in ctx.results if result.content.strip()]
-    before, colon, after = task.partition(":")
+    _, colon, after = task.partition(":")
     if colon and len(after.split()) > 2:
         return [_Source("the text", after.strip())]
     raise InvalidInputError("There is no text to analyse.", hint=f"Send a text file, or put the text in quotes. {have(ctx)}")
@@ -199,7 +200,7 @@ def _unique(text: str) -> int:
 
 
 def _longest(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    words = sorted({word for word in words_of(text)}, key=lambda word: (-len(word), word))
+    words = sorted(set(words_of(text)), key=lambda word: (-len(word), word))
     return f"longest words: {', '.join(f'{word} ({len(word)})' for word in words[: _number(wish, 'longest', 1)])}"
 
 
@@ -209,8 +210,11 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
     (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|main themes|themes", _phrases),
     (r"frequen\w* (?:\w+ )?words?|most (?:common|used|frequent)|word frequenc|top (?:\w+ )?words?|frequency of words", _frequent),
     (
-        r"(?:occurrences? of|how (?:often|many times) (?:does|do|is|are)|times (?:does )?(?:the word )?|count (?:of )?(?:the )?word )"
-        r"\s*(?:the (?:word|term|phrase)s? |word |phrase )?(?P<term>[^\s?.,]+)",
+        (
+            r"(?:occurrences? of|how (?:often|many times) (?:does|do|is|are)|times (?:does )?(?:the word )?"
+            r"|count (?:of )?(?:the )?word )"
+            r"\s*(?:the (?:word|term|phrase)s? |word |phrase )?(?P<term>[^\s?.,]+)"
+        ),
         _term,
     ),
     (r"\b(?:unique|distinct|different) words?|vocabulary", _count_of("unique words", _unique)),

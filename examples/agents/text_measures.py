@@ -79,7 +79,9 @@ def frequent_words(text: str, count: int, *, with_stop_words: bool = False) -> l
     """The most frequent words and how often they occur; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    kept = [item for item in ranked if with_stop_words or (item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit())]
+    kept = [
+        item for item in ranked if with_stop_words or (item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit())
+    ]
     return kept[:count]
 
 
@@ -118,8 +120,11 @@ def _candidates(words: Sequence[str]) -> list[tuple[str, ...]]:
 def summarise(text: str, count: int) -> list[str]:
     """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
     sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
-    weights = {word: times for word, times in frequent_words(text, 10_000)}
-    bags = [{word for word in (one.lower().removesuffix("'s") for one in words_of(sentence)) if word in weights} for sentence in sentences]
+    weights = dict(frequent_words(text, 10_000))
+    bags = [
+        {word for word in (one.lower().removesuffix("'s") for one in words_of(sentence)) if word in weights}
+        for sentence in sentences
+    ]
     chosen: list[int] = []
     said: Counter[str] = Counter()
     for _ in range(min(count, len(sentences))):

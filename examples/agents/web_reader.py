@@ -17,12 +17,13 @@ from datetime import timedelta
 from urllib.parse import urlsplit
 
 import httpx
-from html_text import Page, read_html
-from task_files import decode, have, pick_inputs
 
+from html_text import Page, read_html
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
+from task_files import decode, have, pick_inputs
+from text_measures import words_of
 
 agent = Agent(
     "web-reader",
@@ -58,6 +59,8 @@ class Limits:
 def run(task: str, ctx: TaskContext) -> str:
     """Read every page the task names and attach its text."""
     pages = [(url, fetch(url)) for url in _urls(task)]
+    if not pages and (other := re.search(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", task, re.IGNORECASE)):
+        raise InvalidInputError(f"{other[0]} is not a web page.", hint="Only http and https addresses can be read.")
     if not pages:
         files = pick_inputs(task, ctx, (".html", ".htm"))
         pages = [(file.name, read_html(file.path.read_bytes())) for file in files]
@@ -86,7 +89,9 @@ def fetch(url: str, limits: Limits = Limits()) -> Page:
     deadline = time.monotonic() + limits.timeout.total_seconds()
     try:
         with (
-            httpx.Client(follow_redirects=True, max_redirects=limits.max_redirects, timeout=limits.timeout.total_seconds()) as client,
+            httpx.Client(
+                follow_redirects=True, max_redirects=limits.max_redirects, timeout=limits.timeout.total_seconds()
+            ) as client,
             client.stream("GET", url, headers={"User-Agent": "ioa-web-reader", "Accept": "text/html, text/*;q=0.8"}) as response,
         ):
             _check(url, response)
@@ -99,7 +104,9 @@ def fetch(url: str, limits: Limits = Limits()) -> Page:
                     raise TaskError(f"{url} did not arrive within {limits.timeout.total_seconds():g} seconds.")
             kind, charset, address = response.headers.get("content-type", ""), response.charset_encoding, str(response.url)
     except httpx.TimeoutException:
-        raise TaskError(f"{url} did not answer within {limits.timeout.total_seconds():g} seconds.", hint="Try again later.") from None
+        raise TaskError(
+            f"{url} did not answer within {limits.timeout.total_seconds():g} seconds.", hint="Try again later."
+        ) from None
     except httpx.TooManyRedirects:
         raise TaskError(f"{url} redirects more than {limits.max_redirects} times.") from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
@@ -134,7 +141,7 @@ def _urls(text: str) -> list[str]:
 
 
 def _describe(task: str, source: str, page: Page, name: str) -> str:
-    lines = [f"{source}: '{page.title or 'untitled'}', {len(page.text.split())} words, attached as {name}."]
+    lines = [f"{source}: '{page.title or 'untitled'}', {len(words_of(page.text))} words, attached as {name}."]
     if re.search(r"\bheadings?\b|\boutline\b|\bstructure\b", task, re.IGNORECASE):
         lines += [f"Headings ({len(page.headings)}):", *(f"- {'  ' * (level - 1)}{text}" for level, text in page.headings[:_SHOWN])]
     if re.search(r"\blinks?\b", task, re.IGNORECASE):

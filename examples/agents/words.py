@@ -46,7 +46,7 @@ def format_number(value: float) -> str:
     """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
     if value != value:
         return "not available"
-    if abs(value) in (float("inf"),):
+    if abs(value) == float("inf"):
         return "infinite"
     if float(value).is_integer() and abs(value) < 1e15:
         return str(int(value))
