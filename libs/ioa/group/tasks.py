@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ioa.group import floor
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
@@ -18,6 +18,9 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+
+OUTAGE = timedelta(seconds=30)
+"""A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
 
 
 def assign(state: GroupState, said: Said) -> GroupState:
@@ -89,11 +92,11 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
 
 
 def expire_leases(state: GroupState, at: datetime) -> GroupState:
-    """Suspect the tasks whose lease has run out; fail those that were suspect already."""
+    """Suspect the tasks whose lease has run out; fail those that were suspect already, unless an outage hid their reports."""
     for task in state.open_tasks:
         if task.lease_until > at:
             continue
-        if task.suspect:
+        if task.suspect and at - task.lease_until <= OUTAGE:
             state = _replace(state, task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease"))
         else:
             until = at + state.limits.task_lease

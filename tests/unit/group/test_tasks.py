@@ -44,6 +44,13 @@ def test_a_task_whose_lease_runs_out_twice_in_a_row_fails() -> None:
     )
 
 
+def test_an_outage_fails_no_task() -> None:
+    """A timer that comes much too late finds leases that nobody could renew; they start anew, for suspects too."""
+    late = _assigned().timer().after(3_600)
+    late = late.happens(TimerFired(at=late.now))
+    assert (late.outcome("t1"), late.timer().outcome("t1")) == (None, TaskOutcome.FAILED)
+
+
 def test_progress_clears_the_suspicion() -> None:
     """Two expiries must come in a row; a task that reports lives as long as the group."""
     story = _assigned()
