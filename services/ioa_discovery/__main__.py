@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -16,9 +15,9 @@ from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
-from ioa.protocol.search import Search
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
-from ioa.runtime.process import background, run_process
+from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.embedding import Encoder, open_embedder
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
@@ -32,7 +31,8 @@ class DiscoverySettings(ControlPlaneSettings):
     qdrant_api_key: str | None = None
     index_folder: Path | None = Field(default=None, description="where the engine in this process keeps its index")
     embedding_model: str | None = Field(
-        default=None, description="a folder with model.onnx and tokenizer.json, or a sentence-transformers model; none: the light one"
+        default=None,
+        description="a folder with model.onnx and tokenizer.json, or a sentence-transformers model; none: the light one",
     )
 
 
@@ -65,7 +65,7 @@ def choose_index(settings: DiscoverySettings, embedder: Embedder) -> AbstractAsy
     return open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension, folder=settings.index_folder)
 
 
-async def serve(settings: DiscoverySettings, stop: asyncio.Event) -> None:
+async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set. The index is brought in line with the registry first."""
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
@@ -82,10 +82,17 @@ async def serve(settings: DiscoverySettings, stop: asyncio.Event) -> None:
             await view.leases_ready.wait()
             cards = [record.card for record in view.cards()]
             await indexer.rebuild(cards, [card.agent_id for card in cards if view.is_online(card.agent_id)])
-            search = Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder).search))
+
+            async def status(_request: AskIndexStatus) -> IndexStatus:
+                return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
+
+            endpoints = [
+                Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder).search)),
+                Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
+            ]
             async with (
                 background(indexer.follow(feed.events())),
-                open_service(client, "ioa-discovery", "Finds agents by meaning", settings.version, [search]),
+                open_service(client, "ioa-discovery", "Finds agents by meaning", settings.version, endpoints),
             ):
                 await stop.wait()
 

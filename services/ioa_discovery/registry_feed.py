@@ -14,7 +14,6 @@ from ioa.protocol.ids import AgentId
 from ioa_discovery.indexer import AgentOffline, AgentOnline, AgentRemoved, CardStored, RegistryEvent
 
 
-
 class RegistryFeed:
     """Collect the agents that were touched, and tell what they are now."""
 

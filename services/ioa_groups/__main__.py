@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ioa.adapters.nats_artifacts import NatsArtifacts
 from ioa.adapters.nats_buckets import NatsMemberships, NatsRegistryView
 from ioa.adapters.nats_connection import open_connection
@@ -18,12 +16,13 @@ from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, 
 from ioa.protocol import subjects
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.process import background, run_process
+from ioa.runtime.process import StopSignal, background, run_process
 from ioa_groups.intake import Intake
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 
-async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+
+async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with open_connection(settings.nats("ioa-groups")) as client:
         js = client.jetstream()

@@ -23,9 +23,7 @@ _log = structlog.get_logger(__name__)
 class MembershipWatch:
     """Record lost and returned members in their groups' logs. Every replica does it; the machine takes each event once."""
 
-    def __init__(
-        self, ledger: GroupLedger, registry: RegistryView, memberships: MembershipChanges, clock: Clock
-    ) -> None:
+    def __init__(self, ledger: GroupLedger, registry: RegistryView, memberships: MembershipChanges, clock: Clock) -> None:
         self._ledger = ledger
         self._registry = registry
         self._memberships = memberships

@@ -250,4 +250,3 @@ class GroupSetup:
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None
-

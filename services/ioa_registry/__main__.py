@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, NatsRegistryView
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_goals import NatsWorkQueue
@@ -13,11 +11,11 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
-from ioa.runtime.process import background, run_process
+from ioa.runtime.process import StopSignal, background, run_process
 from ioa_registry.registry import Registry
 
 
-async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Keep cards and leases until `stop` is set."""
     async with open_connection(settings.nats("ioa-registry")) as client:
         js = client.jetstream()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats_goals import NatsGoalRecords
@@ -15,11 +13,11 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.protocol import subjects
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.process import background, run_process
+from ioa.runtime.process import StopSignal, background, run_process
 from ioa_router.router import Router
 
 
-async def serve(settings: ControlPlaneSettings, stop: asyncio.Event) -> None:
+async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
     async with open_connection(settings.nats("ioa-router")) as client:
         js = client.jetstream()

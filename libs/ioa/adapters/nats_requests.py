@@ -64,9 +64,7 @@ async def open_service(
     """
     in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
     async with asyncio.TaskGroup() as group:
-        service = await add_service(
-            client, name=name, description=description, version=version, queue_group=name, metadata={}
-        )
+        service = await add_service(client, name=name, description=description, version=version, queue_group=name, metadata={})
         for endpoint in endpoints:
 
             async def handle(request: Request, endpoint: Endpoint = endpoint) -> None:

@@ -94,7 +94,15 @@ class Topology:
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue),
             stream(RESULTS, subjects.ANY_RESULT, max_age=self.keep_results.total_seconds(), discard=DiscardPolicy.OLD),
             stream(LOG, subjects.ANY_LOG),
-            stream(TIMERS, subjects.ANY_TIMER, subjects.ANY_TIMER_SCHEDULE, retention=queue, allow_msg_schedules=True),
+            # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
+            stream(
+                TIMERS,
+                subjects.ANY_TIMER,
+                subjects.ANY_TIMER_SCHEDULE,
+                retention=queue,
+                allow_msg_schedules=True,
+                discard=DiscardPolicy.OLD,
+            ),
             stream(DEAD, subjects.ANY_DEAD, max_msgs=100_000, discard=DiscardPolicy.OLD),
         )
 

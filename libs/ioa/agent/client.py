@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 import structlog
 
@@ -35,6 +35,13 @@ _FORMATIONS = 3
 AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
 
 _log = structlog.get_logger(__name__)
+
+
+class Stop(Protocol):
+    """What tells a client to end."""
+
+    async def wait(self) -> None:
+        """Return when it is time."""
 
 
 @dataclass(frozen=True)
@@ -70,22 +77,14 @@ class AgentClient:
         slots = asyncio.Semaphore(options.tasks_at_once)
         self._worker = Worker(agent, card, brain, network, store, self._voice, slots)
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
-        self.registered = asyncio.Event()
+        self._registered = asyncio.Event()
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Serve until `stop` is set; then take no new goal, let running tasks end within the drain time, and go offline."""
-        me = self._card.agent_id
-        async with self._network.inbox(me) as inbox, asyncio.TaskGroup() as group:
+    async def run(self, stop: Stop) -> None:
+        """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline."""
+        async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as group:
             listening = group.create_task(self._listen(group, inbox))
-            lease = await patiently(lambda: self._network.register(self._card), agent_id=me)
-            for warning in lease.warnings:
-                _log.warning("card_could_be_better", agent_id=me, advice=warning)
-            renewing = group.create_task(self._keep_lease(group, lease))
-            leading = group.create_task(
-                self._network.take_goals(self._card.pool, self._lead, side_by_side=self._options.goals_at_once)
-            )
-            self.registered.set()
-            _log.info("agent_ready", agent_id=me)
+            renewing = group.create_task(self._stay_registered(group))
+            leading = group.create_task(self._lead_goals())
             await stop.wait()
             leading.cancel()
             await self._drain()
@@ -93,18 +92,29 @@ class AgentClient:
                 task.cancel()
         await self._leave()
 
-    async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
-        async for entry in inbox:
-            self._session(group, entry.entry.state.comm_id).receive(entry)
-
-    async def _keep_lease(self, group: asyncio.TaskGroup, lease: Lease) -> None:
-        """Renew the lease and follow up on every group that has moved on unseen, for ever."""
+    async def _stay_registered(self, group: asyncio.TaskGroup) -> None:
+        """Register, and then renew the lease and follow up on every group that has moved on unseen, for ever."""
+        me = self._card.agent_id
+        lease = await patiently(lambda: self._network.register(self._card), agent_id=me)
+        for warning in lease.warnings:
+            _log.warning("card_could_be_better", agent_id=me, advice=warning)
+        self._registered.set()
+        _log.info("agent_ready", agent_id=me)
         while True:
             for comm_id, head in lease.heads.items():
                 self._session(group, comm_id).catch_up(head)
             self._forget_ended(lease)
             await asyncio.sleep(lease.renew_every.total_seconds())
-            lease = await patiently(self._renew, agent_id=self._card.agent_id)
+            lease = await patiently(self._renew, agent_id=me)
+
+    async def _lead_goals(self) -> None:
+        """Take goals as soon as the agent is registered: only then does its pool have a queue."""
+        await self._registered.wait()
+        await self._network.take_goals(self._card.pool, self._lead, side_by_side=self._options.goals_at_once)
+
+    async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
+        async for entry in inbox:
+            self._session(group, entry.entry.state.comm_id).receive(entry)
 
     async def _renew(self) -> Lease:
         cursors = {comm_id: session.cursor for comm_id, (session, _) in self._sessions.items()}
@@ -166,9 +176,7 @@ class AgentClient:
 
     async def _abandon(self, goal: Goal, reason: AbandonReason, content: str) -> None:
         try:
-            await self._network.abandon(
-                AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content)
-            )
+            await self._network.abandon(AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content))
         except ConflictError as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 

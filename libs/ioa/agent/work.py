@@ -100,9 +100,7 @@ class Worker:
             return False
         return True
 
-    async def _run(
-        self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles
-    ) -> InformTaskResult:
+    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:
             async with self.slots:
                 outcome, conclusion = await self._call(words, running)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Literal, TypeVar
 
@@ -21,6 +22,8 @@ from ioa.protocol.model import Model
 
 S = TypeVar("S", bound="ProcessSettings")
 
+_PR_SET_PDEATHSIG = 1
+
 DEFAULT_URL = "nats://127.0.0.1:4222"
 
 
@@ -32,6 +35,7 @@ class ProcessSettings(Model):
     nats_seed: str | None = Field(default=None, description="path of an nkey seed")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
+    die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
     metrics_port: int | None = Field(default=None, ge=1, le=65_535, description="serve Prometheus metrics on this port")
 
     def nats(self, name: str) -> NatsSettings:
@@ -70,10 +74,12 @@ def configure_logs(level: str, style: str) -> None:
     )
 
 
-def run_process(kind: type[S], main: Callable[[S, asyncio.Event], Coroutine[Any, Any, None]]) -> None:
-    """Run a process until SIGTERM or SIGINT sets the event it was given; exit 2 on bad settings."""
+def run_process(kind: type[S], main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
+    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on bad settings."""
     try:
         settings = settings_from(kind, os.environ)
+        if settings.die_with_parent:
+            _die_with_parent()
         configure_logs(settings.log_level, settings.log_format)
         if settings.metrics_port is not None:
             start_http_server(settings.metrics_port)
@@ -83,12 +89,39 @@ def run_process(kind: type[S], main: Callable[[S, asyncio.Event], Coroutine[Any,
         sys.exit(2)
 
 
-async def _until_stopped(settings: S, main: Callable[[S, asyncio.Event], Awaitable[None]]) -> None:
-    stop = asyncio.Event()
+def _die_with_parent() -> None:
+    """Ask the kernel for SIGTERM when the parent dies, so that a killed `ioa up` leaves nothing behind (prctl(2))."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+class StopSignal:
+    """Set by SIGTERM and SIGINT. Whoever waits for it ends in good order; a process that has not got that far is cancelled."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+        self._awaited = False
+        self.task: asyncio.Task[None] | None = None
+
+    async def wait(self) -> None:
+        """Wait until the process is told to stop."""
+        self._awaited = True
+        await self._event.wait()
+
+    def set(self) -> None:
+        """Tell the process to stop."""
+        self._event.set()
+        if not self._awaited and self.task is not None:
+            self.task.cancel()
+
+
+async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    await main(settings, stop)
+    async with asyncio.TaskGroup() as group:
+        stop = StopSignal()
+        stop.task = group.create_task(main(settings, stop))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
 
 
 @asynccontextmanager

@@ -1,0 +1,266 @@
+"""The system as its users see it: launching goals, following them, looking at groups and agents."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, DeliverPolicy
+
+from ioa.adapters.nats_artifacts import NatsArtifacts
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_delivery import NatsResults
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_goals import NatsGoalRecords
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats_topology import LOG, RESULTS
+from ioa.adapters.system_clock import RandomIds
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.group.events import Entry, GroupLaunched, SubgroupOpened
+from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentStatus
+from ioa.protocol.codec import decode
+from ioa.protocol.goal_order import GoalOrder, input_object_name
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.registry import Acknowledged, Agents, ListAgents
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
+
+_PAGE = 200
+_LOOK_UP_SECONDS = 1.0
+"""How long to wait for a message before looking whether the connection was renewed meanwhile."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class GoalStatus:
+    """A goal, the group that works for it if one was opened, and its result if it has ended."""
+
+    record: GoalRecord
+    standing: GroupStanding | None
+    result: GoalResult | None
+
+
+class System:
+    """Everything that people and programs outside the system may ask of it. Made by `open_system`."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+        self._requester = NatsRequester(client)
+        self._log = NatsGroupLog(self._js)
+        self._goals = NatsGoalRecords(self._js)
+        self._results = NatsResults(self._js)
+        self._artifacts = NatsArtifacts(self._js)
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
+
+        Raises:
+            InvalidInputError: A file cannot be read, or two have the same name.
+            UnavailableError: The system does not take it.
+        """
+        goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
+        names = [file.name for file in files]
+        if len(set(names)) != len(names):
+            raise InvalidInputError("Two inputs have the same file name.", hint="Rename one of them.")
+        stored = [await self._upload(goal_id, number, file) for number, file in enumerate(files)]
+        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
+        with unavailable_unless_answered("The goal's stream"):
+            await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+        return goal_id
+
+    async def result(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result; None while it has none."""
+        return await self._results.get(goal_id)
+
+    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+        """Wait until the goal has ended, across outages."""
+        subject = subjects.result_of(goal_id)
+        async with aclosing(self._follow(RESULTS, subject)) as messages:
+            async for message in messages:
+                return decode(GoalResult, message.data)
+        raise AssertionError("a stream is followed for ever")
+
+    async def cancel(self, request: CancelGroup) -> None:
+        """Cancel a goal or a group."""
+        await self._requester.request(subjects.CANCEL, request, Acknowledged)
+
+    async def goals(self) -> list[GoalStatus]:
+        """List all goals on record, oldest first."""
+        return [await self._status(record) for record in await self._goals.goals()]
+
+    async def goal(self, goal_id: GoalId) -> GoalStatus:
+        """Look at one goal.
+
+        Raises:
+            NotFoundError: There is no such goal.
+        """
+        record = await self._goals.find(comm_id_of_goal(goal_id))
+        if record is None:
+            raise NotFoundError(f"There is no goal {goal_id}.", hint="`ioa goals` lists them.")
+        return await self._status(record)
+
+    async def groups(self) -> list[GroupStanding]:
+        """List all groups, nested ones too, in the order they were last heard of."""
+        found = [await self.group(comm_id) for comm_id in await self._log.comm_ids()]
+        return sorted(found, key=lambda standing: standing.seq)
+
+    async def group(self, comm_id: CommId) -> GroupStanding:
+        """Look at one group.
+
+        Raises:
+            NotFoundError: There is no such group.
+        """
+        return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupStanding)
+
+    async def entries(self, comm_id: CommId) -> list[StoredEntry]:
+        """Read a group's whole log, in order."""
+        entries: list[StoredEntry] = []
+        while True:
+            page = await self._log.read(comm_id, after=entries[-1].seq if entries else 0, limit=_PAGE)
+            entries += page
+            if len(page) < _PAGE:
+                return entries
+
+    @asynccontextmanager
+    async def watch(self, comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
+        """Open the view of a group and its nested teams: every entry from the first on, as they come, until the group has ended.
+
+        The group need not exist yet. Each log comes in its order; a nested team's entries come between its parent's.
+        """
+        arrived: asyncio.Queue[StoredEntry] = asyncio.Queue()
+        async with asyncio.TaskGroup() as group:
+            watchers: dict[CommId, asyncio.Task[None]] = {}
+
+            def watch_also(other: CommId) -> None:
+                if other not in watchers:
+                    watchers[other] = group.create_task(self._watch_one(other, arrived))
+
+            async def entries() -> AsyncIterator[StoredEntry]:
+                state = None
+                while state is None or not (state.comm_id == comm_id and state.phase.is_terminal):
+                    stored = await arrived.get()
+                    if isinstance(stored.entry.event, SubgroupOpened):
+                        watch_also(stored.entry.event.subgroup)
+                    yield stored
+                    state = stored.entry.state
+
+            watch_also(comm_id)
+            try:
+                yield entries()
+            finally:
+                for watcher in watchers.values():
+                    watcher.cancel()
+
+    async def agents(self, *, online_only: bool = False) -> list[AgentStatus]:
+        """List all agents, by id."""
+        agents: list[AgentStatus] = []
+        after: AgentId | None = None
+        while True:
+            request = ListAgents(online_only=online_only, after=after, limit=_PAGE)
+            page = (await self._requester.request(subjects.LIST_AGENTS, request, Agents)).agents
+            agents += page
+            if len(page) < _PAGE:
+                return agents
+            after = page[-1].card.agent_id
+
+    async def search(self, search: Search) -> SearchResult:
+        """Ask discovery."""
+        return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=timedelta(seconds=15))
+
+    async def index_status(self) -> IndexStatus:
+        """Ask how discovery's index stands."""
+        return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus)
+
+    async def fetch(self, artifact: Artifact) -> bytes:
+        """Fetch a file a goal produced."""
+        return await self._artifacts.get(artifact)
+
+    async def answers(self, service: str) -> bool:
+        """Whether a service, such as `ioa-router`, answers a ping (NATS ADR-32)."""
+        try:
+            await self._client.request(f"$SRV.PING.{service}", b"", timeout=1)
+        except (nats.errors.Error, TimeoutError, OSError):
+            return False
+        return True
+
+    async def _status(self, record: GoalRecord) -> GoalStatus:
+        comm_id = comm_id_of_goal(record.goal.goal_id)
+        head = await self._log.last(comm_id)
+        standing = None
+        if head is not None:
+            first = await self._log.read(comm_id, after=0, limit=1)
+            event = first[0].entry.event if first else None
+            charter = event.charter if isinstance(event, GroupLaunched) else None
+            standing = GroupStanding(seq=head.seq, state=head.entry.state, charter=charter)
+        return GoalStatus(record, standing, await self._results.get(record.goal.goal_id))
+
+    async def _watch_one(self, comm_id: CommId, arrived: asyncio.Queue[StoredEntry]) -> None:
+        async with aclosing(self._follow(LOG, subjects.log(comm_id))) as messages:
+            async for message in messages:
+                arrived.put_nowait(StoredEntry(message.metadata.sequence.stream, decode(Entry, message.data)))
+
+    async def _follow(self, stream: str, subject: str) -> AsyncGenerator[Msg, None]:
+        """Yield the stored messages of a subject and then each new one, once each, across outages, for ever."""
+        last = 0
+        while True:
+            subscription = await _subscribe(self._js, stream, subject, last + 1)
+            reconnects = self._client.stats["reconnects"]
+            try:
+                while self._client.stats["reconnects"] == reconnects:
+                    try:
+                        message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
+                    except (TimeoutError, nats.errors.TimeoutError):
+                        continue
+                    if message.metadata.sequence.stream > last:
+                        last = message.metadata.sequence.stream
+                        yield message
+            finally:
+                if not self._client.is_closed:
+                    await subscription.unsubscribe()
+
+    async def _upload(self, goal_id: GoalId, number: int, file: Path) -> Artifact:
+        try:
+            data = await asyncio.to_thread(file.read_bytes)
+        except OSError as error:
+            raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
+        media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+        return await self._artifacts.put(input_object_name(goal_id, number, file.name), file.name, data, media_type)
+
+
+async def _subscribe(js: JetStreamContext, stream: str, subject: str, from_seq: int) -> JetStreamContext.PushSubscription:
+    """Subscribe to a subject's stored messages from a sequence on, waiting as long as JetStream is out of reach."""
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=from_seq)
+    while True:
+        try:
+            return await js.subscribe(subject, stream=stream, ordered_consumer=True, config=config)
+        except (nats.errors.Error, TimeoutError, OSError) as error:
+            _log.warning("stream_out_of_reach", stream=stream, error=str(error) or type(error).__name__)
+            await asyncio.sleep(_LOOK_UP_SECONDS)
+
+
+@asynccontextmanager
+async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[System]:
+    """Connect to a running system.
+
+    Raises:
+        UnavailableError: No NATS server answers within `patience`.
+    """
+    async with open_connection(settings, patience=patience) as client:
+        yield System(client)
