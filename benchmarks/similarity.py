@@ -67,7 +67,7 @@ SERVED = {
         "a report with the chart and the table",
         "create an HTML page of the findings",
     ),
-    "file-finder": (
+    "file-search": (
         "find the file that mentions the budget",
         "which files contain the word invoice",
         "list all CSV files in the workspace",
