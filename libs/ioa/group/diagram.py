@@ -87,8 +87,9 @@ reason, and nothing changes.
 - **An end is an end.** The three ended phases take nothing any more."""
 
 _AFTER_DIAGRAM = """\
-Capitals are messages of members, small letters are events of the control plane. Not drawn: what leaves the phase as it is, unless
-a floor holder says it. *No turn left* stands for whatever would hand on or return the floor after the last turn."""
+Capitals are messages of members, small letters are events of the control plane. What a floor holder may say without leaving a phase
+stands inside it; what else leaves a phase as it is is not drawn. *No turn left* stands for whatever would hand on or return the
+floor after the last turn."""
 
 _BEFORE_MATRIX = """\
 `group_launched` opens the log, or `launch_abandoned` closes it before there is a group. Everything else needs a group; a dash
@@ -122,30 +123,31 @@ def render() -> str:
 
 def _diagram() -> str:
     everywhere = {arrow for arrow in _arrows(OPEN[0]) if arrow[1].is_terminal and all(arrow in _arrows(phase) for phase in OPEN)}
-    lines = [
-        "```mermaid",
-        "stateDiagram-v2",
-        "    direction LR",
-        f"    [*] --> {Phase.DISCUSSING.name}: {EventKind.GROUP_LAUNCHED}",
-    ]
-    lines.append('    state "open" as open {')
-    lasting: list[str] = []
+    inner, outer = [], []
     for phase in OPEN:
+        if kept := _said_and_stays(phase):
+            inner += [f"{phase.name}: {line}" for line in (phase.name, *kept)]
         for target in Phase:
-            kinds = [kind for kind, to in _arrows(phase) if to is target and (kind, to) not in everywhere]
-            if labels := _labels(phase, target, kinds):
-                arrow = f"{phase.name} --> {target.name}: {'<br/>'.join(labels)}"
-                (lasting if target.is_terminal else lines).append(("    " if target.is_terminal else "        ") + arrow)
-    lines += ["    }", *lasting]
-    lines += [f"    open --> {target.name}: {kind}" for kind, target in sorted(everywhere)]
-    lines += [f"    [*] --> {target.name}: {EventKind.LAUNCH_ABANDONED}" for target in (Phase.FAILED, Phase.CANCELLED)]
-    lines += [f"    {phase.name} --> [*]" for phase in ENDED]
-    return "\n".join([*lines, "```"])
+            kinds = [kind for kind, to in _arrows(phase) if to is target is not phase and (kind, to) not in everywhere]
+            if kinds:
+                arrow = f"{phase.name} --> {target.name}: {'<br/>'.join(_labels(target, kinds))}"
+                (outer if target.is_terminal else inner).append(arrow)
+    outer += [f"open --> {target.name}: {kind}" for kind, target in sorted(everywhere)]
+    lines = [
+        f"[*] --> {Phase.DISCUSSING.name}: {EventKind.GROUP_LAUNCHED}",
+        "state open {",
+        *(f"    {line}" for line in inner),
+        "}",
+        *outer,
+    ]
+    return "\n".join(["```mermaid", "stateDiagram-v2", *(f"    {line}" for line in lines), "```"])
 
 
-def _labels(phase: Phase, target: Phase, kinds: list[EventKind]) -> list[str]:
-    if target is phase:
-        return [kind for kind in kinds if SENDERS[kind] == "floor holder"]
+def _said_and_stays(phase: Phase) -> list[EventKind]:
+    return [kind for kind, target in _arrows(phase) if target is phase and SENDERS[kind] == "floor holder"]
+
+
+def _labels(target: Phase, kinds: list[EventKind]) -> list[str]:
     if target is not Phase.CONCLUDING:
         return [str(kind) for kind in kinds]
     meant = [str(kind) for kind in kinds if kind in (EventKind.CONCLUDE_GROUP_DISCUSSION, EventKind.BUDGET_SPENT)]
