@@ -1,0 +1,7 @@
+"""The model brain: a language model decides, within what is legal, and rules take over where it fails."""
+
+from ioa.agent.model.brain import ModelBrain
+from ioa.agent.model.budget import Budget
+from ioa.agent.model.tally import Cause, Tally
+
+__all__ = ["Budget", "Cause", "ModelBrain", "Tally"]

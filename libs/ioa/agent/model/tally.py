@@ -1,0 +1,42 @@
+"""How the model has served: counted so that nobody takes the rules' answers for the model's."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+Decision = Literal["form_team", "speak", "conclude", "approach"]
+
+
+class Cause(StrEnum):
+    """Why the model's answer was not taken."""
+
+    USELESS_ANSWER = "useless_answer"
+    UNAVAILABLE = "unavailable"
+    REFUSED = "refused"
+    TOO_SLOW = "too_slow"
+    REJECTED = "rejected"
+    NOTHING_LEGAL = "nothing_legal"
+
+
+@dataclass
+class Tally:
+    """Count what the model was asked and how often its answer was replaced. One object may serve many brains."""
+
+    decisions: Counter[Decision] = field(default_factory=Counter)
+    fallbacks: Counter[tuple[Decision, Cause]] = field(default_factory=Counter)
+    answers: int = 0
+    repairs: int = 0
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+
+    def fell_back(self, decision: Decision, cause: Cause, why: str) -> None:
+        """Count a decision that the rules took in the model's place, and say so in the log."""
+        self.fallbacks[decision, cause] += 1
+        log.warning("model_fallback", decision=decision, cause=str(cause), why=why[:500])

@@ -1,0 +1,55 @@
+"""A language model that says what a test tells it to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+
+from ioa.errors import IoaError, ModelError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer
+
+Line = str | IoaError | ModelAnswer
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One call the model was asked to answer."""
+
+    messages: tuple[ChatMessage, ...]
+    shape: type[BaseModel]
+    limits: AnswerLimits
+
+    @property
+    def prompt(self) -> str:
+        """All that the model was told, in one text."""
+        return "\n".join(message.content for message in self.messages)
+
+
+class ScriptedModel:
+    """Answer with the lines of a script, in order. False in that it reads nothing of what it is asked.
+
+    Args:
+        script: The answers; an error is raised instead of said. A function is called for every answer, without an end.
+    """
+
+    def __init__(self, script: Iterable[Line] | Callable[[Asked], Line]) -> None:
+        self.asked: list[Asked] = []
+        self._write = script if callable(script) else None
+        self._lines = iter(() if callable(script) else script)
+
+    async def answer(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
+        """Say the next line.
+
+        Raises:
+            IoaError: The next line is an error, or the script is at its end (ModelError).
+        """
+        await asyncio.sleep(0)
+        asked = Asked(tuple(messages), shape, limits)
+        self.asked.append(asked)
+        line = self._write(asked) if self._write else next(self._lines, ModelError("The script has no further line."))
+        if isinstance(line, IoaError):
+            raise line
+        return ModelAnswer(line) if isinstance(line, str) else line

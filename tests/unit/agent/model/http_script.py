@@ -1,0 +1,84 @@
+"""A real HTTP server on loopback that answers with the lines of a script."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Line:
+    """One answer; `hang` keeps the connection open and says nothing."""
+
+    status: int = 200
+    body: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    hang: bool = False
+
+
+@dataclass
+class HttpScript:
+    """What the server says, and what it was asked."""
+
+    lines: list[Line]
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+
+def completion(text: str | None, finish_reason: str = "stop", **message: object) -> Line:
+    """A chat completion as servers send it."""
+    said = {"role": "assistant", "content": text, **message}
+    return Line(
+        body=json.dumps(
+            {
+                "choices": [{"index": 0, "message": said, "finish_reason": finish_reason}],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+            }
+        )
+    )
+
+
+def refused(text: str) -> Line:
+    """A request refused for its form."""
+    return Line(status=400, body=json.dumps({"error": {"message": text}}))
+
+
+@contextmanager
+def serving(*lines: Line) -> Iterator[tuple[str, HttpScript]]:
+    """Serve the script and give the base URL."""
+    script = HttpScript(list(lines))
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            script.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            script.headers.append({key.lower(): value for key, value in self.headers.items()})
+            line = script.lines.pop(0)
+            if line.hang:
+                script.over.wait()
+                return
+            self.send_response(line.status)
+            for key, value in line.headers.items():
+                self.send_header(key, value)
+            self.send_header("content-length", str(len(line.body.encode())))
+            self.end_headers()
+            self.wfile.write(line.body.encode())
+
+        def log_message(self, *arguments: object) -> None:
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", script
+    finally:
+        script.over.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()

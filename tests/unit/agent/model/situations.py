@@ -1,0 +1,44 @@
+"""Groups, cards and team tools that the tests of the model brain share."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+from ioa.agent.model import Budget
+from ioa.group.state import Charter, Limits
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
+from tests.integration.model.group_driver import START, Group, card
+
+ANN, BOB, CARL = AgentId("ann"), AgentId("bob"), AgentId("carl")
+CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV files"), card("carl", "draws charts"))
+SHORT = Budget(content_chars=200, thought_chars=0, answer_timeout=timedelta(seconds=5))
+
+
+def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Group:
+    """Open a group of ann, bob and carl, in which ann has the floor."""
+    return Group.launch(
+        Charter(
+            comm_id=CommId("c1"),
+            goal_id=GoalId("g1"),
+            goal=goal,
+            owner=ANN,
+            team_members=CARDS,
+            team_up_depth=0,
+            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1)),
+        )
+    )
+
+
+def with_open_task(group: Group, task_id: str = "t1", assignee: AgentId = BOB) -> Group:
+    """Let ann give out one asynchronous task, which its assignee has acknowledged."""
+    group.say(ANN, AsyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId(task_id), assignee=assignee, task_desc="total sales"),)))
+    task = group.state.open_tasks[-1]
+    group.say(assignee, InformTaskProgress(task_id=task.task_id, number=1), task.turn)
+    return group
+
+
+def decision(**fields: object) -> str:
+    """Write an answer as a model that keeps to the shape would."""
+    return json.dumps({"decision": fields})
