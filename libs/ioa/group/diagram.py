@@ -123,7 +123,8 @@ def render() -> str:
 
 def _diagram() -> str:
     everywhere = {arrow for arrow in _arrows(OPEN[0]) if arrow[1].is_terminal and all(arrow in _arrows(phase) for phase in OPEN)}
-    inner, outer = [], []
+    inner: list[str] = []
+    outer: list[str] = []
     for phase in OPEN:
         if kept := _said_and_stays(phase):
             inner += [f"{phase.name}: {line}" for line in (phase.name, *kept)]
