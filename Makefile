@@ -31,7 +31,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --quiet
+	$(BIN)/lint-imports --no-logo
 	if [ -e libs/ioa/group/diagram.py ]; then $(BIN)/python -m ioa.group.diagram --check docs/group.md; fi
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
