@@ -14,8 +14,8 @@ from ioa.errors import InvalidInputError
 
 agent = Agent(
     "analyst-desk",
-    description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the charts "
-    "and write the report, and edits their results into one briefing.",
+    description="Coordinates full briefings on data files. It leads a team of other agents that compute the figures, draw the "
+    "charts and write the report, and edits their results into one briefing.",
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
         "prepare a full briefing on sales.csv",

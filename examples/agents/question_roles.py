@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from column_names import Names
 from question_filters import Fail
 from question_scan import Item
@@ -47,7 +49,8 @@ ROW_WORDS = {
 class Roles:
     """Reads the items from left to right and writes keys and measures into the query; `pending` operations still want a column."""
 
-    def __init__(self, items: list[Item], names: Names, query: Query, fail: Fail) -> None:
+    def __init__(self, question: str, items: list[Item], names: Names, query: Query, fail: Fail) -> None:
+        self.question = question
         self.items = items
         self.kinds = {item.kind for item in items}
         self.names = names
@@ -132,10 +135,6 @@ class Roles:
         return self._label(column, mode, item, before)
 
     def _label(self, column: str, mode: str, item: Item, before: Item | None) -> str:
-        if mode in ("measure", "filter") and self.pending and self.pending[-1].operation in ("count", "distinct"):
-            self.query.measures.append(Measure("distinct", column))
-            self.pending.pop()
-            return "measure"
         is_date = column in self.table.dates
         if is_date and self.kinds & {"high", "low"} and mode == "subject":
             is_first = "low" in self.kinds or any(one.text.lower() == "oldest" for one in self.items)
@@ -143,6 +142,12 @@ class Roles:
             return "measure"
         if mode in ("measure", "filter") and (truths := self.names.truths(column)):
             self.query.filters.append(Filter(column, "in", tuple(truths), before is not None and before.kind == "not"))
+            return mode
+        if mode in ("measure", "filter") and self.pending and self.pending[-1].operation in ("count", "distinct"):
+            self.query.measures.append(Measure("distinct", column))
+            self.pending.pop()
+            return "measure"
+        if mode == "filter" and self._is_noun(item):
             return mode
         is_id = self.table.is_number(column) and name_stems(item.text) != name_stems(column)
         if is_id and mode in ("measure", "filter"):  # `employees` speaks of the rows when the column is `employee_id`
@@ -158,6 +163,14 @@ class Roles:
         self.query.columns.append(column)
         self._key(Key(column), mode)
         return mode if mode == "by" else "measure"
+
+    def _is_noun(self, item: Item) -> bool:
+        """Whether `of customers` only says what the rows are; `of all customers` and a comparison speak of each of them."""
+        if self.kinds & {"versus", "share", "growth", *RANKS} or not (self.query.measures or self.pending):
+            return False
+        return not re.search(
+            r"(?:all|different|various|individual|single)\s+(?:the\s+)?$", self.question[: item.start], re.IGNORECASE
+        )
 
     def _counts(self) -> bool:
         return bool(self.pending) and self.pending[-1].operation in ("count", "distinct")
@@ -188,9 +201,12 @@ class Roles:
 
     def _counted(self, column: str, item: Item) -> Measure:
         stems = name_stems(item.text)
-        if set(stems) & COUNTABLE or (set(name_stems(column)) & COUNTABLE and stems == name_stems(column)):
+        if any(one.kind == "other" for one in self.items[self.counted_from : self.items.index(item)]):
+            return Measure("count")  # `how many rows have a price …`: the noun that was counted is not this column
+        words = name_stems(column)
+        if words[-1] in COUNTABLE or (words[0] in COUNTABLE and words[-1] in ("sold", "ordered", "made", "produced")):
             return Measure("sum", column)
-        return Measure("count", column if stems == name_stems(column) else None)
+        return Measure("count", column if stems == words else None)
 
     def _one(self, columns: list[str], item: Item) -> str:
         if len(columns) == 1:

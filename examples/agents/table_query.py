@@ -136,7 +136,7 @@ class Key:
                 return pd.Series(cells.dt.dayofweek.map(names))
             case "quarter":
                 years, quarters = (part.astype("Int64").astype(str) for part in (cells.dt.year, cells.dt.quarter))
-                return (years + "-Q" + quarters).where(cells.notna())
+                return pd.Series((years + "-Q" + quarters).where(cells.notna()))
         pattern = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "year": "%Y", "hour": "%H:00"}[self.grain]
         return pd.Series(cells.dt.strftime(pattern))
 

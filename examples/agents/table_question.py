@@ -61,7 +61,7 @@ class _Reader:
         self.items = [item for item in Scan(question, self.names).items if item.kind != "stop"]
         self.kinds = {item.kind for item in self.items}
         self.query = Query()
-        self.roles = Roles(self.items, self.names, self.query, self.fail)
+        self.roles = Roles(question, self.items, self.names, self.query, self.fail)
 
     def fail(self, message: str) -> InvalidInputError:
         return InvalidInputError(message, hint=self.names.describe())
