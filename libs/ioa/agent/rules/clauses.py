@@ -57,7 +57,7 @@ def clauses_of(sentences: list[str]) -> list[Clause]:
                 found[-1] = _refined(found[-1], ". ", sentence)
             else:
                 pending.append(sentence)
-        elif not rest.strip(" .,;:!?-–—"):
+        elif not rest.strip(" .,;:!?-–—") or is_mere_opening(sentence):
             continue
         elif found and not opening.wished and leading_verb(rest) is not None and not _is_complete(rest.rstrip(" .!?")):
             found[-1] = _refined(found[-1], ". ", sentence)
@@ -78,7 +78,7 @@ def is_courtesy(sentence: str) -> bool:
     return bool(_THANKS.match(sentence.strip()))
 
 
-_WORD = r"(?:and|plus|then|also|as\s+well\s+as|followed\s+by|along\s+with|together\s+with|next|finally|lastly|afterwards?|after\s+that|before)"
+_WORD = r"(?:and(?:\s+to(?=\s))?|plus|then|also|as\s+well\s+as|followed\s+by|along\s+with|together\s+with|next|finally|lastly|afterwards?|after\s+that|before)"
 _JOINT = re.compile(rf"(?:\s*[,;—–]|\s+-(?=\s))\s*(?:{_WORD}\b,?\s*)*|\s+(?:{_WORD}\b,?\s*)+", _FLAGS)
 _AFTER = re.compile(r"(?:after|once|having|when)\s+(?=\w+ing\b)", _FLAGS)
 
@@ -121,7 +121,7 @@ def _with_verb(text: str) -> str:
 def _is_boundary(left: str, joint: str, right: str, sentence: str) -> bool:
     opening, rest = strip_opening(right)
     _, said = strip_opening(left)
-    weak = bool(re.fullmatch(r"\s+(?:and|plus)\s+", joint, _FLAGS)) and not (opening.wished or opening.sequenced or opening.refers)
+    weak = bool(re.fullmatch(r"\s+(?:and(?:\s+to)?|plus)\s+", joint, _FLAGS)) and not (opening.wished or opening.sequenced or opening.refers)
     if not rest.strip(" .,;:!?") or not _is_complete(said):
         return False
     if ";" in joint:
@@ -142,7 +142,7 @@ def _is_complete(said: str) -> bool:
         return False
     if (after := _AFTER.match(said)) and base_form(said[after.end() :]):
         return True
-    if re.search(r"\b(?:of|for|in|per|by|and|or|to|the|an?|from|with|as|on|between|both)$", said.strip(), _FLAGS):
+    if re.search(r"\b(?:of|for|in|per|by|and|or|to|the|an?|from|with|as|on|between)$", said.strip(), _FLAGS):
         return False
     said = without_front(said)
     led = leading_verb(said)

@@ -24,12 +24,12 @@ PLAIN_VERBS = words(
     add adjust advise aggregate analyse analyze answer append apply arrange ask assemble assess assist average balance bring browse
     build buy calculate categorise categorize choose cite clarify classify clean collect combine compare compile complete compose
     compress compute conclude conduct condense construct convert copy correct correlate count crawl create decide decode
-    deduplicate deduce define deliver demonstrate deploy depict derive describe detect determine develop devise diagnose
+    deduplicate deduce define deliver demonstrate deploy depict derive describe detect determine develop devise diagnose double halve triple
     discuss divide download draft draw edit elaborate email embed encode encrypt enumerate estimate evaluate examine execute
     explain explore export extract fetch fill find fix flag format formulate gather generate get give go_through grab hash
     highlight identify illustrate implement infer inspect integrate interpret introduce investigate join justify lay_out learn
     list load locate look_at look_for look_into look_up make measure merge minimise minimize modify multiply normalise normalize
-    obtain open optimise optimize organise organize outline paraphrase parse perform pick pinpoint plot point_out post predict
+    obtain open pull_out optimise optimize organise organize outline paraphrase parse perform pick pinpoint plot point_out post predict
     prepare present print prioritise prioritize produce proofread propose prove provide publish pull put put_together quantify
     raise rank rate read recommend refactor remove render rephrase replace research resize resolve retrieve return reverse rewrite run save
     scan scrape search select send separate show simplify simulate sketch solve sort spell split spot store strip subtract
@@ -82,7 +82,8 @@ EXAMINING = words(
 )
 """What is done to an input rather than to a result, when "it" could mean either."""
 
-REPORTING = words("write report conclude brief document present compile publish summarise summarize compose draft")
+MAKING = words("write make create draft prepare produce generate give show get compile build provide put_together compose develop deliver design publish present")
+"""What a text is made by."""
 
 TRAILING = words("save store name call label title caption format round keep limit ensure make_sure include cite use put mention note highlight show_your return print display output")
 """What says how a request is to be done rather than making another one; only when it points back or names no object."""

@@ -15,9 +15,11 @@ from ioa.agent.rules.layout import sentences_of
 from ioa.agent.rules.lexicon import PROSE, TABLE_FILE, TABULAR
 from ioa.agent.rules.openings import Opening
 from ioa.agent.rules.references import resolve
-from ioa.agent.rules.shielding import FILE, NAMED, Shield
+from ioa.agent.rules.shielding import FILE, NAMED, SHIELDED, Shield
 
 MAX_NEEDS_OF_A_GOAL = 8
+ROUNDS = 5
+"""How often the outcome is split again when taking away an opening has brought a new one to light."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,17 @@ class GoalNeed:
 
 
 def split_goal(goal: str) -> tuple[GoalNeed, ...]:
-    """Split a goal into one to eight needs. What cannot be split is one need."""
+    """Split a goal into one to eight needs. What cannot be split is one need, and stays one if it is split again."""
+    needs = _split(goal)
+    for _ in range(ROUNDS):
+        if len(needs) > 1 or needs[0].text == goal:
+            break
+        goal = needs[0].text
+        needs = _split(goal)
+    return needs
+
+
+def _split(goal: str) -> tuple[GoalNeed, ...]:
     shield = Shield()
     clauses = clauses_of(sentences_of(shield.cover(goal), shield))
     needs = needs_of(clauses, shield)
@@ -56,7 +68,8 @@ def needs_of(clauses: Sequence[Clause], shield: Shield) -> list[GoalNeed]:
     for position, one in enumerate(resolved):
         request = f"{one.text}{one.clause.tail}"
         context = one.clause.context
-        if context.startswith("Given:") and set(named[position]) <= set(request):
+        told_more = re.search(rf"\d|{SHIELDED}", re.sub(NAMED, "", context))
+        if context.startswith("Given:") and set(named[position]) <= set(request) and not told_more:
             context = ""
         if not context and not one.uses and told[position] and not re.search(NAMED, request):
             context = told[position] if re.search(NAMED, told[position]) else ""

@@ -11,7 +11,7 @@ from ioa.agent.rules.shielding import SHIELDED
 _VERB = alternatives(PLAIN_VERBS | NOUN_VERBS)
 _FLAGS = re.IGNORECASE
 _OBJECT = r"(?:it|that|this|these|those|them|the\s+(?:\w+\s+)?(?:results?|above|findings|numbers|figures|totals?|values|output|answers?|data))"
-_NOUN = r"(?:\s+(?:numbers?|figures?|data|results?|findings?|totals?|values?|information|facts?|answers?|texts?))?"
+_NOUN = r"(?:\s+(?:numbers?|figures?|data|results?|findings?|totals?|values?|information|facts?|answers?|texts?|tables?|lists?))?"
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ _WISH = re.compile(
     r"|(?:i|we)\s+was\s+hoping\s+you\s+could"
     r"|(?:help|assist)\s+(?:me|us)(?:\s+(?:to|with|in|by))?|let\s*['’]?s|go\s+ahead\s+and|do\s+me\s+a\s+favou?r\s+and"
     r"|(?:your|the|my)\s+(?:task|job|goal|aim|mission|request|question)\s+is(?:\s+to|:)?|you\s+(?:are|have\s+been)\s+(?:tasked|asked)\s+(?:to|with)"
+    r"|it\s+would\s+be\s+(?:great|nice|good|helpful|lovely)\s+(?:to|if\s+you\s+could)(?:\s+(?:have|get|see|know))?"
     r"|is\s+it\s+possible\s+to|would\s+it\s+be\s+possible\s+to|you\s+(?:should|need\s+to|have\s+to|must))\b[,:]?\s+(?=\S)",
     _FLAGS,
 )
@@ -92,13 +93,12 @@ def strip_opening(text: str) -> tuple[Opening, str]:
 
 def is_mere_opening(text: str) -> bool:
     """Whether nothing is said but what stands in front of a request: "After that"."""
-    text = text.strip(" ,;.:")
-    return any(pattern.fullmatch(text) or pattern.fullmatch(text + ",") for pattern in (_ORDER, _NEUTRAL, _POLITE)) or bool(
-        _REFERENCE.fullmatch(text + ", ")
-    )
+    text = text.strip(" ,;.:!")
+    return any(strip_opening(f"{text}{glue}x")[1] == "x" for glue in (" ", ", "))
 
 
 _FRONTED = re.compile(
+    rf"(?:from|in|using|with|for|on)\s+(?:the\s+)?{SHIELDED}\s+(?={_VERB}\b)|"
     r"(?:for|in|from|using|given|with|if|when|as|because|since|to|on|at|by|while|considering|assuming|within|across|looking|regarding|concerning|"
     r"about|under|during|like|unlike|unless|based|inside|starting|among)\b[^,]*(?:,\s*(?!\S+\s*$)|$)",
     _FLAGS,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ioa.agent.rules.clauses import FETCHES, Clause
-from ioa.agent.rules.lexicon import CHARTS, EXAMINING, FETCHING, NOMINAL, REPORTS, TRANSPARENT, alternatives
+from ioa.agent.rules.lexicon import CHARTS, EXAMINING, FETCHING, MAKING, NOMINAL, REPORTS, TRANSPARENT, alternatives
 from ioa.agent.rules.openings import is_question, leading_verb, without_front
-from ioa.agent.rules.shielding import ADDRESS, INPUT, NAMED
+from ioa.agent.rules.shielding import ADDRESS, INPUT, NAMED, SHIELDED
 
 _FLAGS = re.IGNORECASE
 MAX_PHRASE_CHARS = 240
@@ -68,8 +68,11 @@ _FEATURE = re.compile(
 )
 _TRANSFORMS = re.compile(
     r"(?:chart|plot|graph|draw|visuali[sz]e|illustrate|convert|translate|multiply|divide|add|subtract|round|format|save|send|email|post|publish|present|"
-    r"interpret|discuss|turn|transform|report|rank|sort|double|halve|square|explain|put|take|raise|increase|reduce|render|embed|feed|use|brief)\b",
+    r"interpret|discuss|turn|transform|report|rank|sort|double|triple|halve|square|explain|put|take|raise|increase|reduce|render|embed|feed|use|brief)\b",
     _FLAGS,
+)
+_REWORKS = re.compile(
+    r"(?:remove|replace|sort|rank|filter|clean|reverse|deduplicate|compare|group|tidy|highlight|explain|interpret|discuss|rephrase|simplify|proofread)\b", _FLAGS
 )
 _REPORT = re.compile(rf"\b{alternatives(REPORTS)}s?\b", _FLAGS)
 _CHART = re.compile(rf"\b{alternatives(CHARTS)}s?\b|\b(?:plot|chart|graph|visuali[sz]e)\b", _FLAGS)
@@ -108,12 +111,14 @@ def _resolve_one(
     last = len(earlier) - 1
     everything = tuple(range(len(earlier)))
     if clause.opening.everything or _COLLECTIVE.search(text):
-        uses = everything if report or clause.opening.everything or not _scope(clause, earlier) else _scope(clause, earlier)
+        uses = everything if report or clause.opening.everything else _scope(clause, earlier)
         return Resolved(_collective(text, uses, earlier), uses, clause)
     if clause.opening.refers:
         uses = everything if report else (last,)
         return Resolved(_with_object(text, uses, earlier), uses, clause)
     if _POSSESSIVE.search(text) or _pronoun(text) or _EACH.search(text):
+        if (numbers := _numbers_meant(clause, earlier[-1])) is not None:
+            return Resolved(_substituted(text, numbers), (), clause)
         if _means_input(clause, earlier[-1], before):
             return Resolved(_with_input(text, before), (), clause)
         uses = _chain(last, earlier) if report else (_antecedent(text, earlier),)
@@ -121,12 +126,13 @@ def _resolve_one(
     if _RESULT.search(text):
         uses = everything if report else (last,)
         return Resolved(text if len(uses) > 1 else _substituted(text, _phrase(uses, earlier)), uses, clause)
-    if (named_before := _definite(text, earlier)) is not None:
-        return Resolved(text, (named_before,) if not report else _chain(named_before, earlier), clause)
     if _THE_INPUT.search(text) and before and not own:
         if FETCHES.match(earlier[-1].core) and re.match(ADDRESS, before[0]):
             return Resolved(_with_input(text, before), (last,), clause)
         return Resolved(_with_input(text, before), (), clause)
+    names_input = re.search(rf"\b(?:in|of|from|using)\s+{INPUT}", text, _FLAGS) and not clause.opening.sequenced
+    if not names_input and (named_before := _definite(text, earlier)) is not None:
+        return Resolved(text, (named_before,) if not report else _chain(named_before, earlier), clause)
     return _without_pronoun(clause, earlier, own=own, report=report)
 
 
@@ -136,9 +142,12 @@ def _without_pronoun(clause: Clause, earlier: list[Resolved], *, own: tuple[str,
     if bare and report:
         uses = tuple(range(len(earlier)))
         return Resolved(_with_object(text, uses, earlier), uses, clause)
-    if bare and (_CHART.search(text) or clause.opening.sequenced):
+    if bare and (_CHART.search(text) or clause.opening.sequenced or _REWORKS.match(text)):
         uses = (_antecedent(text, earlier),)
         return Resolved(_with_object(text, uses, earlier), uses, clause)
+    fetched = leading_verb(earlier[-1].core)
+    if not own and fetched is not None and fetched[0] in FETCHING and re.search(ADDRESS, earlier[-1].core) and re.search(r"\bthe\b", text):
+        return Resolved(text, (last,), clause)
     if clause.opening.sequenced and not own and not re.search(r"\d", text):
         return Resolved(text, tuple(range(len(earlier))) if report else (last,), clause)
     return Resolved(text, (), clause)
@@ -149,7 +158,7 @@ def is_report(text: str) -> bool:
     led = leading_verb(text)
     if led is None:
         return bool(_REPORT.search(_head(text)))
-    return led[0] in ("report", "conclude", "brief") or (bool(_REPORT.search(_head(led[1]))) and led[0] not in EXAMINING - {"give", "show", "get"})
+    return led[0] in ("report", "conclude", "brief") or (led[0] in MAKING and bool(_REPORT.search(_head(led[1]))))
 
 
 def is_chart(text: str) -> bool:
@@ -163,6 +172,8 @@ def _head(phrase: str) -> str:
 
 
 def _scope(clause: Clause, earlier: list[Resolved]) -> tuple[int, ...]:
+    if re.search(r"\b(?:both|two)\b", clause.text, _FLAGS):
+        return tuple(range(len(earlier)))[-2:]
     near = tuple(at for at, other in enumerate(earlier) if other.clause.sentence == clause.sentence)
     return near or _chain(len(earlier) - 1, earlier)
 
@@ -195,17 +206,30 @@ def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> b
     if not inputs or not before.core:
         return False
     fetched = leading_verb(before.core)
-    if fetched is not None and fetched[0] in FETCHING - EXAMINING:
+    if fetched is not None and fetched[0] in (FETCHING if re.match(ADDRESS, inputs[0]) else FETCHING - EXAMINING):
         return False
     possessive = _POSSESSIVE.search(clause.text)
     if possessive:
-        return bool(_FEATURE.match(possessive[1])) or (not clause.opening.sequenced and not is_chart(clause.text) and _is_about_input(before))
+        reworked = clause.opening.sequenced or is_chart(clause.text) or bool(_TRANSFORMS.match(clause.text))
+        return bool(_FEATURE.match(possessive[1])) or (not reworked and _is_about_input(before))
     if clause.opening.sequenced or _TRANSFORMS.match(clause.text) or is_chart(clause.text) or is_report(clause.text):
         return False
     led = leading_verb(clause.text)
     if led is not None and led[0] not in EXAMINING:
         return False
-    return _is_about_input(before)
+    return _is_about_input(before) or (led is not None and bool(_FEATURE.search(_head(led[1]))))
+
+
+_NUMBER = rf"(?:\d+|{SHIELDED})"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:,\s*{_NUMBER})*,?\s+and\s+{_NUMBER}(?!\s*\w)")
+
+
+def _numbers_meant(clause: Clause, before: Resolved) -> str | None:
+    """The numbers that "their" or "them" stand for: "the mean of 4, 8 and 15, and their sum"."""
+    numbers = _NUMBERS.search(before.core)
+    if numbers is None or clause.opening.sequenced or not re.search(r"\b(?:their|them|these|those)\b", clause.text, _FLAGS):
+        return None
+    return None if is_chart(clause.text) or is_report(clause.text) or re.search(NAMED, numbers.group()) else numbers.group()
 
 
 def _is_about_input(before: Resolved) -> bool:
@@ -300,6 +324,8 @@ def _substituted(text: str, phrase: str) -> str:
 
 def _collective(text: str, uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
     phrase = _phrase(uses, earlier) if len(uses) == 1 else "both results" if len(uses) == 2 else "all results"
+    if len(uses) == 1 and re.search(r"\band\b", phrase, _FLAGS):  # one task brought forth all that is meant
+        phrase = "the results"
     return _COLLECTIVE.sub(lambda match: f"{_preposition(match.group())}{phrase}", text, count=1)
 
 
@@ -312,6 +338,6 @@ def _with_object(text: str, uses: tuple[int, ...], earlier: Sequence[Resolved]) 
     phrase = _phrase(uses, earlier)
     if _pronoun(text) or _POSSESSIVE.search(text):
         return _substituted(text, phrase)
-    if _TOPIC.search(text) or is_question(text):
+    if _TOPIC.search(text) or re.search(r"\b(?:what|which|who|how|why|when|where|whether)\b", text, _FLAGS):
         return text
     return f"{text} of {phrase}"

@@ -51,7 +51,7 @@ _PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
     (SpanKind.FILE, re.compile(rf"([`'\"]){_FILE}\1|{_FILE}")),
     (SpanKind.QUOTATION, re.compile(r"`[^`\n]+`|\"[^\"]+\"|“[^”]+”|«[^»]+»|„[^“”]+[“”]")),
     (SpanKind.QUOTATION, re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)")),
-    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?")),
+    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?|\b\d+!(?=\W)")),
     (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d+")),
     (
         SpanKind.OTHER,
@@ -60,7 +60,7 @@ _PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
-    (SpanKind.OTHER, re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")),
+    (SpanKind.OTHER, re.compile(r"\((?!\w{1,2}\))[^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")),
 )
 
 

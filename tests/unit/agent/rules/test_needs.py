@@ -1,0 +1,104 @@
+"""How goals are split into needs: a corpus of sentences, and what holds for any text."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from ioa.agent.rules.needs import MAX_NEEDS_OF_A_GOAL, restate, split_goal
+from tests.unit.agent.rules.goal_corpus import EXAMPLES, Example
+
+
+@pytest.mark.parametrize("goal", EXAMPLES, ids=lambda example: example.goal[:60])
+def test_a_goal_is_split_as_a_reader_would(goal: Example) -> None:
+    """Each need is there, stands in its own words, and uses exactly the earlier needs it builds on."""
+    needs = split_goal(goal.goal)
+    assert [need.uses for need in goal.needs] == [need.uses for need in needs], needs
+    for expected, need in zip(goal.needs, needs, strict=True):
+        assert [] == [fragment for fragment in expected.fragments if fragment not in need.text.lower()], need
+        assert [] == [fragment for fragment in expected.absent if fragment in need.text.lower()], need
+
+
+def test_the_corpus_is_large() -> None:
+    """The corpus has at least 120 goals, each once."""
+    assert len({goal.goal for goal in EXAMPLES}) >= 120
+
+
+_PHRASES = (
+    "compute the total sales per region in sales.csv", "summarise notes.txt", "what is 15% of 240", "chart it", "make a bar chart of it",
+    "write a report of both", "count its words", "translate \"a, then b; and c.\" to French", "fetch https://example.com/a?b=1,2",
+    "the mean of 3.25 and 1,000.5", "load data/raw-1.json", "a short report", "please find the top 3 products", "e.g. shoes",
+    "here is our file orders.csv", "(see costs.xlsx, page 2)", "run `x = 1; print(x)`", "it should be short", "include 12 items", "thanks",
+    "using readme.md", "which region sold most", "round it to 2 decimals", "based on these", "the following:", "with A, B and C", "finally",
+    "hello", "is it over 9000?", "'single quoted, text'", "1.", "2)", "- item", "both", "and", "then 7",
+)  # fmt: skip
+_JOINTS = (" and ", ", ", ", then ", ". ", "; ", "\n", "\n- ", "\n2. ", " as well as ", ", and ", "? ", " — ", ": ", " ", ". After that, ", " before ")
+
+goals = st.lists(st.tuples(st.sampled_from(_PHRASES), st.sampled_from(_JOINTS)), min_size=1, max_size=9).map(
+    lambda pairs: "".join(phrase + joint for phrase, joint in pairs)
+)
+_NAMES = re.compile(r"https?://[^\s,;:]+[^\s.,;:?]|\b[\w/-]+\.(?:csv|txt|json|xlsx|md)\b|\"[^\"]*\"|`[^`]*`|\b\d+(?:[.,]\d+)*%?(?![.)]\s)")
+
+
+@settings(max_examples=500, deadline=None)
+@given(goals)
+@example("1. summarise notes.txt\n2) count its words\nwhat is 15% of 240")
+@example("here is our file orders.csv. thanks")
+def test_nothing_that_is_named_gets_lost(goal: str) -> None:
+    """Each file name, address, number and quotation of the goal is in some need."""
+    text = "\n".join(need.text for need in split_goal(goal))
+    assert [] == [name for name in _NAMES.findall(_without_numbering(goal)) if name not in text]
+
+
+def _without_numbering(goal: str) -> str:
+    """A list's own numbers are no part of what it asks."""
+    return re.sub(r"(?:^|(?<=[\s:;,.]))(?:\d\.|\d\))(?=\s|$|[,.;:?])", " ", goal)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.one_of(goals, st.text(min_size=1, max_size=400)))
+def test_dependencies_point_backwards(goal: str) -> None:
+    """Any text gives one to eight needs with words in them, and each uses only earlier ones."""
+    assume(goal.strip())
+    needs = split_goal(goal)
+    assert 1 <= len(needs) <= MAX_NEEDS_OF_A_GOAL
+    assert all(need.text.strip() and need.request.strip() for need in needs)
+    assert all(use < position for position, need in enumerate(needs) for use in need.uses)
+
+
+@settings(max_examples=300, deadline=None)
+@given(goals)
+def test_a_single_need_stays_single(goal: str) -> None:
+    """What was found to be one need is one need again, in the same words."""
+    needs = split_goal(goal)
+    assume(len(needs) == 1)
+    assert needs[0].text == split_goal(needs[0].text)[0].text
+
+
+@pytest.mark.parametrize("goal", EXAMPLES, ids=lambda example: example.goal[:60])
+def test_a_need_is_not_split_again(goal: Example) -> None:
+    """An assignee that looks for parts in a need of a goal finds none, so that teams do not nest without end."""
+    assert [] == [need.text for need in split_goal(goal.goal) if len(split_goal(need.text)) > 1]
+
+
+def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
+    """Thirty thousand characters are no reason to hang: the rules take linear time."""
+    goal = "compute the total of a.csv, then chart it and write a report. " * 480
+    assert MAX_NEEDS_OF_A_GOAL == len(split_goal(goal))
+
+
+@pytest.mark.parametrize(
+    ("task", "earlier", "expected"),
+    [
+        ("chart it", ["compute the total sales per region in sales.csv"], "chart the total sales per region in sales.csv"),
+        ("make a bar chart of them", ["find the top 3 products"], "make a bar chart of the top 3 products"),
+        ("summarise notes.txt", ["compute 2 + 2"], "summarise notes.txt"),
+        ("chart it", [], "chart it"),
+    ],
+)
+def test_a_task_is_restated_by_what_it_uses(task: str, earlier: list[str], expected: str) -> None:
+    """A task given in another's words becomes one that stands on its own, and others stay as they are."""
+    assert expected == restate(task, earlier)

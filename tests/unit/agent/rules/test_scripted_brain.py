@@ -1,0 +1,32 @@
+"""The scripted brain plays what it was given and says when there is nothing left."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.errors import InvalidInputError
+from ioa.ports.brain import Alone, Brain, Team
+from ioa.protocol.ids import AgentId
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.rules.test_teams import CSV, mission, task_view, tools
+
+
+async def test_answers_are_played_in_order() -> None:
+    """Teams come in the order given, and the missions are kept."""
+    brain = ScriptedBrain(teams=[Team((AgentId("a"),)), Team((AgentId("b"),))])
+    port: Brain = brain
+    played = [await port.form_team(mission(goal), tools()) for goal in ("one", "two")]
+    assert [Team((AgentId("a"),)), Team((AgentId("b"),))] == played
+    assert ["one", "two"] == [asked.text for asked in brain.missions]
+
+
+async def test_a_script_that_ran_out_says_so() -> None:
+    """An answer that is not in the script is an error of the test's author."""
+    with pytest.raises(InvalidInputError) as caught:
+        await ScriptedBrain().form_team(mission("one"), tools())
+    assert "form_team" in str(caught.value)
+
+
+async def test_tasks_are_done_alone_without_a_script() -> None:
+    """Approaches need no script."""
+    assert Alone("count") == await ScriptedBrain().approach(task_view("count", CSV), tools())

@@ -1,0 +1,212 @@
+"""Who gets which need, what happens when nobody fits, and when a task becomes a nested team."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ioa.agent.rules import RuleBrain
+from ioa.agent.rules.matching import Matcher
+from ioa.errors import UnavailableError
+from ioa.group.machine import legal_kinds, step
+from ioa.group.events import GroupLaunched
+from ioa.group.state import Limits, ParentTask
+from ioa.ports.brain import Alone, Contact, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import TaskOutcome, TaskSpec
+from ioa.protocol.search import Hit, Need, NeedHits
+from tests.unit.agent.rules.found_agents import TabledTools, tools_of
+from tests.unit.agent.rules.group_play import START, card, charter_of, planned
+
+ME = card("me", "greets people")
+CSV = card("csv-analyst", "computes statistics of CSV files")
+CHART = card("chart-maker", "draws charts")
+TEXT = card("text-analyst", "summarises texts")
+REPORT = card("report-writer", "writes reports")
+DESK = card("analyst-desk", "Prepares a full briefing on a data file: key figures, a chart and a report", tags=("coordinator",))
+CARDS = (ME, CSV, CHART, TEXT, REPORT, DESK)
+SKILLS = {
+    "me": {"greet": 0.9},
+    "csv-analyst": {"total": 0.7, "revenue": 0.6, "figures": 0.6},
+    "chart-maker": {"chart": 0.8},
+    "text-analyst": {"summarise": 0.7, "words": 0.6},
+    "report-writer": {"report": 0.9},
+    "analyst-desk": {"briefing": 0.95},
+}
+BRAIN = RuleBrain()
+BRIEFING = "prepare a briefing on sales.csv with total revenue per region, a chart of it and a report"
+
+
+def tools(known: tuple[Contact, ...] = ()) -> TabledTools:
+    """The agents of this module, as discovery finds them."""
+    return tools_of(CARDS, SKILLS, known)
+
+
+def mission(text: str, me: AgentCard = ME) -> Mission:
+    """A goal without files."""
+    return Mission(text=text, inputs=(), me=me, depth=0)
+
+
+def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
+    """A team's plan as tuples."""
+    assert isinstance(team, Team), team
+    return [(task.task_id, task.assignee, task.uses) for task in team.plan]
+
+
+async def test_each_need_gets_its_agent_by_one_search() -> None:
+    """A goal with three needs is planned over three agents, with one call of discovery."""
+    table = tools()
+    team = await BRAIN.form_team(mission("Compute total revenue per region in sales.csv, chart it and write a report of both"), table)
+    assert [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))] == plan_of(team)
+    assert 1 == len(table.searches)
+
+
+async def test_a_short_need_is_searched_with_its_object() -> None:
+    """Discovery is asked for "chart the total revenue", not for "chart it"."""
+    table = tools()
+    await BRAIN.form_team(mission("Compute total revenue in sales.csv and chart it"), table)
+    assert "chart total revenue in sales.csv" in table.searches[0]
+
+
+async def test_the_owner_is_no_member_by_name() -> None:
+    """What the owner does best it does itself, and the members are the others."""
+    team = await BRAIN.form_team(mission("Greet Ada; summarise notes.txt"), tools())
+    assert isinstance(team, Team)
+    assert ("text-analyst",) == team.members
+    assert [("t1", "me", ()), ("t2", "text-analyst", ())] == plan_of(team)
+
+
+async def test_every_need_that_found_nobody_is_named() -> None:
+    """The failure names all unmet needs in the user's words, and none that is met."""
+    goal = "Summarise notes.txt, book a flight to Paris, and paint the fence."
+    answer = await BRAIN.form_team(mission(goal), tools())
+    assert isinstance(answer, NobodyFits)
+    assert 1 <= len(answer.needs)
+    assert "flight to Paris" in " ".join(answer.needs)
+    assert "Summarise notes.txt" not in answer.needs
+
+
+async def test_a_single_need_without_an_agent_is_named() -> None:
+    """A goal of one need that nobody serves fails with that need."""
+    answer = await BRAIN.form_team(mission("Paint the fence, please."), tools())
+    assert NobodyFits(("Paint the fence",)) == answer
+
+
+async def test_a_goal_that_one_agent_serves_far_better_stays_whole() -> None:
+    """Where one agent is much more similar to the goal than others to its parts, it gets the goal."""
+    whole = tools_of(CARDS, {**SKILLS, "analyst-desk": {"then draw the chart": 0.98}, "csv-analyst": {"total": 0.4}, "chart-maker": {"chart": 0.4}})
+    team = await BRAIN.form_team(mission("Compute the total of sales.csv, then draw the chart"), whole)
+    assert [("t1", "analyst-desk", ())] == plan_of(team)
+
+
+async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
+    """A briefing with parts is one need as long as somebody prepares briefings."""
+    assert [("t1", "analyst-desk", ())] == plan_of(await BRAIN.form_team(mission(BRIEFING), tools()))
+
+
+async def test_a_listing_goal_is_taken_apart_when_it_is_nobodys_whole() -> None:
+    """Without an agent for briefings, the goal is served by its parts."""
+    without = tools_of(CARDS, {**SKILLS, "analyst-desk": {}, "csv-analyst": {"total revenue per region in sales.csv": 0.7}, "chart-maker": {"chart of total": 0.8},
+                               "report-writer": {"report of the results": 0.9}})  # fmt: skip
+    team = await BRAIN.form_team(mission(BRIEFING), without)
+    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+
+
+async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
+    """The desk, addressed with a briefing, plans its parts for others instead of a task for itself."""
+    team = await BRAIN.form_team(mission(BRIEFING, DESK), tools())
+    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+
+
+async def test_experience_decides_between_equals() -> None:
+    """Of two agents that fit alike, the one that did well is chosen; one that fits better needs no record."""
+    found = NeedHits(
+        need=Need(text="x"),
+        hits=(Hit(card=CSV, score=1, similarity=0.60), Hit(card=TEXT, score=0.9, similarity=0.59), Hit(card=CHART, score=0.1, similarity=0.4)),
+    )
+    records = {TEXT.agent_id: 0.9, CHART.agent_id: 1.0}
+    hit = Matcher(0.3, ME.agent_id, records=records).pick(found)
+    assert hit is not None
+    assert "text-analyst" == hit.card.agent_id
+
+
+async def test_an_agent_that_failed_before_yields_to_an_equal() -> None:
+    """Contacts with failures are passed over for an equally similar agent."""
+    twins = tools_of((*CARDS, card("other-csv")), {**SKILLS, "other-csv": {"total": 0.7}}, (Contact(CSV, 0, 3),))
+    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), twins)
+    assert [("t1", "other-csv", ())] == plan_of(team)
+
+
+def task_view(text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = "") -> TaskView:
+    """A task as its assignee sees it."""
+    nested = {"parent": ParentTask(comm_id=CommId("g0"), task_id=TaskId("t1"))} if depth else {}
+    charter = charter_of(
+        [planned("t1", me.agent_id, text)], members=(me, card(owner)), goal=goal or text, team_up_depth=depth, owner=AgentId(owner), **nested
+    ).model_copy(update={"limits": Limits(max_turns=9, max_depth=max_depth, deadline=START + timedelta(hours=1))})
+    state = step(None, GroupLaunched(at=START, charter=charter)).state
+    earlier = TaskSpec(task_id=TaskId("t0"), assignee=CSV.agent_id, task_desc=used or "-")
+    records = (TaskRecord(earlier, TaskOutcome.DONE, "42", ()),) if used else ()
+    view = GroupView(me.agent_id, charter, state, (), records, legal_kinds(state, me.agent_id))
+    uses = (TaskId("t0"),) if used else ()
+    return TaskView(TaskSpec(task_id=TaskId("t1"), assignee=me.agent_id, task_desc=text, uses=uses), me, view)
+
+
+async def test_a_briefing_becomes_a_nested_team() -> None:
+    """The desk hands out the parts that its task lists, and takes none itself."""
+    team = await BRAIN.approach(task_view(BRIEFING, DESK), tools())
+    assert [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))] == plan_of(team)
+    assert isinstance(team, Team)
+    assert "total revenue per region in sales.csv" == team.plan[0].task_desc
+
+
+async def test_a_briefing_without_a_list_takes_it_from_the_card() -> None:
+    """The desk's own card says what a full briefing is made of."""
+    team = await BRAIN.approach(task_view("Prepare a full briefing on sales.csv", DESK), tools())
+    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+
+
+async def test_a_plain_task_is_done_alone_without_a_search() -> None:
+    """A task with one need asks nobody."""
+    table = tools()
+    answer = await BRAIN.approach(task_view("compute total revenue in sales.csv", CSV), table)
+    assert Alone("compute total revenue in sales.csv") == answer
+    assert [] == table.searches
+
+
+async def test_a_task_for_several_calls_in_who_is_better() -> None:
+    """An agent with a task of two needs opens a team if another one serves one of them clearly better."""
+    text = "compute total revenue in sales.csv, then chart it"
+    assert ["csv-analyst", "chart-maker"] == [who for _, who, _ in plan_of(await BRAIN.approach(task_view(text, CSV), tools()))]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        task_view(BRIEFING, DESK.model_copy(update={"may_team_up": False})),
+        task_view(BRIEFING, DESK, depth=3),
+        task_view(BRIEFING, DESK, depth=1, owner="analyst-desk", goal="all about sales"),
+        task_view(BRIEFING, DESK, depth=1),
+    ],
+    ids=["may not", "too deep", "its own nested team", "the nested team's whole goal"],
+)
+async def test_no_team_where_it_would_go_in_circles(view: TaskView) -> None:
+    """Without leave, at the depth limit, in one's own nested team or with the whole of its goal, a task is done alone."""
+    assert Alone(BRIEFING) == await BRAIN.approach(view, tools())
+
+
+async def test_a_task_that_builds_on_results_is_restated_and_done_alone() -> None:
+    """The results stay with the assignee, and "it" becomes what was computed."""
+    view = task_view("chart it", CHART, used="compute the total sales per region in sales.csv")
+    assert Alone("chart the total sales per region in sales.csv") == await BRAIN.approach(view, tools())
+
+
+async def test_without_discovery_a_task_is_done_alone() -> None:
+    """A task that is already here is not lost because discovery does not answer."""
+
+    class UnreachableTools(TabledTools):
+        async def search_client(self, needs: object) -> None:  # type: ignore[override]
+            raise UnavailableError("discovery does not answer.")
+
+    assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))
