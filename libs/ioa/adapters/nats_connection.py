@@ -18,7 +18,7 @@ from ioa.errors import UnavailableError
 _PING_EVERY = timedelta(seconds=5)
 _RECONNECT_EVERY = timedelta(milliseconds=250)
 _ATTEMPT_TIMEOUT = timedelta(seconds=2)
-_DRAIN_TIMEOUT = timedelta(seconds=5)
+_FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 
 _log = structlog.get_logger(__name__)
@@ -76,10 +76,13 @@ async def _attempt(settings: NatsSettings) -> Client:
         _log.info("nats_reconnected", url=settings.url)
 
     async def disconnected() -> None:
-        _log.warning("nats_disconnected", url=settings.url)
+        if not client.is_closed:
+            _log.warning("nats_disconnected", url=settings.url)
 
     async def failed(error: Exception) -> None:
-        _log.warning("nats_error", error=str(error) or type(error).__name__)
+        # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
+        log = _log.warning if client.is_connected else _log.debug
+        log("nats_error", error=str(error) or type(error).__name__)
 
     client = Client()
     await asyncio.wait_for(
@@ -95,7 +98,6 @@ async def _attempt(settings: NatsSettings) -> Client:
             connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
             ping_interval=int(_PING_EVERY.total_seconds()),
             max_outstanding_pings=2,
-            drain_timeout=int(_DRAIN_TIMEOUT.total_seconds()),
             pending_size=_PENDING_BYTES,
             reconnected_cb=reconnected,
             disconnected_cb=disconnected,
@@ -107,11 +109,11 @@ async def _attempt(settings: NatsSettings) -> Client:
 
 
 async def _close(client: Client) -> None:
+    """Send what is buffered and close. Subscriptions were ended by whoever made them, so there is nothing to drain."""
     try:
         if client.is_connected:
-            await client.drain()
-    except (TimeoutError, nats.errors.Error) as error:
-        _log.warning("nats_drain_failed", error=str(error) or type(error).__name__)
+            await client.flush(timeout=_FLUSH_SECONDS)
+    except (TimeoutError, nats.errors.Error, OSError) as error:
+        _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
     finally:
-        if not client.is_closed:
-            await client.close()
+        await client.close()
