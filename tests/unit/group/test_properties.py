@@ -184,7 +184,7 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
     drawn = {(phase, kind, target) for (phase, kind), rule in TABLE.items() for target in rule.leads_to}
     walked: set[tuple[Phase, EventKind, Phase]] = set()
     seen: dict[object, list[GroupState]] = {}
-    for step_number in range(100_000):
+    for step_number in range(300_000):
         if walked == drawn:
             break
         if step_number % 50 == 0:

@@ -74,7 +74,7 @@ def test_the_assigner_may_give_itself_a_task() -> None:
 
 def test_a_lost_assignees_task_fails_when_its_lease_runs_out() -> None:
     """The lost lease of the member is the first expiry, the task's own the second."""
-    story = _assigned("ada", "bob", "eve").loses("bob").timer()
+    story = _assigned("ada", "bob", "eve").after(20).loses("bob").timer()
     assert (story.holder, _closed(story, "t1").outcome, story.now) == (
         "ada",
         TaskOutcome.FAILED,
