@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import structlog
+
+from ioa.adapters.nats_buckets import NatsMemberships
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats_goals import NatsGoalRecords
@@ -10,11 +15,16 @@ from ioa.adapters.nats_queues import Delivery, consume
 from ioa.adapters.nats_requests import Endpoint, open_service
 from ioa.adapters.nats_topology import ROUTERS, TIMERS
 from ioa.adapters.system_clock import SystemClock
+from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_router.router import Router
+
+_SWEEP_AGAIN_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -29,9 +39,23 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         async def fire(delivery: Delivery) -> None:
             await router.fire_timer(subjects.parse_comm(delivery.subject))
 
+        memberships, restored = NatsMemberships(client), asyncio.Event()
+
+        async def sweep() -> None:
+            """Sweep at the start and after each time NATS was out of reach."""
+            while True:
+                await restored.wait()
+                restored.clear()
+                try:
+                    await router.sweep(memberships.comm_ids())
+                except UnavailableError as error:
+                    _log.warning("sweep_put_off", error=error.message)
+                    await asyncio.sleep(_SWEEP_AGAIN_SECONDS)
+                    restored.set()
+
         say = Endpoint("say", subjects.ANY_SAY, router.say)
         async with (
-            background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16)),
+            background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16), memberships.follow(restored.set), sweep()),
             open_service(client, "ioa-router", "Decides about the messages of every group", settings.version, [say]),
         ):
             await stop.wait()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -63,6 +65,17 @@ class Router:
             await self._ledger.settle(head.entry.state)
         else:
             await self._ledger.rearm(comm_id, await self._advance(comm_id, head.entry.state))
+
+    async def sweep(self, comm_ids: Sequence[CommId]) -> None:
+        """Arm the deadlines of open groups again. A power cut can cost the server timers that it had acknowledged.
+
+        Raises:
+            UnavailableError: The sweep has to be done again.
+        """
+        for comm_id in comm_ids:
+            head = await self._ledger.head(comm_id)
+            if head is not None and not head.entry.state.phase.is_terminal:
+                await self._ledger.rearm(comm_id, head.entry.state)
 
     async def _advance(self, comm_id: CommId, state: GroupState) -> GroupState:
         try:

@@ -134,8 +134,8 @@ class NatsMemberships:
         self._groups: dict[AgentId, set[CommId]] = {}
         self.ready = asyncio.Event()
 
-    async def follow(self) -> None:
-        """Keep the view current, for ever."""
+    async def follow(self, restored: Callable[[], None] = lambda: None) -> None:
+        """Keep the view current, for ever; `restored` is called when it is whole, at first and after each interruption."""
         async for change in follow(self._client, MEMBERS):
             match change:
                 case Snapshot(values=values):
@@ -143,6 +143,7 @@ class NatsMemberships:
                     for key in values:
                         self._see(key, present=True)
                     self.ready.set()
+                    restored()
                 case Change(key=key, value=value):
                     self._see(key, present=value is not None)
 
@@ -153,6 +154,10 @@ class NatsMemberships:
     def agents(self) -> Sequence[AgentId]:
         """Every agent with an open group."""
         return sorted(self._groups)
+
+    def comm_ids(self) -> Sequence[CommId]:
+        """Every open group."""
+        return sorted({comm_id for groups in self._groups.values() for comm_id in groups})
 
     async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Put agents into a group."""

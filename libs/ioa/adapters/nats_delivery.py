@@ -45,7 +45,7 @@ class NatsResults:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def publish(self, result: GoalResult) -> None:
+    async def publish(self, result: GoalResult) -> bool:
         """Publish unless there is one already."""
         data, headers = encode(result), {_EXPECTED_SEQ: "0"}
         with unavailable_unless_answered("The stream of results"):
@@ -54,6 +54,8 @@ class NatsResults:
             except APIError as error:
                 if error.err_code != _WRONG_LAST_SEQUENCE:
                     raise
+                return False
+        return True
 
     async def get(self, goal_id: GoalId) -> GoalResult | None:
         """Read a goal's result."""

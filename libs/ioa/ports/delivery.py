@@ -21,8 +21,8 @@ class Inboxes(Protocol):
 class Results(Protocol):
     """The one terminal result of each goal."""
 
-    async def publish(self, result: GoalResult) -> None:
-        """Publish the result unless the goal has one already; the first stands."""
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish the result unless the goal has one already; True if this one was the first, which stands."""
 
     async def get(self, goal_id: GoalId) -> GoalResult | None:
         """Read a goal's result; None while it has none."""

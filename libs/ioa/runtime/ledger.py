@@ -108,8 +108,8 @@ class GroupLedger:
         for effect in effects:
             match effect:
                 case PublishResult(result=result):
-                    await self._results.publish(result)
-                    _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
+                    if await self._results.publish(result):
+                        _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
                 case ReportToParent():
                     await self._record_if_legal(
                         effect.parent.comm_id,
