@@ -133,7 +133,7 @@ class Key:
                 return pd.Series(cells.dt.strftime("%Y-%m-%d")) if is_date else cells
             case "weekday":
                 names = {day: f"{day + 1} {name}" for day, name in enumerate(_WEEKDAYS)}
-                return pd.Series(cells.dt.dayofweek.map(names))
+                return pd.Series(cells.dt.day_of_week.map(names))
             case "quarter":
                 years, quarters = (part.astype("Int64").astype(str) for part in (cells.dt.year, cells.dt.quarter))
                 return pd.Series((years + "-Q" + quarters).where(cells.notna()))

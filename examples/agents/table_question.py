@@ -163,7 +163,12 @@ class _Reader:
         size = len(self.table.frame)
         kept = []
         for key in self.query.keys:
-            is_row = not key.grain and size > 20 and self.table.frame[key.column].nunique() == size
+            is_row = (
+                not key.grain
+                and self.table.is_identifier(key.column)
+                and size > 20
+                and self.table.frame[key.column].nunique() == size
+            )
             if is_row:
                 self.query.notes.append(f"every row has its own {key.column}, so rows were not grouped by it")
             else:

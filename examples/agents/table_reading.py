@@ -66,8 +66,12 @@ class Table:
         return bool(len(years)) and bool(years.between(1000, 2999).all())
 
     def _is_label(self, column: str) -> bool:
+        return self.is_year(column) or self.is_identifier(column)
+
+    def is_identifier(self, column: str) -> bool:
+        """Whether the column's name says that it identifies rows, as `order_id` and `Customer No.` do."""
         words = name_stems(column)
-        return self.is_year(column) or (bool(words) and (words[-1] in _ID_WORDS or words[0] == "id"))
+        return bool(words) and (words[-1] in _ID_WORDS or words[0] == "id")
 
 
 def read_table(path: Path, name: str | None = None, *, keep_dates_as_text: bool = False) -> Table:

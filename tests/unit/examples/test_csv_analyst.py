@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tests.unit.examples.agent_run import Run
-from csv_analyst import agent
-from words import format_number
 
+from csv_analyst import agent
 from ioa.errors import InvalidInputError
+from tests.unit.examples.agent_run import Run
+from words import format_number
 
 
 def figures(text: str) -> dict[str, float]:
@@ -129,7 +129,14 @@ def test_refuses_what_it_does_not_understand(question: str, said: str, run: Run,
 REGIONS = ["Lakeside", "Old Town", "São Paulo", "Zürich", "R&D", "Naïve Quarter"]
 NOUNS = ["plant", "crew", "vessel", "clinic", "branch_office", "Turbine Model", "harbourMaster"]
 AMOUNTS = ["tonnage", "fuel_burned_l", "Output (kWh)", "visitorFee", "crop_yield", "Noise Level", "defects"]
-OPERATIONS = {"total": "sum", "average": "mean", "median": "median", "maximum": "max", "minimum": "min", "standard deviation of": "std"}
+OPERATIONS = {
+    "total": "sum",
+    "average": "mean",
+    "median": "median",
+    "maximum": "max",
+    "minimum": "min",
+    "standard deviation of": "std",
+}
 
 
 def _spoken(column: str) -> str:
@@ -174,7 +181,9 @@ def test_unseen_tables(seed: int, run: Run, tmp_path: Path) -> None:
 
 
 MESSY = {
-    "german": ("Kunde;Betrag (EUR);Datum\nMüller GmbH;1.234,50;01.02.2024\nSchäfer AG;99,90;15.02.2024\nMüller GmbH;12.000,00;31.03.2024\n"),
+    "german": (
+        "Kunde;Betrag (EUR);Datum\nMüller GmbH;1.234,50;01.02.2024\nSchäfer AG;99,90;15.02.2024\nMüller GmbH;12.000,00;31.03.2024\n"
+    ),
     "dollars": 'who,salary\nAda,"$120,000"\nBob,"$80,500"\nCy,\n',
     "percent": "shop,discount\nA,5%\nB,2.5%\nC,n/a\n",
     "brackets": "item,balance\na,(12.50)\nb,20.00\n",
@@ -252,7 +261,8 @@ def test_says_what_it_computed(run: Run, data: Path) -> None:
     """The answer names the file, the rows, the filter and the operation."""
     text = run(agent, "average revenue of phones in the West since June", [data / "sales.csv"]).text
     assert re.fullmatch(
-        r"sales\.csv, rows where product is Phone and region is West and date since 2024-06: \d+ of 500: average of revenue: [\d.]+\.", text
+        r"sales\.csv, rows where product is Phone and region is West and date since 2024-06: \d+ of 500: average of revenue: [\d.]+\.",
+        text,
     )
 
 
@@ -283,7 +293,9 @@ def test_lists_rows(run: Run, data: Path) -> None:
 def test_large_file_in_time(run: Run, tmp_path: Path) -> None:
     """A hundred thousand rows are answered within seconds, and rightly."""
     rng = random.Random(7)
-    rows = [(rng.choice(REGIONS), rng.randint(1, 999), f"2023-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}") for _ in range(100_000)]
+    rows = [
+        (rng.choice(REGIONS), rng.randint(1, 999), f"2023-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}") for _ in range(100_000)
+    ]
     frame = pd.DataFrame(rows, columns=["district", "meter_reading", "day"])
     path = tmp_path / "large.csv"
     frame.to_csv(path, index=False)

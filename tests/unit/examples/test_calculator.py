@@ -1,0 +1,146 @@
+"""The calculator: exact arithmetic, percentages, units, and nothing executed."""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arithmetic import Parser
+from calculator import agent
+from ioa.errors import InvalidInputError
+from ioa.testing.task_context import upstream
+from tests.unit.examples.agent_run import Run
+
+
+@pytest.mark.parametrize(
+    ("task", "value"),
+    [
+        ("15 % of 240", "36"),
+        ("what is 15% of 240?", "36"),
+        ("calculate (3.5 + 4) * 2^3", "60"),
+        ("0.1 + 0.2", "0.3"),
+        ("10 / 4", "2.5"),
+        ("-3 - -4", "1"),
+        ("2 ** 10", "1024"),
+        ("2^-2", "0.25"),
+        ("1,000 + 2,500.5", "3500.5"),
+        ("seven times 8", "56"),
+        ("sum of 3, 4 and 5", "12"),
+        ("the average of 10, 20 and 45", "25"),
+        ("median of 9, 1, 5 and 7", "6"),
+        ("product of 2, 3 and 4", "24"),
+        ("difference between 12 and 20", "8"),
+        ("add 5 and 6", "11"),
+        ("multiply 6 by 7", "42"),
+        ("subtract 5 % from 200", "190"),
+        ("240 plus 15 %", "276"),
+        ("increase 80 by 25%", "100"),
+        ("20 is what percent of 80", "25 %"),
+        ("what percent of 80 is 20?", "25 %"),
+        ("20 out of 80 as a percentage", "25 %"),
+        ("percentage change from 50 to 75", "25 (50 %)"),
+        ("square root of 144", "12"),
+        ("what is 5 factorial", "120"),
+        ("5!", "120"),
+        ("half of 50", "25"),
+        ("3 million / 4", "750000"),
+        ("2^100", str(2**100)),
+        ("12 miles in km", "19.312128 km"),
+        ("convert 100 °F to celsius", "37.7777777777778 °C"),
+        ("-40 C in F", "-40 °F"),
+        ("300 K in °C", "26.85 °C"),
+        ("5 feet 10 inches in cm", "177.8 cm"),
+        ("60 mph in km/h", "96.56064 km/h"),
+        ("3 hours 20 minutes in seconds", "12000 s"),
+        ("how many minutes are in a day", "1440 min"),
+        ("how many litres are in 5 gallons", "18.92705892 l"),
+        ("2 GB in MB", "2000 MB"),
+        ("100 square meters in m2", "100 m^2"),
+        ("60 km / 2 h", "30 km/h"),
+    ],
+)
+def test_values(task: str, value: str, run: Run) -> None:
+    """Every expression has its exact value, shown beside it."""
+    assert run(agent, task).text.split(" = ")[-1] == value
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("1/0", "divides by zero"),
+        ("3 +", "not complete"),
+        ("(3 + 4", "not closed"),
+        ("9^9^9^9", "too large"),
+        ("100000!", "factorial"),
+        ("5 kg in km", "cannot be converted"),
+        ("3 kg + 2 m", "does not fit together"),
+        ("5 blorps in km", "not a unit"),
+        ("sqrt(0 - 1)", "cannot be computed"),
+        ("__import__('os').system('true')", "not arithmetic"),
+        ("open('/etc/passwd').read()", "not arithmetic"),
+        ("", "not complete"),
+        ("(" * 5000 + "1" + ")" * 5000, "too large"),
+    ],
+)
+def test_refusals(task: str, said: str, run: Run) -> None:
+    """What is no arithmetic, or has no value, is an error that says why."""
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "value"),
+    [
+        ("add 19 % to it", "x.csv, all 3 rows: sum of revenue: 100.", "119"),
+        ("divide the total by 12", "sales.csv, all 500 rows: sum of revenue: 893371.5.", "74447.625"),
+        ("15 % of that", "notes.txt: words: 400", "60"),
+        ("sum of them", "- North: 3\n- South: 4.5\nOver all of these rows: sum of revenue 7.5.", "7.5"),
+        ("multiply it by 2", "3 + 4 = 7", "14"),
+    ],
+)
+def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
+    """`it` stands for the figure of an earlier result, `them` for its figures."""
+    assert run(agent, task, results=[upstream("earlier", content)]).text.split(" = ")[-1] == value
+
+
+def test_ambiguous_reference(run: Run) -> None:
+    """`it` is refused when the earlier result holds several figures."""
+    with pytest.raises(InvalidInputError, match="several figures: 1, 2"):
+        run(agent, "double it", results=[upstream("earlier", "a: 1\nb: 2")])
+
+
+numbers = st.integers(0, 999).map(str)
+expressions = st.recursive(
+    numbers,
+    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*"]), inner).map(lambda parts: f"({' '.join(parts)})"),
+    max_leaves=12,
+)
+
+
+@given(expressions)
+def test_agrees_with_python(expression: str) -> None:
+    """Any sum, difference and product of whole numbers is what Python's own integers say."""
+
+    def value(node: ast.expr) -> int:
+        if isinstance(node, ast.BinOp):
+            left, right = value(node.left), value(node.right)
+            return left + right if isinstance(node.op, ast.Add) else left - right if isinstance(node.op, ast.Sub) else left * right
+        assert isinstance(node, ast.Constant) and isinstance(node.value, int)
+        return node.value
+
+    assert Parser(expression).value() == Fraction(value(ast.parse(expression, mode="eval").body))
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
+    """No text makes the parser fail in any way but its own."""
+    try:
+        value = Parser(text).value()
+    except InvalidInputError as error:
+        value = error
+    assert value is not None

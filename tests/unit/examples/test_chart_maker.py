@@ -1,0 +1,101 @@
+"""The chart maker: valid PNG files of the right kind, from results and from files."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+import csv_analyst
+from chart_maker import agent
+from ioa.errors import InvalidInputError
+from ioa.testing.task_context import upstream
+from tests.unit.examples.agent_run import Run
+
+
+def size_of(png: bytes) -> tuple[int, int]:
+    """Read width and height from a PNG file's header."""
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", png[16:24])
+    return int(width), int(height)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "task", "said"),
+    [
+        ("total sales per region", "make a bar chart of it", "sum-of-revenue-by-region.png: a bar chart titled 'Sum of revenue by region', 4 values."),
+        ("share of each region in revenue", "pie chart of it", "sum-of-revenue-by-region.png: a pie chart titled 'Sum of revenue by region', 4 values."),
+        ("monthly revenue", "visualise it", "sum-of-revenue-by-month.png: a line chart titled 'Sum of revenue by month', 12 points."),
+        ("revenue per region and month", "plot it", "sum-of-revenue-by-region-and-month.png: a bar chart titled 'Sum of revenue by region and month', 48 values."),
+        ("orders per weekday", 'chart it with the title "Busy days"', "busy-days.png: a bar chart titled 'Busy days', 7 values."),
+    ],
+)  # fmt: skip
+def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -> None:
+    """`it` is the earlier result's table; the kind follows the words, else the data."""
+    before = run(csv_analyst.agent, f"number of {earlier}" if earlier.startswith("orders") else earlier, [data / "sales.csv"])
+    done = run(agent, task, [data / "sales.csv"], [upstream(earlier, before.text, *before.paths)])
+    assert done.text == said
+    assert [size_of(png)[0] for png in done.files.values()] == [1200]
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("bar chart of revenue per region in sales.csv", "a bar chart titled 'Sum of revenue by region', 4 values."),
+        ("plot units by month as a line", "a line chart titled 'Sum of units by month of date', 12 points."),
+        ("pie chart of the number of orders per category", "a pie chart titled 'Number of rows by category', 3 values."),
+        ("histogram of unit_price", "a histogram titled 'Distribution of unit_price', 500 rows."),
+        ("scatter plot of units against revenue for electronics", "a scatter plot titled 'Units and revenue (category is Electronics)', 209 points."),
+        ("bar chart of revenue per day", "a bar chart titled 'Sum of revenue by day of date', 30 values."),
+    ],
+)  # fmt: skip
+def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
+    """Without an earlier result the chart is computed from the file."""
+    done = run(agent, task, [data / "sales.csv"])
+    assert done.text.split(": ", 1)[1] == said
+    assert all(min(size_of(png)) > 500 for png in done.files.values())
+
+
+def test_both(run: Run, data: Path) -> None:
+    """Two results make two charts."""
+    parts = [run(csv_analyst.agent, task, [data / "sales.csv"]) for task in ("total sales per region", "average units per product")]
+    done = run(agent, "plot both", results=[upstream("earlier", part.text, *part.paths) for part in parts])
+    assert list(done.files) == ["sum-of-revenue-by-region.png", "mean-of-units-by-product.png"]
+
+
+def test_same_table_same_bytes(run: Run, data: Path) -> None:
+    """The same table gives the same image, byte for byte."""
+    first, second = (run(agent, "bar chart of revenue per region", [data / "sales.csv"]).files for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("bar chart of profit per region", "profit"),
+        ("a chart of revenue", "not clear what to draw"),
+        ("scatter plot of units", "needs two columns"),
+    ],
+)
+def test_refusals(task: str, said: str, run: Run, data: Path) -> None:
+    """A chart that cannot be drawn is an error that says what is missing."""
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task, [data / "sales.csv"])
+    assert said in str(error.value)
+
+
+def test_negative_pie(run: Run, tmp_path: Path) -> None:
+    """A pie of negative values is refused, and another kind proposed."""
+    path = tmp_path / "profit.csv"
+    path.write_text("shop,profit\nA,10\nB,-4\n")
+    with pytest.raises(InvalidInputError, match="bar chart"):
+        run(agent, "pie chart of profit per shop", [path])
+
+
+def test_unicode_and_long_labels(run: Run, tmp_path: Path) -> None:
+    """Labels of any length and Western script fit; none makes the drawing warn."""
+    path = tmp_path / "wide.csv"
+    path.write_text("place,people\n" + "".join(f"Überlange Straße Nummer {n} in Łódź,{n}\n" for n in range(1, 60)))
+    done = run(agent, "bar chart of people per place", [path])
+    assert "30 values" in done.text and len(done.files) == 1

@@ -1,0 +1,78 @@
+"""The pool that ships: every target exists, and every card says enough to be found."""
+
+from __future__ import annotations
+
+import importlib
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import analyst_desk
+from ioa import Agent
+from ioa.errors import InvalidInputError
+from ioa.protocol.ids import AgentId
+from ioa.testing.task_context import RecordingContext, upstream
+from tests.unit.examples.agent_run import Run
+
+POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
+ENTRIES = tomllib.loads(POOL.read_text())["agents"]
+
+
+def _agent(target: str) -> Agent:
+    path, _, name = target.partition(":")
+    assert (POOL.parent / path).is_file()
+    agent = getattr(importlib.import_module(Path(path).stem), name)
+    assert isinstance(agent, Agent)
+    return agent
+
+
+def test_who_is_in_it() -> None:
+    """The pool holds the eight agents that do work, and the one that coordinates."""
+    expected = ["csv-analyst", "chart-maker", "text-analyst", "calculator", "file-search", "web-reader", "python-runner", "report-writer", "analyst-desk"]  # fmt: skip
+    assert [_agent(entry["target"]).agent_id for entry in ENTRIES] == expected
+
+
+@pytest.mark.parametrize("target", [entry["target"] for entry in ENTRIES])
+def test_cards(target: str) -> None:
+    """Every card has a description, skills and six to ten different example requests, and its agent a function."""
+    agent = _agent(target)
+    card = agent.card_as(AgentId(agent.agent_id))
+    assert (6 <= len(set(card.examples)) <= 10, len(card.skills) >= 2, len(card.description) > 60, callable(agent.function)) == (
+        True,
+    ) * 4
+
+
+def test_only_the_desk_leads_teams() -> None:
+    """The agents that do one thing do it themselves; the desk has its work done by a team."""
+    assert [agent.agent_id for agent in (_agent(entry["target"]) for entry in ENTRIES) if agent.may_team_up] == ["analyst-desk"]
+
+
+def test_desk_merges(run: Run, tmp_path: Path) -> None:
+    """The desk's briefing holds every result of its team and passes their files on."""
+    table = tmp_path / "t.csv"
+    table.write_text("a,b\n1,2\n")
+    results = [upstream("compute a", "a: 1", table, agent_id="csv-analyst"), upstream("draw it", "drawn", agent_id="chart-maker")]
+    done = run(analyst_desk.agent, "prepare a full briefing.", results=results)
+    assert done.text == "Briefing: prepare a full briefing\n\n1. compute a (csv-analyst)\na: 1\n\n2. draw it (chart-maker)\ndrawn"
+    assert done.files == {"t.csv": b"a,b\n1,2\n"}
+
+
+def test_desk_without_team(run: Run) -> None:
+    """Without a team the desk says which agents it needs."""
+    with pytest.raises(InvalidInputError, match="csv-analyst"):
+        run(analyst_desk.agent, "prepare a full briefing")
+
+
+def test_recording_context(tmp_path: Path) -> None:
+    """The context records reports and artifacts, replaces an artifact of the same name, and refuses what a real one refuses."""
+    context = RecordingContext(tmp_path)
+    context.progress("half", 0.5)
+    context.artifact("a.txt", "one")
+    context.artifact("a.txt", b"two")
+    with pytest.raises(InvalidInputError):
+        context.artifact("../a.txt", "x")
+    with pytest.raises(InvalidInputError):
+        context.progress("too far", 1.5)
+    assert context.reports == [("half", 0.5)]
+    assert [(file.name, file.path.read_text(), file.media_type) for file in context.artifacts] == [("a.txt", "two", "text/plain")]

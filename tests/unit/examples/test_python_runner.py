@@ -1,0 +1,115 @@
+"""The Python runner: real processes, real limits."""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import InvalidInputError, TaskError
+from ioa.testing.task_context import RecordingContext, upstream
+from python_runner import Limits, agent, run_code
+from tests.unit.examples.agent_run import Run
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("run this: ```python\nprint(sum(range(10)))\n```", "45"),
+        ("execute `2 ** 10`", "1024"),
+        ("run this Python code: print('a'); print('b')", "a\nb"),
+        ("run ```for i in range(2):\n    print(i)\n'é' * 3```", "0\n1\nééé"),
+        ("run ```x = 1```", "The code printed nothing."),
+        ("what does this python code print: print([n * n for n in range(4)])", "[0, 1, 4, 9]"),
+    ],
+)
+def test_output(task: str, expected: str, run: Run) -> None:
+    """What the code prints comes back, and the value of a last expression."""
+    assert run(agent, task).text == expected
+
+
+def test_script_with_input(run: Run, tmp_path: Path, data: Path) -> None:
+    """A script reads the goal's files by name; a file it writes is attached, a file it only reads is not."""
+    script = tmp_path / "count.py"
+    script.write_text("rows = open('sales.csv').read().splitlines()\nopen('count.txt', 'w').write(str(len(rows) - 1))\n")
+    done = run(agent, "run count.py", [script, data / "sales.csv"])
+    assert (done.text.splitlines()[-1], done.files) == ("Files: count.txt", {"count.txt": b"500"})
+
+
+def test_earlier_script(run: Run, tmp_path: Path) -> None:
+    """A script that an earlier task attached is run."""
+    script = tmp_path / "made.py"
+    script.write_text("print('made earlier')")
+    assert run(agent, "run it", results=[upstream("write a script", "made.py", script)]).text == "made earlier"
+
+
+def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process inherits no environment, and runs in a folder of its own."""
+    monkeypatch.setenv("IOA_SECRET", "do not tell")
+    text = run(agent, "run ```import os\nprint(os.environ.get('IOA_SECRET'), os.listdir())```").text
+    assert text == "None []"
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "said"),
+    [
+        ("while True: pass", Limits(cpu=timedelta(seconds=1)), "more than 1 seconds of processor time"),
+        ("input_never = __import__('threading').Event().wait()", Limits(wall_clock=timedelta(seconds=0.3)), "did not end within 0.3 seconds"),
+        ("x = bytearray(900_000_000)", Limits(memory_bytes=400_000_000), "MemoryError"),
+        ("open('big', 'wb').write(b'x' * 200_000)", Limits(file_bytes=100_000), "File too large"),
+        ("1 / 0", Limits(), "ZeroDivisionError"),
+        ("raise SystemExit(3)", Limits(), "status 3"),
+    ],
+)  # fmt: skip
+def test_limits(code: str, limits: Limits, said: str, tmp_path: Path) -> None:
+    """Code that breaks a limit, or fails, is an error that says which and shows the traceback."""
+    with pytest.raises(TaskError) as error:
+        run_code(code, RecordingContext(tmp_path), limits)
+    assert said in str(error.value)
+    assert str(tmp_path) not in error.value.hint
+
+
+def test_long_output_is_cut(tmp_path: Path) -> None:
+    """Output beyond the limit is cut, and the answer says by how much."""
+    text = run_code("print('x' * 500)", RecordingContext(tmp_path), Limits(output_chars=100))
+    assert text == "x" * 100 + "\n… 401 more characters were cut."
+
+
+def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
+    """Cancelling ends the code and every process it started."""
+    code = "import subprocess, sys\nchild = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE)\nprint(child.pid, flush=True)\nchild.wait()"
+
+    class CancelledOnceItRuns(RecordingContext):
+        @property
+        def cancelled(self) -> bool:  # type: ignore[override]
+            output = self.workspace / "output.txt"
+            return output.exists() and output.read_text().strip() != ""
+
+        @cancelled.setter
+        def cancelled(self, value: bool) -> None:
+            pass
+
+    with pytest.raises(TaskError, match="was cancelled"):
+        run_code(code, CancelledOnceItRuns(tmp_path))
+    child = int((tmp_path / "output.txt").read_text())
+    status = Path(f"/proc/{child}/status")
+    assert not status.exists() or "zombie" in status.read_text() or _is_dead(child)
+
+
+def _is_dead(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.mark.parametrize(
+    ("task", "said"), [("run `def f(`", "not valid Python: line 1"), ("run the thing", "holds no Python code")]
+)
+def test_refusals(task: str, said: str, run: Run) -> None:
+    """What is no Python is refused before a process starts."""
+    with pytest.raises(InvalidInputError, match=said):
+        run(agent, task)

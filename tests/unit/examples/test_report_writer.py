@@ -1,0 +1,96 @@
+"""The report writer: everything that was found, escaped, in one page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+import chart_maker
+import csv_analyst
+from ioa.errors import InvalidInputError
+from ioa.testing.task_context import upstream
+from report_writer import agent
+from tests.unit.examples.agent_run import Run
+
+GOAL = "compute the total sales per region in sales.csv, make a bar chart of it, and write a report of both"
+
+
+def test_report_of_both(run: Run, data: Path) -> None:
+    """A report holds the title from the goal, every table cell, and the chart's own bytes."""
+    figures = run(csv_analyst.agent, "total sales per region", [data / "sales.csv"])
+    first = upstream("compute the total sales per region in sales.csv", figures.text, *figures.paths, agent_id="csv-analyst")
+    chart = run(chart_maker.agent, "make a bar chart of it", results=[first])
+    second = upstream("make a bar chart of it", chart.text, *chart.paths, agent_id="chart-maker")
+
+    done = run(agent, "write a report of both", results=[first, second], goal=GOAL)
+
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    cells = [[cell.get_text() for cell in row.find_all(["td", "th"])] for row in page.find_all("tr")]
+    image = page.find("img")
+    assert image is not None
+    assert done.text == (
+        "Report 'Total sales per region in sales.csv' (report.md and report.html) with 2 sections, 1 table and 1 chart: "
+        "Total sales per region in sales.csv; Bar chart."
+    )
+    assert cells[:2] == [["region", "sum of revenue"], ["East", "181583.5"]]
+    assert base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,")) == next(iter(chart.files.values()))
+    assert "| North | 231324.8 |" in done.files["report.md"].decode()
+
+
+def test_needs_nothing_else(run: Run) -> None:
+    """The page loads nothing: no script, no link, no image but embedded ones."""
+    done = run(agent, "a report", results=[upstream("say hello", "hello")], goal="say hello")
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert [tag for tag in page.find_all(["script", "link", "img", "iframe"])] == []
+
+
+def test_hostile_text_is_escaped(run: Run, tmp_path: Path) -> None:
+    """Markup in titles, words and cells shows as text in both files."""
+    hostile = "<script>alert('x')</script>"
+    table = tmp_path / "t.csv"
+    table.write_text(f"name,{hostile}\na|b,1\n")
+    done = run(agent, "a report", results=[upstream(hostile, f"found {hostile}\n- *point* {hostile}", table)], goal=hostile)
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    markdown = done.files["report.md"].decode()
+    assert page.find("script") is None
+    assert [cell.get_text() for cell in page.find_all(["th", "td"])] == ["name", hostile, "a|b", "1"]
+    assert "<script" not in markdown.replace("\\<script", "") and "a\\|b" in markdown
+
+
+def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
+    """A list in a result stays a list, and an attached text is quoted."""
+    note = tmp_path / "page.txt"
+    note.write_text("A long story.\n")
+    done = run(agent, "a report titled 'My <Title>'", results=[upstream("read it", "found:\n- one\n- two", note)], goal="read it")
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    items = [item.get_text() for item in page.select("section li")]
+    assert (items, page.select_one("pre").get_text(), page.select_one("h1").get_text()) == (
+        ["one", "two"],
+        "A long story.",
+        "My <Title>",
+    )  # type: ignore[union-attr]
+
+
+def test_same_results_same_report(run: Run) -> None:
+    """The same results give the same files, byte for byte."""
+    results = [upstream("say hello", "hello")]
+    assert run(agent, "a report", results=results).files == run(agent, "a report", results=results).files
+
+
+def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
+    """A long table shows its beginning and says how much is left out."""
+    table = tmp_path / "long.csv"
+    table.write_text("n,square\n" + "".join(f"{n},{n * n}\n" for n in range(100)))
+    done = run(agent, "a report", results=[upstream("squares", "squares:", table)])
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert len(page.select("tbody tr")) == 60
+    assert "40 more rows" in page.get_text()
+
+
+def test_nothing_to_report(run: Run) -> None:
+    """Without results there is no report, and the error says what to do."""
+    with pytest.raises(InvalidInputError, match="no result to report"):
+        run(agent, "write a report")

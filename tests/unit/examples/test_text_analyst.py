@@ -1,0 +1,131 @@
+"""The text analyst: counts that can be checked by hand, and summaries that quote."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ioa.errors import InvalidInputError
+from ioa.testing.task_context import upstream
+from tests.unit.examples.agent_run import Run
+from text_analyst import agent
+from text_measures import frequent_words, key_phrases, sentences_of, summarise, words_of
+
+STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He paid 3.50 euros, e.g. for a well-fed cat.\n"
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("count the words in story.txt", "story.txt: words: 22"),
+        ("how many sentences does story.txt have?", "story.txt: sentences: 4"),
+        ("number of paragraphs in story.txt", "story.txt: paragraphs: 2"),
+        ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
+        ("how many lines has story.txt", "story.txt: lines: 3"),
+        ("the number of unique words in story.txt", "story.txt: unique words: 20"),
+        ("average sentence length of story.txt", "story.txt: average sentence length in words: 5.5"),
+        ("the longest word in story.txt", "story.txt: longest words: well-fed (8)"),
+        ("top 1 words in story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
+        ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
+        ('count the words in "one two three four"', "the quoted text: words: 4"),
+        ("word count of: one two three", "story.txt: words: 22"),
+    ],
+)
+def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
+    """Every count is exact, and says of which text it is."""
+    path = tmp_path / "story.txt"
+    path.write_text(STORY)
+    assert run(agent, task, [path]).text == expected
+
+
+def test_occurrences(run: Run, tmp_path: Path) -> None:
+    """Occurrences are whole words in any case, with the words around them."""
+    path = tmp_path / "story.txt"
+    path.write_text(STORY)
+    text = run(agent, 'how often does "the" occur in story.txt', [path]).text
+    assert text.splitlines()[0] == "story.txt: 'the' occurs 2 times"
+
+
+@pytest.mark.parametrize(("task", "count"), [("summarise notes.txt in 3 sentences", 3), ("a one-sentence summary of notes.txt", 1), ("summarise notes.txt in five sentences", 5)])  # fmt: skip
+def test_summary_quotes(task: str, count: int, run: Run, data: Path) -> None:
+    """A summary has as many sentences as were asked for, each of them the text's own, in its order."""
+    source = " ".join((data / "notes.txt").read_text().split())
+    summary = run(agent, task, [data / "notes.txt"]).text.removeprefix("notes.txt: summary: ")
+    quoted = sentences_of(summary)
+    places = [source.find(sentence) for sentence in quoted]
+    assert len(quoted) == count
+    assert places == sorted(places) and places[0] >= 0
+
+
+def test_frequent_words_as_table(run: Run, data: Path) -> None:
+    """Frequent words come as a table, too, which a chart can be made of."""
+    done = run(agent, "the 3 most frequent words of notes.txt", [data / "notes.txt"])
+    assert done.files["frequent-words.csv"].decode() == "word,count\ngarden,6\nbeds,5\nrain,5\n"
+
+
+def test_html(run: Run, data: Path) -> None:
+    """Of a page the reader's text counts, not its scripts and menus."""
+    text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
+    assert text.splitlines()[0] == "page.html: 'sundial' occurs 4 times"
+
+
+def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
+    """`it` is the earlier result's text file before its words, and both before the goal's files."""
+    page = tmp_path / "page.txt"
+    page.write_text("just four words here")
+    of_file = run(agent, "count the words in it", [data / "notes.txt"], [upstream("read the page", "attached", page)]).text
+    of_words = run(agent, "count the words in it", [data / "notes.txt"], [upstream("say hello", "hello there")]).text
+    assert (of_file, of_words) == ("page.txt: words: 4", "the result of 'say hello': words: 2")
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "said"),
+    [
+        ("count the words", b"", "empty"),
+        ("count the words", b" \n\t\n", "empty"),
+        ("count the words", b"ab\x00\x01cd", "not a text file"),
+        ("boil it", b"water", "not clear"),
+    ],
+)
+def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:
+    """Empty and binary files, and wishes it cannot fulfil, are errors that say so."""
+    path = tmp_path / "some.txt"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task, [path])
+    assert said in str(error.value)
+
+
+def test_nothing_to_read(run: Run) -> None:
+    """Without any text the error says what to send."""
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, "summarise it")
+    assert "Send a text file, or put the text in quotes." in str(error.value)
+
+
+@given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=9), max_size=60))
+def test_words_as_written(words: list[str]) -> None:
+    """As many words are counted as were written, whatever the script."""
+    assert len(words_of(" ".join(words))) == len(" ".join(words).split())
+
+
+@given(st.text(max_size=400), st.integers(1, 5))
+def test_any_text(text: str, count: int) -> None:
+    """Any text can be summarised and searched for phrases, and a summary never has more sentences than asked for."""
+    assert len(summarise(text, count)) <= count
+    assert len(key_phrases(text, count)) <= count
+
+
+def test_unicode() -> None:
+    """Words of other scripts and accents are words."""
+    assert frequent_words("Straße straße Ελλάδα ελλάδα Ελλάδα 日本 naïve", 2) == [("ελλάδα", 3), ("straße", 2)]
+
+
+def test_abbreviations_do_not_end_sentences() -> None:
+    """`Dr.`, `e.g.` and initials do not end a sentence; a question mark in quotes does."""
+    text = 'Dr. J. Doe, e.g., left. "Why?" she asked. It cost 3.5 m. per day! Heading\n'
+    assert [len(re.findall(r"\w+", sentence)) for sentence in sentences_of(text)] == [6, 1, 2, 7, 1]
