@@ -64,7 +64,9 @@ class Router:
         elif head.entry.state.phase.is_terminal:
             await self._ledger.settle(head.entry.state)
         else:
-            await self._ledger.rearm(comm_id, await self._advance(comm_id, head.entry.state))
+            state = await self._advance(comm_id, head.entry.state)
+            await self._ledger.rearm(comm_id, state)
+            await self._ledger.settle(state)
 
     async def sweep(self, comm_ids: Sequence[CommId]) -> None:
         """Arm the deadlines of open groups again. A power cut can cost the server timers that it had acknowledged.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.group.state import Ended, GroupState, ParentTask
+from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
 from ioa.protocol.goals import Artifact, GoalResult, Reason
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, GoalId
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,11 @@ class ReportToParent:
 
 @dataclass(frozen=True)
 class CancelSubgroup:
-    """Cancel a nested team whose task is closed."""
+    """Cancel a nested team whose task is closed, or keep it from being launched at all."""
 
     subgroup: CommId
+    task: ParentTask
+    goal_id: GoalId
     why: str
 
 
@@ -39,28 +41,36 @@ Effect = PublishResult | ReportToParent | CancelSubgroup
 
 
 def settle(state: GroupState) -> tuple[Effect, ...]:
-    """List what an ended group still owes the world, from its state alone.
+    """List what a group owes the world, from its state alone.
 
-    A router that died between the terminal append and its effects leaves this to whoever looks at the group next.
+    A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
+    may be paid again.
     """
+    cancelled = tuple(cancel_subgroup(state, task) for task in state.tasks if isinstance(task, ClosedTask) and task.subgroup)
+    return (*_conclusion(state), *cancelled)
+
+
+def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
+    """Cancel the nested team of a closed task."""
+    assert task.subgroup is not None
+    served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
+    return CancelSubgroup(task.subgroup, served, state.goal_id, task.why or "its task is closed")
+
+
+def _conclusion(state: GroupState) -> tuple[Effect, ...]:
+    """What an ended group tells its goal's owner, or its parent."""
     if not isinstance(state.stage, Ended):
         return ()
     ended = state.stage
-    owed: Effect
-    if state.parent is None:
-        owed = PublishResult(
-            GoalResult(
-                goal_id=state.goal_id,
-                reason=ended.reason,
-                content=ended.content,
-                artifacts=ended.artifacts,
-                comm_id=state.comm_id,
-                turns=state.turns_taken,
-                finished_at=ended.ended_at,
-            )
-        )
-    else:
-        owed = ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts)
-    why = f"the group {state.comm_id} ended: {ended.reason}"
-    subgroups = (CancelSubgroup(task.subgroup, why) for task in state.tasks if task.subgroup is not None)
-    return (owed, *subgroups)
+    if state.parent is not None:
+        return (ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts),)
+    result = GoalResult(
+        goal_id=state.goal_id,
+        reason=ended.reason,
+        content=ended.content,
+        artifacts=ended.artifacts,
+        comm_id=state.comm_id,
+        turns=state.turns_taken,
+        finished_at=ended.ended_at,
+    )
+    return (PublishResult(result),)

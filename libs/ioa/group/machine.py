@@ -43,7 +43,7 @@ def step(state: GroupState | None, event: Event) -> Transition:
     except IllegalEventError as refused:
         legal = legal_kinds(state, event.message.header.sender) if isinstance(event, Said) else ()
         raise IllegalEventError(refused.code, refused.message, legal=legal) from None
-    return Transition(after, settle(after) or _cancelled_subgroups(state, after, event))
+    return Transition(after, _newly_owed(state, after, event))
 
 
 def legal_kinds(state: GroupState, agent_id: AgentId) -> tuple[str, ...]:
@@ -139,11 +139,12 @@ def _check_sender(state: GroupState, said: Said) -> None:
         raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holder} holds the floor, not {header.sender}.")
 
 
-def _cancelled_subgroups(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
-    closed = {task.task_id: task for task in after.tasks if isinstance(task, ClosedTask)}
+def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
+    """What the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
     ended = event.subgroup if isinstance(event, SubgroupClosed) else None
+    paid = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     return tuple(
-        CancelSubgroup(task.subgroup, closed[task.task_id].why or "its task was closed")
-        for task in before.open_tasks
-        if task.subgroup not in (None, ended) and task.task_id in closed
+        effect
+        for effect in settle(after)
+        if not isinstance(effect, CancelSubgroup) or (effect.subgroup != ended and effect.task.task_id not in paid)
     )

@@ -18,7 +18,7 @@ import structlog
 
 from ioa.errors import UnavailableError
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
-from ioa.group.events import CancelRequested, Entry, Event, Said, SubgroupClosed
+from ioa.group.events import CancelRequested, Entry, Event, LaunchAbandoned, Said, SubgroupClosed
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.requests import SequencedEntry
@@ -26,11 +26,13 @@ from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
-from ioa.protocol.ids import CommId
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId
 
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
 
+_LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
 _READ_PAGE = 64
 _MAX_CACHED_GROUPS = 10_000
@@ -94,7 +96,7 @@ class GroupLedger:
             after = page[-1].seq
 
     async def settle(self, state: GroupState) -> None:
-        """Do again what an ended group owes the world, in case it was never done."""
+        """Do again what a group owes the world, in case it was never done."""
         await self.perform(settle(state), state)
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
@@ -122,8 +124,24 @@ class GroupLedger:
                             artifacts=effect.artifacts,
                         ),
                     )
-                case CancelSubgroup(subgroup=subgroup, why=why):
-                    await self._record_if_legal(subgroup, CancelRequested(at=self._clock.now(), why=why))
+                case CancelSubgroup():
+                    await self._cancel_subgroup(effect)
+
+    async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
+        """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
+        now = self._clock.now()
+        if await self._log.last(effect.subgroup) is None:
+            abandoned = LaunchAbandoned(
+                at=now,
+                comm_id=effect.subgroup,
+                goal_id=effect.goal_id,
+                by=_LEDGER,
+                reason=Reason.CANCELLED,
+                content=effect.why,
+                parent=effect.task,
+            )
+            await self._record_if_legal(effect.subgroup, abandoned)
+        await self._record_if_legal(effect.subgroup, CancelRequested(at=now, why=effect.why))
 
     async def _record_if_legal(self, comm_id: CommId, event: Event) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.group.effects import CancelSubgroup, ReportToParent
+from ioa.group.effects import CancelSubgroup, ReportToParent, settle
 from ioa.group.events import LaunchAbandoned, MemberLost, TimerFired
 from ioa.group.machine import step
 from ioa.group.state import ClosedTask, ParentTask
@@ -155,8 +155,8 @@ def test_a_nested_team_that_was_never_opened_reports_to_its_parent_too() -> None
     assert step(None, event).effects == (ReportToParent(parent, COMM, Reason.CANCELLED, "Too late.", ()),)
 
 
-def test_an_ended_group_cancels_every_nested_team_it_ever_had() -> None:
+def test_settling_an_ended_group_cancels_every_nested_team_it_ever_had() -> None:
     """A router that died before an earlier effect leaves none behind; cancelling an ended team does no harm."""
     story = launched("ada", "bob").assigns("ada", "t1:bob", "t2:bob").nests("t1", "sub1").nests("t2", "sub2")
-    effects = story.nested_ends("t1", "sub1").cancelled().effects
-    assert [effect.subgroup for effect in effects if isinstance(effect, CancelSubgroup)] == ["sub1", "sub2"]
+    ended = story.nested_ends("t1", "sub1").cancelled().state
+    assert [effect.subgroup for effect in settle(ended) if isinstance(effect, CancelSubgroup)] == ["sub1", "sub2"]
