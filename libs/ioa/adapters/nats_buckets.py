@@ -47,11 +47,12 @@ async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change
     """Yield the bucket's snapshot and then its changes, for ever; a new snapshot after each interruption."""
     while True:
         try:
+            reconnects = client.stats["reconnects"]
             with unavailable_unless_answered(f"The bucket {bucket}"):
                 store = await client.jetstream().key_value(bucket)
                 watcher = await store.watchall()
             try:
-                async for change in _changes(client, watcher):
+                async for change in _changes(client, watcher, reconnects):
                     yield change
             finally:
                 await _stop(watcher)
@@ -60,8 +61,7 @@ async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change
             await asyncio.sleep(_LOOK_UP_SECONDS)
 
 
-async def _changes(client: Client, watcher: KeyValue.KeyWatcher) -> AsyncIterator[Snapshot | Change]:
-    reconnects = client.stats["reconnects"]
+async def _changes(client: Client, watcher: KeyValue.KeyWatcher, reconnects: int) -> AsyncIterator[Snapshot | Change]:
     values: dict[str, bytes] | None = {}
     while client.stats["reconnects"] == reconnects:
         try:
@@ -76,7 +76,9 @@ async def _changes(client: Client, watcher: KeyValue.KeyWatcher) -> AsyncIterato
         removed = entry.operation in (KV_DEL, KV_PURGE)
         if values is None:
             yield Change(entry.key, None if removed else entry.value or b"")
-        elif not removed:
+        elif removed:
+            values.pop(entry.key, None)
+        else:
             values[entry.key] = entry.value or b""
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import nats.errors
 import structlog
 from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
 from ioa.group.requests import SequencedEntry
 from ioa.protocol import subjects
@@ -20,7 +21,6 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
-_WRONG_LAST_SEQUENCE = 10071
 
 _log = structlog.get_logger(__name__)
 
@@ -32,11 +32,13 @@ class NatsInboxes:
         self._client = client
 
     async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
-        """Publish the entry to each inbox; members that are away repair themselves from the log."""
+        """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
         data = encode(entry)
-        with unavailable_unless_answered("The members' inboxes"):
+        try:
             for agent_id in audience:
                 await self._client.publish(subjects.inbox(agent_id), data)
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=entry.seq, error=str(error) or type(error).__name__)
 
 
 class NatsResults:
@@ -52,7 +54,7 @@ class NatsResults:
             try:
                 await self._js.publish(subjects.result_of(result.goal_id), data, stream=RESULTS, headers=headers)
             except APIError as error:
-                if error.err_code != _WRONG_LAST_SEQUENCE:
+                if not lost_race(error):
                     raise
                 return False
         return True

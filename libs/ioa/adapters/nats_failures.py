@@ -10,6 +10,15 @@ from nats.js.errors import APIError
 
 from ioa.errors import UnavailableError
 
+_WRONG_LAST_SEQUENCE = (10071, 10164)
+"""JetStream's codes for an expected sequence that is not the last one; the second comes from a replicated stream in which another
+write to the subject is on its way."""
+
+
+def lost_race(error: APIError) -> bool:
+    """Whether JetStream refused a write because somebody else wrote to its subject first."""
+    return error.err_code in _WRONG_LAST_SEQUENCE
+
 
 @contextmanager
 def unavailable_unless_answered(what: str) -> Iterator[None]:

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import LOG
 from ioa.group.events import Entry
 from ioa.ports.group_log import AppendConflictError, StoredEntry
 from ioa.protocol import subjects
-from ioa.protocol.codec import decode, encode
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.ids import CommId
 
 _EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
-_WRONG_LAST_SEQUENCE = 10071
+_MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
+"""Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
 
 
 class NatsGroupLog:
@@ -31,12 +32,12 @@ class NatsGroupLog:
 
     async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
         """Append if nobody else has; see the port."""
-        data, headers = encode(entry), {_EXPECTED_SEQ: str(expected_seq)}
+        data, headers = encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES), {_EXPECTED_SEQ: str(expected_seq)}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
                 ack = await self._js.publish(subjects.log(comm_id), data, stream=LOG, headers=headers)
             except APIError as error:
-                if error.err_code == _WRONG_LAST_SEQUENCE:
+                if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
         return ack.seq

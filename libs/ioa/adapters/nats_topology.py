@@ -141,6 +141,11 @@ async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, subject
 
 async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:
     try:
-        await js.key_value(config.bucket)
-    except (BucketNotFoundError, NotFoundError):
+        found = (await js.stream_info(f"KV_{config.bucket}")).config
+    except NotFoundError:
         await js.create_key_value(config)
+        return
+    ttl = config.ttl or 0
+    if ((found.max_age or 0), found.num_replicas) != (ttl, config.replicas):
+        window = min(found.duplicate_window or ttl, ttl) if ttl else found.duplicate_window
+        await js.update_stream(found.evolve(max_age=ttl, num_replicas=config.replicas, duplicate_window=window))
