@@ -32,6 +32,9 @@ from ioa.protocol.ids import AgentId, CommId
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
 
+_ARMING_MARGIN = timedelta(seconds=1)
+"""A timer that fires sooner may fire, and find nothing due, before the append it was to watch over."""
+
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
 _READ_PAGE = 64
@@ -176,6 +179,7 @@ class GroupLedger:
                     raise
                 continue
             group.head = StoredEntry(seq, entry)
+            await self._arm_again(comm_id, group, transition.state)
             sequenced = SequencedEntry(seq=seq, previous_seq=expected, entry=entry)
             await self._inboxes.push(entry.audience, sequenced)
             return Recorded(seq, transition.state), transition.effects
@@ -185,9 +189,18 @@ class GroupLedger:
         """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""
         now = self._clock.now()
         at = state.next_deadline() or now + SETTLING_DELAY
-        if group.armed is None or not now < group.armed <= at:
+        if group.armed is None or not now + _ARMING_MARGIN < group.armed <= at:
             await self._timers.schedule(comm_id, at)
             group.armed = at
+
+    async def _arm_again(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
+        """Arm another timer if the append took so long that the one before it may have fired on the state of before."""
+        if group.armed is not None and group.armed <= self._clock.now():
+            group.armed = None
+            try:
+                await self._arm(comm_id, group, state)
+            except UnavailableError as error:
+                _log.warning("not_armed_again", comm_id=comm_id, error=error.message)
 
     @asynccontextmanager
     async def _group(self, comm_id: CommId) -> AsyncIterator[_Group]:
