@@ -91,6 +91,8 @@ class GroupSetup:
             ForbiddenError: The task is not the owner's, or teams may not nest deeper.
         """
         cards = self._cards_of((request.owner, *request.members))
+        if request.parent is not None and not cards[0].may_team_up:
+            raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
         mandate = await (self._mandate_of_task(request, request.parent) if request.parent else self._mandate_of_goal(request))
         charter = Charter(
             comm_id=mandate.comm_id,

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size
-from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, Goal
+from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, parse_agent_id
 
 MAX_GOAL_BYTES = 256_000
@@ -25,7 +25,7 @@ class InlineInput(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: Annotated[str, Field(min_length=1, max_length=255)]
+    name: FileName
     text: str
 
 

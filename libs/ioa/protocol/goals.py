@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
 from ioa.protocol.model import Model, Time
@@ -14,10 +14,20 @@ from ioa.protocol.model import Model, Time
 MAX_GOAL_CHARS = 32_000
 
 
+def check_file_name(value: str) -> str:
+    """Return `value` if it is a plain file name, so that it can be put into any folder and stays there."""
+    if value in (".", "..") or any(character in value for character in "/\\\0"):
+        raise ValueError(f"{value[:80]!r} is not a plain file name")
+    return value
+
+
+FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_file_name)]
+
+
 class Artifact(Model):
     """A file by reference: its bytes lie in the JetStream object store under `object_name`."""
 
-    name: Annotated[str, Field(min_length=1, max_length=255)]
+    name: FileName
     object_name: Annotated[str, Field(min_length=1, max_length=512)]
     size_bytes: Annotated[int, Field(ge=0)]
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
