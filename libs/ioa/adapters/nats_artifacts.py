@@ -9,9 +9,9 @@ from nats.js import JetStreamContext
 from nats.js.api import ObjectMeta
 from nats.js.errors import NotFoundError as StoreNotFoundError
 from nats.js.errors import ObjectNotFoundError
-from nats.js.object_store import ObjectStore
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_handles import ObjectStoreHandle
 from ioa.adapters.nats_topology import ARTIFACTS
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
@@ -23,13 +23,13 @@ class NatsArtifacts:
     """Store and fetch files; what is fetched is checked against the digest in its reference."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+        self._handle = ObjectStoreHandle(js, ARTIFACTS)
 
     async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""
         meta = ObjectMeta(name=object_name, headers={_NAME: name, _MEDIA_TYPE: media_type})
         with unavailable_unless_answered("The artifact store"):
-            store = await self._store()
+            store = await self._handle.open()
             await store.put(object_name, data, meta=meta)
         return Artifact(
             name=name,
@@ -42,7 +42,7 @@ class NatsArtifacts:
     async def get(self, artifact: Artifact) -> bytes:
         """Fetch a file and check it."""
         with unavailable_unless_answered("The artifact store"):
-            store = await self._store()
+            store = await self._handle.open()
             try:
                 found = await store.get(artifact.object_name)
             except (ObjectNotFoundError, StoreNotFoundError):
@@ -55,7 +55,7 @@ class NatsArtifacts:
     async def describe(self, object_name: str) -> Artifact:
         """Build the reference of an object that somebody else stored, such as with `nats object put`."""
         with unavailable_unless_answered("The artifact store"):
-            store = await self._store()
+            store = await self._handle.open()
             try:
                 info = await store.get_info(object_name)
             except (ObjectNotFoundError, StoreNotFoundError):
@@ -72,6 +72,3 @@ class NatsArtifacts:
             sha256=digest,
             media_type=headers.get(_MEDIA_TYPE, "application/octet-stream"),
         )
-
-    async def _store(self) -> ObjectStore:
-        return await self._js.object_store(ARTIFACTS)

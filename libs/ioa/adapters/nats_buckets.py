@@ -16,6 +16,7 @@ from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_handles import BucketHandle
 from ioa.adapters.nats_topology import CARDS, LEASES, MEMBERS
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import CardRecord
@@ -93,18 +94,18 @@ class NatsCards:
     """Cards in the bucket `IOA_CARDS`."""
 
     def __init__(self, client: Client) -> None:
-        self._js = client.jetstream()
+        self._bucket = BucketHandle(client.jetstream(), CARDS)
 
     async def put(self, record: CardRecord) -> None:
         """Store or replace a card."""
         with unavailable_unless_answered("The store of agent cards"):
-            await (await self._js.key_value(CARDS)).put(record.card.agent_id, encode(record))
+            await (await self._bucket.open()).put(record.card.agent_id, encode(record))
 
     async def get(self, agent_id: AgentId) -> CardRecord | None:
         """Read a card."""
         with unavailable_unless_answered("The store of agent cards"):
             try:
-                entry = await (await self._js.key_value(CARDS)).get(agent_id)
+                entry = await (await self._bucket.open()).get(agent_id)
             except KeyNotFoundError:
                 return None
         return decode(CardRecord, entry.value or b"")
@@ -114,17 +115,17 @@ class NatsLeases:
     """Leases in the bucket `IOA_LEASES`, whose keys the server lets run out."""
 
     def __init__(self, client: Client) -> None:
-        self._js = client.jetstream()
+        self._bucket = BucketHandle(client.jetstream(), LEASES)
 
     async def renew(self, agent_id: AgentId) -> None:
         """Take or keep the lease."""
         with unavailable_unless_answered("The store of leases"):
-            await (await self._js.key_value(LEASES)).put(agent_id, b"")
+            await (await self._bucket.open()).put(agent_id, b"")
 
     async def release(self, agent_id: AgentId) -> None:
         """Give the lease back."""
         with unavailable_unless_answered("The store of leases"):
-            await (await self._js.key_value(LEASES)).delete(agent_id)
+            await (await self._bucket.open()).delete(agent_id)
 
 
 class NatsMemberships:
@@ -132,7 +133,7 @@ class NatsMemberships:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._js = client.jetstream()
+        self._bucket = BucketHandle(client.jetstream(), MEMBERS)
         self._groups: dict[AgentId, set[CommId]] = {}
         self.ready = asyncio.Event()
 
@@ -164,14 +165,14 @@ class NatsMemberships:
     async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Put agents into a group."""
         with unavailable_unless_answered("The record of memberships"):
-            bucket = await self._js.key_value(MEMBERS)
+            bucket = await self._bucket.open()
             for agent_id in agent_ids:
                 await bucket.put(f"{agent_id}.{comm_id}", b"")
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Forget a membership."""
         with unavailable_unless_answered("The record of memberships"):
-            await (await self._js.key_value(MEMBERS)).purge(f"{agent_id}.{comm_id}")
+            await (await self._bucket.open()).purge(f"{agent_id}.{comm_id}")
 
     def _see(self, key: str, *, present: bool) -> None:
         agent, _, comm = key.partition(".")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NoKeysError
-from nats.js.kv import KeyValue
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_handles import BucketHandle
 from ioa.adapters.nats_topology import GOAL_RECORDS, WORK, ensure_pool_consumer
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
@@ -20,13 +20,13 @@ class NatsGoalRecords:
     """The bucket `IOA_GOAL_RECORDS`, keyed by the `comm_id` that follows from the goal's id."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+        self._bucket = BucketHandle(js, GOAL_RECORDS)
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal once."""
         comm_id = comm_id_of_goal(record.goal.goal_id)
         with unavailable_unless_answered("The goals on record"):
-            bucket = await self._bucket()
+            bucket = await self._bucket.open()
             try:
                 await bucket.create(comm_id, encode(record))
             except KeyWrongLastSequenceError:
@@ -36,7 +36,7 @@ class NatsGoalRecords:
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
         with unavailable_unless_answered("The goals on record"):
-            bucket = await self._bucket()
+            bucket = await self._bucket.open()
             try:
                 entry = await bucket.get(comm_id)
             except KeyNotFoundError:
@@ -46,16 +46,13 @@ class NatsGoalRecords:
     async def goals(self) -> Sequence[GoalRecord]:
         """List all goals, oldest first."""
         with unavailable_unless_answered("The goals on record"):
-            bucket = await self._bucket()
+            bucket = await self._bucket.open()
             try:
                 keys = await bucket.keys()
             except NoKeysError:
                 return []
         found = [record for key in keys if (record := await self.find(CommId(key))) is not None]
         return sorted(found, key=lambda record: record.accepted_at)
-
-    async def _bucket(self) -> KeyValue:
-        return await self._js.key_value(GOAL_RECORDS)
 
 
 class NatsWorkQueue:
