@@ -15,7 +15,8 @@ from ioa.agent.rules.shielding import NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(
-    r"(?P<head>.+?)\s*(?:,|\s)\s*(?:(?:with|including|covering|containing|comprising|featuring|consisting\s+of|made\s+up\s+of|that\s+(?:has|shows|includes|contains|covers|consists\s+of)"
+    r"(?P<head>.+?)\s*(?:,|\s)\s*(?:(?:with|including|covering|containing|comprising|featuring|consisting\s+of"
+    r"|made\s+up\s+of|that\s+(?:has|shows|includes|contains|covers|consists\s+of)"
     r"|which\s+(?:has|shows|includes|contains|covers)|showing|plus|namely)\b:?|:)\s+(?P<items>.+)",
     re.IGNORECASE | re.DOTALL,
 )

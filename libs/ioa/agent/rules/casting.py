@@ -16,7 +16,8 @@ from ioa.protocol.ids import AgentId
 
 ENOUGH_WORDS = 2
 _STOP = frozenset(
-    "the and for with from that this what which how many much are was were per all any into its his her our your out has have does not but can".split()
+    "the and for with from that this what which how many much are was were per all any into its his her our your out "
+    "has have does not but can".split()
 )
 
 
@@ -60,7 +61,9 @@ def _best(request: str, charter: Charter) -> AgentId:
 
 
 def _shared(request: str, card: AgentCard) -> int:
-    told = " ".join((card.name, card.description, *card.examples, *card.tags, *(f"{one.name} {one.description}" for one in card.skills)))
+    told = " ".join(
+        (card.name, card.description, *card.examples, *card.tags, *(f"{one.name} {one.description}" for one in card.skills))
+    )
     return len(_stems(request) & _stems(told))
 
 

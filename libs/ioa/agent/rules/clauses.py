@@ -15,6 +15,7 @@ from ioa.agent.rules.openings import (
     is_question,
     is_statement,
     leading_verb,
+    seems_imperative,
     strip_opening,
     without_front,
 )
@@ -63,14 +64,20 @@ def clauses_of(sentences: list[str]) -> list[Clause]:
             found[-1] = _refined(found[-1], ". ", sentence)
         else:
             first, *others = list(_requests(sentence, number))
-            found += [replace(first, context=". ".join(pending)), *others]
+            found += [replace(first, context=_in_a_row(pending)), *others]
             pending = []
     if pending:
-        found.append(Clause(". ".join(pending), Opening(), pending[-1], len(sentences)))
+        found.append(Clause(_in_a_row(pending), Opening(), pending[-1], len(sentences)))
     return _joined(found)
 
 
-_THANKS = re.compile(r"(?:many\s+)?(?:thanks|thank\s+you|cheers|best\s+regards|regards)\b[^.?!]{0,30}[.!]*$", _FLAGS)
+def _in_a_row(sentences: list[str]) -> str:
+    return " ".join(text if text.endswith((".", "?", "!")) or text is sentences[-1] else f"{text}." for text in sentences)
+
+
+_THANKS = re.compile(
+    rf"(?:many\s+)?(?:thanks|thank\s+you|cheers|best\s+regards|regards)\b(?:(?!\band\b|{SHIELDED}|\d)[^.?!]){{0,30}}[.!]*$", _FLAGS
+)
 
 
 def is_courtesy(sentence: str) -> bool:
@@ -78,7 +85,10 @@ def is_courtesy(sentence: str) -> bool:
     return bool(_THANKS.match(sentence.strip()))
 
 
-_WORD = r"(?:and(?:\s+to(?=\s))?|plus|then|also|as\s+well\s+as|followed\s+by|along\s+with|together\s+with|next|finally|lastly|afterwards?|after\s+that|before)"
+_WORD = (
+    r"(?:and(?:\s+to(?=\s))?|plus|then|also|as\s+well\s+as|followed\s+by|along\s+with|together\s+with|next|finally"
+    r"|lastly|afterwards?|after\s+that|before)"
+)
 _JOINT = re.compile(rf"(?:\s*[,;—–]|\s+-(?=\s))\s*(?:{_WORD}\b,?\s*)*|\s+(?:{_WORD}\b,?\s*)+", _FLAGS)
 _AFTER = re.compile(r"(?:after|once|having|when)\s+(?=\w+ing\b)", _FLAGS)
 
@@ -121,7 +131,9 @@ def _with_verb(text: str) -> str:
 def _is_boundary(left: str, joint: str, right: str, sentence: str) -> bool:
     opening, rest = strip_opening(right)
     _, said = strip_opening(left)
-    weak = bool(re.fullmatch(r"\s+(?:and(?:\s+to)?|plus)\s+", joint, _FLAGS)) and not (opening.wished or opening.sequenced or opening.refers)
+    weak = bool(re.fullmatch(r"\s+(?:and(?:\s+to)?|plus)\s+", joint, _FLAGS)) and not (
+        opening.wished or opening.sequenced or opening.refers
+    )
     if not rest.strip(" .,;:!?") or not _is_complete(said):
         return False
     if ";" in joint:
@@ -130,6 +142,8 @@ def _is_boundary(left: str, joint: str, right: str, sentence: str) -> bool:
         return base_form(rest) is not None and leading_verb(said) is not None
     if leading_verb(rest) is not None:
         return not (weak and _governs(said)) and not _in_modal_sentence(said)
+    if leading_verb(without_front(said)) is not None and seems_imperative(rest):
+        return not (weak and _governs(said))
     if base_form(rest) is not None and re.search(r"\bas\s+well\s+as\b|\bfollowed\b", joint, _FLAGS):
         return leading_verb(said) is not None
     if is_question(rest):
@@ -151,7 +165,9 @@ def _is_complete(said: str) -> bool:
     return bool(re.sub(r"^(?:me|us|out|up|please|through)\b", "", led[1], flags=_FLAGS).strip(" ,.;"))
 
 
-_GOVERNING = re.compile(r"\b(?:to|that|which|who|can|could|should|must|will|would|let|lets|helps?|allows?)\s+(?:\w+ly\s+)?(?=(?P<rest>\S.*))", _FLAGS)
+_GOVERNING = re.compile(
+    r"\b(?:to|that|which|who|can|could|should|must|will|would|let|lets|helps?|allows?)\s+(?:\w+ly\s+)?(?=(?P<rest>\S.*))", _FLAGS
+)
 
 
 def _governs(said: str) -> bool:
@@ -159,7 +175,8 @@ def _governs(said: str) -> bool:
     led = leading_verb(said)
     if led is None:
         return bool(re.match(
-            r"(?:how\s+(?:do|can|should|could|would|to|does)|(?:what|where|when|who|which|why)\b.*\b(?:do|does|did|can|should|could|would|will)\b"
+            r"(?:how\s+(?:do|can|should|could|would|to|does)|(?:what|where|when|who|which|why)\b.*\b(?:do|does|did|can"
+            r"|should|could|would|will)\b"
             r"|(?:is|are|do|does|did|can|could|should|would|will)\b)", said, _FLAGS))  # fmt: skip
     if led[0] == "use":
         return False
@@ -180,7 +197,9 @@ def _may_ask_again(said: str, rest: str, joint: str, sentence: str) -> bool:
     led = leading_verb(said)
     if word in ("why", "when", "where", "whose", "whom") and not (asks and joined):
         return False
-    if word == "how" and not re.match(r"how\s+(?:many|much|long|often|far|old|big|large|high|fast|well|did|do|does|is|are)\b", rest, _FLAGS):
+    if word == "how" and not re.match(
+        r"how\s+(?:many|much|long|often|far|old|big|large|high|fast|well|did|do|does|is|are)\b", rest, _FLAGS
+    ):
         return False
     if not joined and not asks:
         return False
@@ -190,7 +209,9 @@ def _may_ask_again(said: str, rest: str, joint: str, sentence: str) -> bool:
 
 
 _INSIDE = re.compile(
-    r"\b(?:with|including|includes?|included|containing|contains?|covering|covers|such\s+as|comprising|consisting\s+of|into|between|made\s+of)\b", _FLAGS
+    r"\b(?:with|including|includes?|included|containing|contains?|covering|covers|such\s+as|comprising|consisting\s+of"
+    r"|into|between|made\s+of)\b",
+    _FLAGS,
 )
 _COMPLEMENT = re.compile(rf"\b(?:of|per|by|in|for|from|on|about)\s+\S|{NAMED}", _FLAGS)
 
@@ -199,13 +220,16 @@ def _is_product(said: str, rest: str) -> bool:
     product = PRODUCT.match(rest)
     if product is None or _INSIDE.search(said) or not _COMPLEMENT.search(said):
         return False
-    return product["article"] is not None or bool(re.match(r"\s+(?:of|from|about|on)\s+(?:it|them|that|this|these|those|both|all|the\s+results?)\b",
+    return product["article"] is not None or bool(re.match((r"\s+(?:of|from|about|on)\s+(?:it|them|that|this|these|those"
+        r"|both|all|the\s+results?)\b"),
                                                             rest[product.end():], _FLAGS))  # fmt: skip
 
 
 _REFINING = re.compile(
-    r"(?:include|ensure|make\s+sure|use|keep|limit|cite|avoid|don['’]?t|do\s+not|never|always|remember|note|be\s+(?:sure|careful|brief|concise)|"
-    r"round|consider|assume|ignore|exclude|skip|focus|no\s+need|feel\s+free|show\s+your|incorporate|quote|support|answer\s+(?:in|with|only|briefly)|"
+    r"(?:include|ensure|make\s+sure|use|keep|limit|cite|avoid|don['’]?t|do\s+not|never|always|remember|note"
+    r"|be\s+(?:sure|careful|brief|concise)|"
+    r"round|consider|assume|ignore|exclude|skip|focus|no\s+need|feel\s+free|show\s+your|incorporate|quote|support"
+    r"|answer\s+(?:in|with|only|briefly)|"
     r"format|structure|save)\b(?!\s+(?:it|this|that|them|these|those)\s+to\b)",
     _FLAGS,
 )
@@ -216,7 +240,9 @@ def _refines(rest: str) -> bool:
 
 
 _CONSTRAINT = re.compile(
-    r"(?:it|they|you|this|these|those|each|(?:the|your|all|this|every)\s+(?:\S+\s+){1,6}?(?=should|must|needs?|will|may|can|has\s+to|have\s+to))\b", _FLAGS
+    r"(?:it|they|you|this|these|those|each|(?:the|your|all|this|every)\s+(?:\S+\s+){1,6}?(?=should|must|needs?|will|may"
+    r"|can|has\s+to|have\s+to))\b",
+    _FLAGS,
 )
 
 
@@ -233,6 +259,7 @@ def _any_request(sentences: list[str]) -> bool:
 
 
 def _refined(clause: Clause, glue: str, text: str) -> Clause:
+    glue = " " if glue == ". " and f"{clause.text}{clause.tail}".endswith((".", "?", "!")) else glue
     return replace(clause, tail=f"{clause.tail}{glue}{_tidy(text)}")
 
 
@@ -251,9 +278,13 @@ def _begins_as_request(rest: str) -> bool:
 
 
 _POINTS_BACK = re.compile(
-    r"(?:it|them|this|that|these|those|the\s+(?:results?|answers?|output|numbers?|values?|figures?)|your\s+(?:answer|work|result)s?)(?=$|[\s.,;])", _FLAGS
+    r"(?:it|them|this|that|these|those|the\s+(?:results?|answers?|output|numbers?|values?|figures?)|your\s+(?:answer"
+    r"|work|result)s?)(?=$|[\s.,;])",
+    _FLAGS,
 )
-_MERE_INPUT = re.compile(rf"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*{FILE}\W*$", _FLAGS)
+_MERE_INPUT = re.compile(
+    rf"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*{FILE}\W*$", _FLAGS
+)
 
 
 def _joined(found: list[Clause]) -> list[Clause]:
@@ -262,7 +293,8 @@ def _joined(found: list[Clause]) -> list[Clause]:
         led = leading_verb(clause.text)
         before = joined[-1] if joined else None
         if before is not None and led is not None and led[0] in TRAILING and _POINTS_BACK.match(led[1]):
-            joined[-1] = _refined(before, " and ", clause.text)
+            before = _refined(before, ". ", clause.context) if clause.context else before
+            joined[-1] = _refined(before, ". " if clause.context else " and ", f"{clause.text}{clause.tail}")
         elif before is not None and _only_prepares(before.text) and not (clause.context or before.tail):
             joined[-1] = replace(
                 before, text=f"{before.text} and {clause.text}", core=clause.text, sentence=clause.sentence, tail=clause.tail
@@ -281,8 +313,10 @@ FETCHES = re.compile(rf"{alternatives(FETCHING)}\b", _FLAGS)
 """The beginning of a request that yields a text or file."""
 
 _PARAGRAPH_PAYLOAD = re.compile(
-    r"\b(?:following|this|below|these)\s+(?:[\w-]+\s+){0,2}?(?:text|passage|paragraph|email|e-mail|article|review|code|snippet|message|sentence|"
-    rf"quote|story|function|puzzle|riddle|poem|letter|note|abstract|equations?|comment|matrix)s?\b[^.?!\n:]{{0,60}}:\s*(?!\s*{INPUT})",
+    r"\b(?:following|this|below|these)\s+(?:[\w-]+\s+){0,2}?(?:text|passage|paragraph|email|e-mail|article|review|code"
+    r"|snippet|message|sentence|"
+    rf"quote|story|function|puzzle|riddle|poem|letter|note|abstract|equations?|comment"
+    rf"|matrix)s?\b[^.?!\n:]{{0,60}}:\s*(?!\s*{INPUT})",
     _FLAGS,
 )
 

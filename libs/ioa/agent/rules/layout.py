@@ -83,8 +83,10 @@ def _cut(paragraph: str) -> list[str]:
 
 
 _ANNOUNCEMENT = re.compile(
-    r"(?:[^:]*\b(?:following|things?|tasks?|steps?|questions?|to-?dos?|do\s+this|as\s+follows|points)\b[^:]{0,40}|(?:please|todo|tasks?|steps?|goals?|"
-    r"give\s+me|i\s+need|i\s+want|we\s+need|questions?|instructions?|for\s+[^:]{1,40}|using\s+[^:]{1,40}|with\s+[^:]{1,40}|from\s+[^:]{1,40}|"
+    r"(?:[^:]*\b(?:following|things?|tasks?|steps?|questions?|to-?dos?|do\s+this|as\s+follows|points)\b[^:]{0,40}"
+    r"|(?:please|todo|tasks?|steps?|goals?|"
+    r"give\s+me|i\s+need|i\s+want|we\s+need|questions?|instructions?|for\s+[^:]{1,40}|using\s+[^:]{1,40}"
+    r"|with\s+[^:]{1,40}|from\s+[^:]{1,40}|"
     r"about\s+[^:]{1,40}|in\s+[^:]{1,40})):\s+(?=\S)",
     re.IGNORECASE,
 )
@@ -92,7 +94,10 @@ _ANNOUNCEMENT = re.compile(
 
 def _after_announcement(sentence: str) -> list[str]:
     match = _ANNOUNCEMENT.match(sentence)
-    if match is None or not (_is_request(sentence[match.end() :]) or re.match(rf"(?:for|using|with|from|about|in)\b.*{NAMED}", match.group(), re.IGNORECASE)):
+    if match is None or not (
+        _is_request(sentence[match.end() :])
+        or re.match(rf"(?:for|using|with|from|about|in)\b.*{NAMED}", match.group(), re.IGNORECASE)
+    ):
         return [sentence]
     return [*_introduction(match.group().strip()), sentence[match.end() :]]
 
@@ -101,7 +106,11 @@ def _introduction(text: str) -> list[str]:
     """Keep of an announcement ("For sales.csv, give me:") only what names something."""
     if not re.search(rf"{SHIELDED}|\d", text):
         return []
-    about = re.fullmatch(rf"(?:for|using|with|from|about|in|on|given)\s+(.*?{NAMED})\W*(?:please|give\s+me|do|i\s+need|i\s+want)?\W*", text, re.IGNORECASE)
+    about = re.fullmatch(
+        rf"(?:for|using|with|from|about|in|on|given)\s+(.*?{NAMED})\W*(?:please|give\s+me|do|i\s+need|i\s+want)?\W*",
+        text,
+        re.IGNORECASE,
+    )
     return [f"Given: {about[1] if about else text.rstrip(': ')}."]
 
 
@@ -117,7 +126,17 @@ def _are_requests(items: list[str], before: str) -> bool:
         return True
     _, led = strip_opening(before)
     asked = re.search(
-        r"\b(?:following|these|tasks?|steps?|things?|questions?|give\s+me|show\s+me|tell\s+me|i\s+need|i\s+want|please|to-?dos?)\b", before, re.IGNORECASE
+        r"\b(?:following|these|tasks?|steps?|things?|questions?|give\s+me|show\s+me|tell\s+me|i\s+need|i\s+want|please|to-?dos?)\b",
+        before,
+        re.IGNORECASE,
     )
-    details = re.search(r"\b(?:include|including|covering|with|constraints?|examples?|rules?|requirements?|notes?|where|sections?)\b", before, re.IGNORECASE)
-    return bool(before.endswith(":") and not details and (asked or re.fullmatch(rf"(?:for|from|using|about)\b.*{NAMED}.*:", led, re.IGNORECASE)))
+    details = re.search(
+        r"\b(?:include|including|covering|with|constraints?|examples?|rules?|requirements?|notes?|where|sections?)\b",
+        before,
+        re.IGNORECASE,
+    )
+    return bool(
+        before.endswith(":")
+        and not details
+        and (asked or re.fullmatch(rf"(?:for|from|using|about)\b.*{NAMED}.*:", led, re.IGNORECASE))
+    )

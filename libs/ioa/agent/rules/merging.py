@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record_of
 from ioa.agent.rules.headings import heading_of
-from ioa.agent.rules.references import is_report
+from ioa.agent.rules.phrases import is_report
 from ioa.group.state import ClosedTask, Concluding
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact, Reason

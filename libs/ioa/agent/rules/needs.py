@@ -111,7 +111,9 @@ def _at_most(limit: int, needs: list[GoalNeed]) -> tuple[GoalNeed, ...]:
         at = min(range(len(needs) - 1), key=lambda i: len(needs[i].text) + len(needs[i + 1].text))
         first, second = needs[at], needs[at + 1]
         uses = {use for use in (*first.uses, *second.uses) if use != at}
-        merged = GoalNeed(f"{_sentence(first.text)} {second.text}", f"{_sentence(first.request)} {second.request}", tuple(sorted(uses)))
+        merged = GoalNeed(
+            f"{_sentence(first.text)} {second.text}", f"{_sentence(first.request)} {second.request}", tuple(sorted(uses))
+        )
         rest = [
             GoalNeed(need.text, need.request, tuple(sorted({use if use <= at else use - 1 for use in need.uses})))
             for need in needs[at + 2 :]

@@ -28,7 +28,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     whole_hit, *picked = (matcher.pick(hits) for hits in found.by_need)
     if parts and None not in picked and _by_parts(len(needs), whole_hit, picked, matcher, mine=matcher.mine(found.by_need[0])):
         return team_of(parts, picked, me.agent_id)
-    if whole_hit is not None and (len(needs) == 1 or whole_hit.similarity >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER):
+    if whole_hit is not None and (len(needs) == 1 or _serves_all(whole_hit, picked)):
         return team_of([whole], [whole_hit], me.agent_id)
     return NobodyFits(unmet(needs, picked if len(needs) > 1 else [None]))
 
@@ -36,7 +36,8 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
 def _by_parts(needs: int, whole: Hit | None, picked: Sequence[Hit | None], matcher: Matcher, *, mine: float) -> bool:
     """Whether the parts are to be handed out rather than the whole.
 
-    Several requests are, unless one agent is far better for all of them. What only lists its parts is one request, so it stays whole
+    Several requests are, unless one agent is far better for all of them. What only lists its parts is one request, so it stays
+    whole
     if anybody serves it, except that a coordinator hands out what it would serve itself.
     """
     if whole is None:
@@ -44,6 +45,16 @@ def _by_parts(needs: int, whole: Hit | None, picked: Sequence[Hit | None], match
     if needs > 1:
         return whole.similarity < mean_similarity(picked) + WHOLE_IS_FAR_BETTER or whole.card.agent_id == matcher.me
     return matcher.aside and mine >= whole.similarity
+
+
+def _serves_all(whole: Hit, picked: Sequence[Hit | None]) -> bool:
+    """Whether an agent is so similar to the whole goal that it must mean more than the parts others serve.
+
+    A goal is always similar to whoever serves one of its parts, so a part that nobody serves is not excused by that.
+    """
+    if None not in picked:
+        return whole.similarity >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER
+    return whole.similarity >= max(hit.similarity for hit in picked if hit) + WHOLE_IS_FAR_BETTER if any(picked) else False
 
 
 def team_of(needs: Sequence[GoalNeed], picked: Sequence[Hit | None], owner: AgentId) -> Team:

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from ioa.agent.rules.clauses import FETCHES, Clause
-from ioa.agent.rules.lexicon import CHARTS, EXAMINING, FETCHING, MAKING, NOMINAL, REPORTS, TRANSPARENT, alternatives
-from ioa.agent.rules.openings import is_question, leading_verb, without_front
+from ioa.agent.rules.lexicon import EXAMINING, FETCHING
+from ioa.agent.rules.openings import is_question, leading_verb
+from ioa.agent.rules.phrases import CHART, head_of, is_chart, is_report, phrase_of
 from ioa.agent.rules.shielding import ADDRESS, INPUT, NAMED, SHIELDED
 
 _FLAGS = re.IGNORECASE
@@ -34,50 +35,67 @@ class Resolved:
 
 
 _COLLECTIVE = re.compile(
-    r"\b(?:(?:of|from|on|about|for|with|using)\s+)?(?:both(?!\s+(?:the|of\s+the|a|an|in|on|by)\b)(?:\s+of\s+(?:them|these|those))?(?:\s+(?:results?|answers?|findings|outcomes?|numbers))?"
-    r"|everything(?:\s+(?:above|so\s+far|together))?|all\s+(?:of\s+)?(?:it|them|this|that|these|those|the\s+(?:above|results?|findings))"
+    r"\b(?:(?:of|from|on|about|for|with|using)\s+)?(?:both(?!\s+(?:the|of\s+the|a|an|in|on|by)\b)(?:\s+of\s+(?:them"
+    r"|these|those))?(?:\s+(?:results?|answers?|findings|outcomes?|numbers))?"
+    r"|everything(?:\s+(?:above|so\s+far|together))?|all\s+(?:of\s+)?(?:it|them|this|that|these|those|the\s+(?:above"
+    r"|results?|findings))"
     r"(?:\s+(?:results?|findings|numbers|figures|facts|together))?|(?:it|them)\s+all|all\s+(?:two|three|four|five)(?!\s+\w+s\b)"
-    r"|the\s+(?:two|three|four|five)(?:\s+(?:results|answers|findings|of\s+them))?(?=$|[.,;?!])|the\s+above(?:\s+(?:results?|findings|data|information|analysis))?"
-    r"|(?:the|these|those|your|all|all\s+the)\s+(?:findings|results|answers|outcomes)|what\s+you\s+(?:find|found|learn|learned|got))(?=$|[\s.,;?!])",
+    r"|the\s+(?:two|three|four|five)(?:\s+(?:results|answers|findings|of\s+them))?(?=$|[.,;?!])"
+    r"|the\s+above(?:\s+(?:results?|findings|data|information|analysis))?"
+    r"|(?:the|these|those|your|all|all\s+the)\s+(?:findings|results|answers|outcomes)|what\s+you\s+(?:find|found|learn"
+    r"|learned|got))(?=$|[\s.,;?!])",
     _FLAGS,
 )
 _RESULT = re.compile(
-    r"\b(?:the|this|that|your)\s+(?:result|output|outcome|answer)(?=$|[\s.,;?!])|\b(?:the|this|that|these|those)\s+(?:resulting|computed|calculated)\s+\w+"
-    r"|\b(?:the|these|those|this|that)\s+(?:numbers|figures|values|statistics|stats|totals|averages|data\s+points)(?=$|[\s.,;?!])(?!\s+(?:of|in|per|from|for)\b)",
+    r"\b(?:the|this|that|your)\s+(?:result|output|outcome|answer)(?=$|[\s.,;?!])|\b(?:the|this|that|these"
+    r"|those)\s+(?:resulting|computed|calculated)\s+\w+"
+    r"|\b(?:the|these|those|this|that)\s+(?:numbers|figures|values|statistics|stats|totals|averages|data\s+points)(?=$"
+    r"|[\s.,;?!])(?!\s+(?:of|in|per|from|for)\b)",
     _FLAGS,
 )
 _POSSESSIVE = re.compile(
-    r"\b(?:its|their)\s+((?:[\w%-]+\s+){0,3}?[\w%-]+)(?=$|[.,;?!]|\s+(?:and|or|in|per|by|for|to|as|with|from|on|at|then|into|using|is|are|of|it|them)\b)", _FLAGS
+    r"\b(?:its|their)\s+((?:[\w%-]+\s+){0,3}?[\w%-]+)(?=$|[.,;?!]|\s+(?:and|or|in|per|by|for|to|as|with|from|on|at|then"
+    r"|into|using|is|are|of|it|them)\b)",
+    _FLAGS,
 )
-_OWN = r"(?=$|[.,;:?!]|\s+(?:and|or|in|to|into|as|with|by|from|on|per|for|at|using|over|then|against|of|is|are|was|has|have|contain|contains|mention|mentions|say|says|\w+ly|back|up|out|down|instead|again|together|twice)\b)"
+_OWN = (
+    r"(?=$|[.,;:?!]|\s+(?:and|or|in|to|into|as|with|by|from|on|per|for|at|using|over|then|against|of|is|are|was|has"
+    r"|have|contain|contains|mention|mentions|say|says|\w+ly|back|up|out|down|instead|again|together|twice)\b)"
+)
 _PRONOUN = re.compile(
-    rf"(?<!\bso\s)\b(?P<before>(?:of|from|for|on|about|to|with|into|by|in|than|as|out\s+of|each\s+of|does|do|did|is|are|was|has|have|can|if|whether|that)\s+)?"
+    rf"(?<!\bso\s)\b(?P<before>(?:of|from|for|on|about|to|with|into|by|in|than|as|out\s+of|each\s+of|does|do|did|is|are"
+    rf"|was|has|have|can|if|whether|that)\s+)?"
     rf"(?P<word>it|them|they|this|that|these|those){_OWN}",
     _FLAGS,
 )
 _THE_INPUT = re.compile(
-    r"\b(?:the|this|that|same|the\s+same)\s+(?:data\s+|text\s+|csv\s+|whole\s+|entire\s+|web\s+|same\s+)?(?:file|document|text|page|webpage|website|site|article|dataset|data\s+set|"
+    r"\b(?:the|this|that|same|the\s+same)\s+(?:data\s+|text\s+|csv\s+|whole\s+|entire\s+|web\s+|same\s+)?(?:file"
+    r"|document|text|page|webpage|website|site|article|dataset|data\s+set|"
     r"spreadsheet|note|notes|log)(?=$|[\s.,;?!])",
     _FLAGS,
 )
 _EACH = re.compile(r"\b(?:each|every)(?:\s+(?:one|of\s+(?:them|these|those)))?(?=$|[.,;?!])", _FLAGS)
 _FEATURE = re.compile(
-    r"(?:\w+\s+){0,2}(?:words?|sentences?|lines?|paragraphs?|characters?|letters?|rows?|columns?|key\s?phrases?|keywords?|topics?|themes?|title|headings?|"
+    r"(?:\w+\s+){0,2}(?:words?|sentences?|lines?|paragraphs?|characters?|letters?|rows?|columns?|key\s?phrases?"
+    r"|keywords?|topics?|themes?|title|headings?|"
     r"author|length|size|content|contents|pages?|readability|tone|sentiment|headers?)$",
     _FLAGS,
 )
 _TRANSFORMS = re.compile(
-    r"(?:chart|plot|graph|draw|visuali[sz]e|illustrate|convert|translate|multiply|divide|add|subtract|round|format|save|send|email|post|publish|present|"
-    r"interpret|discuss|turn|transform|report|rank|sort|double|triple|halve|square|explain|put|take|raise|increase|reduce|render|embed|feed|use|brief)\b",
+    r"(?:chart|plot|graph|draw|visuali[sz]e|illustrate|convert|translate|multiply|divide|add|subtract|round|format|save"
+    r"|send|email|post|publish|present|"
+    r"interpret|discuss|turn|transform|report|rank|sort|double|triple|halve|square|explain|put|take|raise|increase"
+    r"|reduce|render|embed|feed|use|brief)\b",
     _FLAGS,
 )
 _REWORKS = re.compile(
-    r"(?:remove|replace|sort|rank|filter|clean|reverse|deduplicate|compare|group|tidy|highlight|explain|interpret|discuss|rephrase|simplify|proofread)\b", _FLAGS
+    r"(?:remove|replace|sort|rank|filter|clean|reverse|deduplicate|compare|group|tidy|highlight|explain|interpret"
+    r"|discuss|rephrase|simplify|proofread)\b",
+    _FLAGS,
 )
-_REPORT = re.compile(rf"\b{alternatives(REPORTS)}s?\b", _FLAGS)
-_CHART = re.compile(rf"\b{alternatives(CHARTS)}s?\b|\b(?:plot|chart|graph|visuali[sz]e)\b", _FLAGS)
-_TOPIC = re.compile(rf"\b(?:of|about|on|from|for|in|per|by|with|using|comparing|regarding|called|titled|to|at)\s+\S|{NAMED}", _FLAGS)
-_HEAD_END = re.compile(r"\s+(?:of|in|per|by|for|from|on|with|between|to|at|that|which|who|over|as|and|among|within|about|using|is|are)\b|[,;:(]", _FLAGS)
+_TOPIC = re.compile(
+    rf"\b(?:of|about|on|from|for|in|per|by|with|using|comparing|regarding|called|titled|to|at)\s+\S|{NAMED}", _FLAGS
+)
 
 
 def resolve(clauses: Sequence[Clause], named: Sequence[tuple[str, ...]], carry: Callable[[int, str], str]) -> list[Resolved]:
@@ -142,33 +160,21 @@ def _without_pronoun(clause: Clause, earlier: list[Resolved], *, own: tuple[str,
     if bare and report:
         uses = tuple(range(len(earlier)))
         return Resolved(_with_object(text, uses, earlier), uses, clause)
-    if bare and (_CHART.search(text) or clause.opening.sequenced or _REWORKS.match(text)):
+    if bare and (CHART.search(text) or clause.opening.sequenced or _REWORKS.match(text)):
         uses = (_antecedent(text, earlier),)
         return Resolved(_with_object(text, uses, earlier), uses, clause)
     fetched = leading_verb(earlier[-1].core)
-    if not own and fetched is not None and fetched[0] in FETCHING and re.search(ADDRESS, earlier[-1].core) and re.search(r"\bthe\b", text):
+    if (
+        not own
+        and fetched is not None
+        and fetched[0] in FETCHING
+        and re.search(ADDRESS, earlier[-1].core)
+        and re.search(r"\bthe\b", text)
+    ):
         return Resolved(text, (last,), clause)
     if clause.opening.sequenced and not own and not re.search(r"\d", text):
         return Resolved(text, tuple(range(len(earlier))) if report else (last,), clause)
     return Resolved(text, (), clause)
-
-
-def is_report(text: str) -> bool:
-    """Whether a request asks for a text made of what is known by then."""
-    led = leading_verb(text)
-    if led is None:
-        return bool(_REPORT.search(_head(text)))
-    return led[0] in ("report", "conclude", "brief") or (led[0] in MAKING and bool(_REPORT.search(_head(led[1]))))
-
-
-def is_chart(text: str) -> bool:
-    """Whether a request asks for a picture of what is known by then."""
-    led = leading_verb(text)
-    return bool(_CHART.match(text)) or bool(_CHART.search(_head(led[1] if led else text)))
-
-
-def _head(phrase: str) -> str:
-    return _HEAD_END.split(phrase, maxsplit=1)[0]
 
 
 def _scope(clause: Clause, earlier: list[Resolved]) -> tuple[int, ...]:
@@ -217,7 +223,7 @@ def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> b
     led = leading_verb(clause.text)
     if led is not None and led[0] not in EXAMINING:
         return False
-    return _is_about_input(before) or (led is not None and bool(_FEATURE.search(_head(led[1]))))
+    return _is_about_input(before) or (led is not None and bool(_FEATURE.search(head_of(led[1]))))
 
 
 _NUMBER = rf"(?:\d+|{SHIELDED})"
@@ -238,11 +244,16 @@ def _is_about_input(before: Resolved) -> bool:
     if led is None:
         return is_question(before.core)
     whole = re.match(rf"(?:the\s+)?(?:\w+\s+){{0,2}}{NAMED}", led[1])
-    return bool(whole or _FEATURE.search(_head(led[1])) or is_question(before.core))
+    return bool(whole or _FEATURE.search(head_of(led[1])) or is_question(before.core))
 
 
 def _definite(text: str, earlier: list[Resolved]) -> int | None:
-    for match in re.finditer(r"\b(?:the|that|this|these|those|your)\s+((?:[\w-]+\s+){0,2}?[\w-]+)(?=$|[.,;?!]|\s+(?:and|to|into|as|with|by|on|from|is|are|in\s+(?:a|an)\b))", text, _FLAGS):
+    for match in re.finditer(
+        r"\b(?:the|that|this|these|those|your)\s+((?:[\w-]+\s+){0,2}?[\w-]+)(?=$|[.,;?!]|\s+(?:and|to|into|as|with|by"
+        r"|on|from|is|are|in\s+(?:a|an)\b))",
+        text,
+        _FLAGS,
+    ):
         if _FEATURE.match(match[1]) or re.match(r"\s+(?:of|in|per|for|from)\b(?!\s+(?:a|an)\b)", text[match.end() :], _FLAGS):
             continue
         if match.group().lower().startswith("your"):
@@ -255,7 +266,7 @@ def _definite(text: str, earlier: list[Resolved]) -> int | None:
 
 
 def _names_of(one: Resolved) -> set[str]:
-    words = re.findall(r"[\w-]+", _head(_strip_determiner(phrase_of(one.core))))
+    words = re.findall(r"[\w-]+", head_of(_strip_determiner(phrase_of(one.core))))
     return {_stem(word) for word in words if len(word) > 2}
 
 
@@ -275,28 +286,6 @@ def _phrase(uses: tuple[int, ...], earlier: Sequence[Resolved]) -> str:
     if names and not re.search(NAMED, phrase) and len(names) == 1:
         phrase += f" {'at' if re.match(ADDRESS, names[0]) else 'in'} {names[0]}"
     return phrase if len(phrase) <= MAX_PHRASE_CHARS else "the earlier result"
-
-
-def phrase_of(request: str) -> str:
-    """Name what a request brings forth: "compute the total sales" becomes "the total sales"."""
-    request = (without_front(request.strip()) or request.strip()).rstrip(" .?!")
-    request = re.split(r"[.?!]\s", request, maxsplit=1)[0]
-    if match := re.match(r"what(?:['’]s|\s+(?:is|are|was|were))\s+(?=the\b|\d|our|my|\S+\s+(?:of|in|per)\b)(.*)", request, _FLAGS):
-        return match[1]
-    led = leading_verb(request)
-    if led is None:
-        return f"the answer to “{request}”" if is_question(request) else request
-    verb, rest = led
-    rest = re.sub(r"^(?:me|us)\s+|^(?:out|up)\s+(?=\w)", "", rest, flags=_FLAGS)
-    if is_question(rest):
-        return phrase_of(rest)
-    if not rest:
-        return f"the result of “{request}”"
-    if verb in NOMINAL:
-        return f"{NOMINAL[verb]} {rest}"
-    if verb in TRANSPARENT:
-        return re.sub(r"^(?:an?|one)\s+(?!\d)", "the ", rest, flags=_FLAGS)
-    return f"the result of “{request}”"
 
 
 def _strip_determiner(phrase: str) -> str:

@@ -50,13 +50,17 @@ _PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
     (SpanKind.OTHER, re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
     (SpanKind.FILE, re.compile(rf"([`'\"]){_FILE}\1|{_FILE}")),
     (SpanKind.QUOTATION, re.compile(r"`[^`\n]+`|\"[^\"]+\"|“[^”]+”|«[^»]+»|„[^“”]+[“”]")),
-    (SpanKind.QUOTATION, re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)")),
+    (
+        SpanKind.QUOTATION,
+        re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)"),
+    ),
     (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?|\b\d+!(?=\W)")),
     (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d+")),
     (
         SpanKind.OTHER,
         re.compile(
-            r"\b(?:e\. ?g|i\. ?e|etc|vs|cf|approx|nr|mr|mrs|dr|prof|inc|ltd|jr|sr|u\.s(?:\.a)?|u\.k|a\.m|p\.m)\.(?=\s?[a-z0-9,)(]|[,)])",
+            r"\b(?:e\. ?g|i\. ?e|etc|vs|cf|approx|nr|mr|mrs|dr|prof|inc|ltd|jr|sr|u\.s(?:\.a)?|u\.k|a\.m"
+            r"|p\.m)\.(?=\s?[a-z0-9,)(]|[,)])",
             re.IGNORECASE,
         ),
     ),

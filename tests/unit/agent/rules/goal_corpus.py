@@ -38,7 +38,7 @@ Find the three longest words in essay.txt; make a table of them.
 > three longest words in essay.txt
 0 > table of the three longest words
 
-First compute the median salary in staff.csv. Next, draw a histogram of it. 
+First compute the median salary in staff.csv. Next, draw a histogram of it.
 > compute the median salary in staff.csv
 0 > histogram of the median salary
 
@@ -534,7 +534,7 @@ Analyse feedback.txt for sentiment, chart the sentiment scores, and email both t
 0 > chart the sentiment scores
 0,1 > email both results to boss@example.com
 
-Compute the average order value in orders.csv, the total number of orders, and the best customer, then write it all up as a report.
+Compute the average order value in orders.csv, the number of orders, and the best customer, then write it all up as a report.
 > average order value in orders.csv
 0 > report
 
@@ -560,9 +560,9 @@ Load measurements.csv. What is the standard deviation of temperature? Draw its d
 0 > distribution
 0,1 > report
 
-From https://example.com/table.html get the table; from that table compute the average population; then write a short note with the result.
+From https://example.com/table.html get the table; from that table compute the mean age; then write a short note with the result.
 > https://example.com/table.html
-0 > average population
+0 > mean age
 1 > short note
 
 Can you tell me the square root of 1764 and whether it is prime?

@@ -89,7 +89,9 @@ class GroupPlay:
     def view(self, me: AgentId) -> GroupView:
         """What a member knows now."""
         specs = [task for message in self.messages if isinstance(message.payload, _ASSIGNMENTS) for task in message.payload.tasks]
-        results = {message.payload.task_id: message.payload for message in self.messages if isinstance(message.payload, InformTaskResult)}
+        results = {
+            message.payload.task_id: message.payload for message in self.messages if isinstance(message.payload, InformTaskResult)
+        }
         records = []
         for spec in specs:
             task = self.state.task(spec.task_id)

@@ -39,13 +39,15 @@ async def test_a_final_report_comes_first_and_nothing_twice() -> None:
     said = {"t1": "total: 7", "t2": "chart.png: a bar", "t3": "# Report\n\ntotal: 7\n\nAll is well."}
     conclusion = await concluded(GroupPlay(charter_of([SUM, CHART, REPORT])), said)
     assert conclusion.content.startswith("## Write a report of both results\n\n# Report")
-    assert 1 == conclusion.content.count("total: 7")
+    assert conclusion.content.count("total: 7") == 1
     assert "chart.png: a bar" in conclusion.content
 
 
 async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
     """A need that was not fulfilled makes the conclusion a failure that names it and its cause."""
-    conclusion = await concluded(GroupPlay(charter_of([SUM, CHART])), {"t1": "total: 7", "t2": "There is nothing to draw."}, failing=("t2",))
+    conclusion = await concluded(
+        GroupPlay(charter_of([SUM, CHART])), {"t1": "total: 7", "t2": "There is nothing to draw."}, failing=("t2",)
+    )
     assert Reason.FAILED is conclusion.reason
     assert "- Chart the total in sales.csv: There is nothing to draw." in conclusion.content
     assert "total: 7" in conclusion.content
@@ -60,5 +62,5 @@ async def test_files_are_collected_and_listed() -> None:
     for task in play.state.open_tasks:
         play.finish(task, TaskOutcome.DONE, "done", [artifact("shared.csv"), artifact(f"{task.task_id}.png")])
     conclusion = conclude(play.view(OWNER))
-    assert ["shared.csv", "t1.png", "t2.png"] == [one.name for one in conclusion.artifacts]
+    assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1.png", "t2.png"]
     assert conclusion.content.endswith("Files: `shared.csv`, `t1.png`, `t2.png`")

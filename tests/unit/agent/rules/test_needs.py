@@ -18,8 +18,8 @@ def test_a_goal_is_split_as_a_reader_would(goal: Example) -> None:
     needs = split_goal(goal.goal)
     assert [need.uses for need in goal.needs] == [need.uses for need in needs], needs
     for expected, need in zip(goal.needs, needs, strict=True):
-        assert [] == [fragment for fragment in expected.fragments if fragment not in need.text.lower()], need
-        assert [] == [fragment for fragment in expected.absent if fragment in need.text.lower()], need
+        assert [fragment for fragment in expected.fragments if fragment not in need.text.lower()] == [], need
+        assert [fragment for fragment in expected.absent if fragment in need.text.lower()] == [], need
 
 
 def test_the_corpus_is_large() -> None:
@@ -28,19 +28,68 @@ def test_the_corpus_is_large() -> None:
 
 
 _PHRASES = (
-    "compute the total sales per region in sales.csv", "summarise notes.txt", "what is 15% of 240", "chart it", "make a bar chart of it",
-    "write a report of both", "count its words", "translate \"a, then b; and c.\" to French", "fetch https://example.com/a?b=1,2",
-    "the mean of 3.25 and 1,000.5", "load data/raw-1.json", "a short report", "please find the top 3 products", "e.g. shoes",
-    "here is our file orders.csv", "(see costs.xlsx, page 2)", "run `x = 1; print(x)`", "it should be short", "include 12 items", "thanks",
-    "using readme.md", "which region sold most", "round it to 2 decimals", "based on these", "the following:", "with A, B and C", "finally",
-    "hello", "is it over 9000?", "'single quoted, text'", "1.", "2)", "- item", "both", "and", "then 7",
-)  # fmt: skip
-_JOINTS = (" and ", ", ", ", then ", ". ", "; ", "\n", "\n- ", "\n2. ", " as well as ", ", and ", "? ", " — ", ": ", " ", ". After that, ", " before ")
+    "compute the total sales per region in sales.csv",
+    "summarise notes.txt",
+    "what is 15% of 240",
+    "chart it",
+    "make a bar chart of it",
+    "write a report of both",
+    "count its words",
+    'translate "a, then b; and c." to French',
+    "fetch https://example.com/a?b=1,2",
+    "the mean of 3.25 and 1,000.5",
+    "load data/raw-1.json",
+    "a short report",
+    "please find the top 3 products",
+    "e.g. shoes",
+    "here is our file orders.csv",
+    "(see costs.xlsx, page 2)",
+    "run `x = 1; print(x)`",
+    "it should be short",
+    "include 12 items",
+    "thanks",
+    "using readme.md",
+    "which region sold most",
+    "round it to 2 decimals",
+    "based on these",
+    "the following:",
+    "with A, B and C",
+    "finally",
+    "hello",
+    "is it over 9000?",
+    "'single quoted, text'",
+    "1.",
+    "2)",
+    "- item",
+    "both",
+    "and",
+    "then 7",
+)
+_JOINTS = (
+    " and ",
+    ", ",
+    ", then ",
+    ". ",
+    "; ",
+    "\n",
+    "\n- ",
+    "\n2. ",
+    " as well as ",
+    ", and ",
+    "? ",
+    " — ",
+    ": ",
+    " ",
+    ". After that, ",
+    " before ",
+)
 
 goals = st.lists(st.tuples(st.sampled_from(_PHRASES), st.sampled_from(_JOINTS)), min_size=1, max_size=9).map(
     lambda pairs: "".join(phrase + joint for phrase, joint in pairs)
 )
-_NAMES = re.compile(r"https?://[^\s,;:]+[^\s.,;:?]|\b[\w/-]+\.(?:csv|txt|json|xlsx|md)\b|\"[^\"]*\"|`[^`]*`|\b\d+(?:[.,]\d+)*%?(?![.)]\s)")
+_NAMES = re.compile(
+    r"https?://[^\s,;:]+[^\s.,;:?]|\b[\w/-]+\.(?:csv|txt|json|xlsx|md)\b|\"[^\"]*\"|`[^`]*`|\b\d+(?:[.,]\d+)*%?(?![.)]\s)"
+)
 
 
 @settings(max_examples=500, deadline=None)
@@ -50,7 +99,7 @@ _NAMES = re.compile(r"https?://[^\s,;:]+[^\s.,;:?]|\b[\w/-]+\.(?:csv|txt|json|xl
 def test_nothing_that_is_named_gets_lost(goal: str) -> None:
     """Each file name, address, number and quotation of the goal is in some need."""
     text = "\n".join(need.text for need in split_goal(goal))
-    assert [] == [name for name in _NAMES.findall(_without_numbering(goal)) if name not in text]
+    assert [name for name in _NAMES.findall(_without_numbering(goal)) if name not in text] == []
 
 
 def _without_numbering(goal: str) -> str:
@@ -81,13 +130,13 @@ def test_a_single_need_stays_single(goal: str) -> None:
 @pytest.mark.parametrize("goal", EXAMPLES, ids=lambda example: example.goal[:60])
 def test_a_need_is_not_split_again(goal: Example) -> None:
     """An assignee that looks for parts in a need of a goal finds none, so that teams do not nest without end."""
-    assert [] == [need.text for need in split_goal(goal.goal) if len(split_goal(need.text)) > 1]
+    assert [need.text for need in split_goal(goal.goal) if len(split_goal(need.text)) > 1] == []
 
 
 def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
     """Thirty thousand characters are no reason to hang: the rules take linear time."""
     goal = "compute the total of a.csv, then chart it and write a report. " * 480
-    assert MAX_NEEDS_OF_A_GOAL == len(split_goal(goal))
+    assert len(split_goal(goal)) == MAX_NEEDS_OF_A_GOAL
 
 
 @pytest.mark.parametrize(

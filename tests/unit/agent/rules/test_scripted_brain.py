@@ -17,7 +17,7 @@ async def test_answers_are_played_in_order() -> None:
     port: Brain = brain
     played = [await port.form_team(mission(goal), tools()) for goal in ("one", "two")]
     assert [Team((AgentId("a"),)), Team((AgentId("b"),))] == played
-    assert ["one", "two"] == [asked.text for asked in brain.missions]
+    assert [asked.text for asked in brain.missions] == ["one", "two"]
 
 
 async def test_a_script_that_ran_out_says_so() -> None:

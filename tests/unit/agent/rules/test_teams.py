@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -9,14 +10,14 @@ import pytest
 from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.matching import Matcher
 from ioa.errors import UnavailableError
-from ioa.group.machine import legal_kinds, step
 from ioa.group.events import GroupLaunched
+from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits, ParentTask
 from ioa.ports.brain import Alone, Contact, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskOutcome, TaskSpec
-from ioa.protocol.search import Hit, Need, NeedHits
+from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import START, card, charter_of, planned
 
@@ -58,9 +59,11 @@ def plan_of(team: object) -> list[tuple[str, str, tuple[str, ...]]]:
 async def test_each_need_gets_its_agent_by_one_search() -> None:
     """A goal with three needs is planned over three agents, with one call of discovery."""
     table = tools()
-    team = await BRAIN.form_team(mission("Compute total revenue per region in sales.csv, chart it and write a report of both"), table)
-    assert [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))] == plan_of(team)
-    assert 1 == len(table.searches)
+    team = await BRAIN.form_team(
+        mission("Compute total revenue per region in sales.csv, chart it and write a report of both"), table
+    )
+    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
+    assert len(table.searches) == 1
 
 
 async def test_a_short_need_is_searched_with_its_object() -> None:
@@ -74,8 +77,8 @@ async def test_the_owner_is_no_member_by_name() -> None:
     """What the owner does best it does itself, and the members are the others."""
     team = await BRAIN.form_team(mission("Greet Ada; summarise notes.txt"), tools())
     assert isinstance(team, Team)
-    assert ("text-analyst",) == team.members
-    assert [("t1", "me", ()), ("t2", "text-analyst", ())] == plan_of(team)
+    assert team.members == ("text-analyst",)
+    assert plan_of(team) == [("t1", "me", ()), ("t2", "text-analyst", ())]
 
 
 async def test_every_need_that_found_nobody_is_named() -> None:
@@ -83,7 +86,7 @@ async def test_every_need_that_found_nobody_is_named() -> None:
     goal = "Summarise notes.txt, book a flight to Paris, and paint the fence."
     answer = await BRAIN.form_team(mission(goal), tools())
     assert isinstance(answer, NobodyFits)
-    assert 1 <= len(answer.needs)
+    assert len(answer.needs) >= 1
     assert "flight to Paris" in " ".join(answer.needs)
     assert "Summarise notes.txt" not in answer.needs
 
@@ -96,54 +99,76 @@ async def test_a_single_need_without_an_agent_is_named() -> None:
 
 async def test_a_goal_that_one_agent_serves_far_better_stays_whole() -> None:
     """Where one agent is much more similar to the goal than others to its parts, it gets the goal."""
-    whole = tools_of(CARDS, {**SKILLS, "analyst-desk": {"then draw the chart": 0.98}, "csv-analyst": {"total": 0.4}, "chart-maker": {"chart": 0.4}})
+    whole = tools_of(
+        CARDS,
+        {**SKILLS, "analyst-desk": {"then draw the chart": 0.98}, "csv-analyst": {"total": 0.4}, "chart-maker": {"chart": 0.4}},
+    )
     team = await BRAIN.form_team(mission("Compute the total of sales.csv, then draw the chart"), whole)
-    assert [("t1", "analyst-desk", ())] == plan_of(team)
+    assert plan_of(team) == [("t1", "analyst-desk", ())]
 
 
 async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
     """A briefing with parts is one need as long as somebody prepares briefings."""
-    assert [("t1", "analyst-desk", ())] == plan_of(await BRAIN.form_team(mission(BRIEFING), tools()))
+    assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
 
 
 async def test_a_listing_goal_is_taken_apart_when_it_is_nobodys_whole() -> None:
     """Without an agent for briefings, the goal is served by its parts."""
-    without = tools_of(CARDS, {**SKILLS, "analyst-desk": {}, "csv-analyst": {"total revenue per region in sales.csv": 0.7}, "chart-maker": {"chart of total": 0.8},
-                               "report-writer": {"report of the results": 0.9}})  # fmt: skip
+    without = tools_of(
+        CARDS,
+        {
+            **SKILLS,
+            "analyst-desk": {},
+            "csv-analyst": {"total revenue per region in sales.csv": 0.7},
+            "chart-maker": {"chart of total": 0.8},
+            "report-writer": {"report of the results": 0.9},
+        },
+    )
     team = await BRAIN.form_team(mission(BRIEFING), without)
-    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
 
 
 async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
     """The desk, addressed with a briefing, plans its parts for others instead of a task for itself."""
     team = await BRAIN.form_team(mission(BRIEFING, DESK), tools())
-    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
 
 
 async def test_experience_decides_between_equals() -> None:
     """Of two agents that fit alike, the one that did well is chosen; one that fits better needs no record."""
     found = NeedHits(
         need=Need(text="x"),
-        hits=(Hit(card=CSV, score=1, similarity=0.60), Hit(card=TEXT, score=0.9, similarity=0.59), Hit(card=CHART, score=0.1, similarity=0.4)),
+        hits=(
+            Hit(card=CSV, score=1, similarity=0.60),
+            Hit(card=TEXT, score=0.9, similarity=0.59),
+            Hit(card=CHART, score=0.1, similarity=0.4),
+        ),
     )
     records = {TEXT.agent_id: 0.9, CHART.agent_id: 1.0}
     hit = Matcher(0.3, ME.agent_id, records=records).pick(found)
     assert hit is not None
-    assert "text-analyst" == hit.card.agent_id
+    assert hit.card.agent_id == "text-analyst"
 
 
 async def test_an_agent_that_failed_before_yields_to_an_equal() -> None:
     """Contacts with failures are passed over for an equally similar agent."""
     twins = tools_of((*CARDS, card("other-csv")), {**SKILLS, "other-csv": {"total": 0.7}}, (Contact(CSV, 0, 3),))
     team = await BRAIN.form_team(mission("Compute the total of sales.csv"), twins)
-    assert [("t1", "other-csv", ())] == plan_of(team)
+    assert plan_of(team) == [("t1", "other-csv", ())]
 
 
-def task_view(text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = "") -> TaskView:
+def task_view(
+    text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = ""
+) -> TaskView:
     """A task as its assignee sees it."""
-    nested = {"parent": ParentTask(comm_id=CommId("g0"), task_id=TaskId("t1"))} if depth else {}
+    parent = ParentTask(comm_id=CommId("g0"), task_id=TaskId("t1")) if depth else None
     charter = charter_of(
-        [planned("t1", me.agent_id, text)], members=(me, card(owner)), goal=goal or text, team_up_depth=depth, owner=AgentId(owner), **nested
+        [planned("t1", me.agent_id, text)],
+        members=(me, card(owner)),
+        goal=goal or text,
+        team_up_depth=depth,
+        owner=AgentId(owner),
+        parent=parent,
     ).model_copy(update={"limits": Limits(max_turns=9, max_depth=max_depth, deadline=START + timedelta(hours=1))})
     state = step(None, GroupLaunched(at=START, charter=charter)).state
     earlier = TaskSpec(task_id=TaskId("t0"), assignee=CSV.agent_id, task_desc=used or "-")
@@ -156,15 +181,15 @@ def task_view(text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, u
 async def test_a_briefing_becomes_a_nested_team() -> None:
     """The desk hands out the parts that its task lists, and takes none itself."""
     team = await BRAIN.approach(task_view(BRIEFING, DESK), tools())
-    assert [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))] == plan_of(team)
+    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
     assert isinstance(team, Team)
-    assert "total revenue per region in sales.csv" == team.plan[0].task_desc
+    assert team.plan[0].task_desc == "total revenue per region in sales.csv"
 
 
 async def test_a_briefing_without_a_list_takes_it_from_the_card() -> None:
     """The desk's own card says what a full briefing is made of."""
     team = await BRAIN.approach(task_view("Prepare a full briefing on sales.csv", DESK), tools())
-    assert ["csv-analyst", "chart-maker", "report-writer"] == [assignee for _, assignee, _ in plan_of(team)]
+    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
 
 
 async def test_a_plain_task_is_done_alone_without_a_search() -> None:
@@ -172,13 +197,13 @@ async def test_a_plain_task_is_done_alone_without_a_search() -> None:
     table = tools()
     answer = await BRAIN.approach(task_view("compute total revenue in sales.csv", CSV), table)
     assert Alone("compute total revenue in sales.csv") == answer
-    assert [] == table.searches
+    assert table.searches == []
 
 
 async def test_a_task_for_several_calls_in_who_is_better() -> None:
     """An agent with a task of two needs opens a team if another one serves one of them clearly better."""
     text = "compute total revenue in sales.csv, then chart it"
-    assert ["csv-analyst", "chart-maker"] == [who for _, who, _ in plan_of(await BRAIN.approach(task_view(text, CSV), tools()))]
+    assert [who for _, who, _ in plan_of(await BRAIN.approach(task_view(text, CSV), tools()))] == ["csv-analyst", "chart-maker"]
 
 
 @pytest.mark.parametrize(
@@ -206,7 +231,7 @@ async def test_without_discovery_a_task_is_done_alone() -> None:
     """A task that is already here is not lost because discovery does not answer."""
 
     class UnreachableTools(TabledTools):
-        async def search_client(self, needs: object) -> None:  # type: ignore[override]
+        async def search_client(self, needs: Sequence[Need]) -> SearchResult:
             raise UnavailableError("discovery does not answer.")
 
     assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))

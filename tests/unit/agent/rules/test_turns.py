@@ -30,24 +30,24 @@ async def test_independent_tasks_run_side_by_side() -> None:
     """Two independent tasks are given out at once, awaited by a pause, and concluded."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
     await play.run()
-    assert [A, P, C, E] == play.kinds
+    assert play.kinds == [A, P, C, E]
 
 
 async def test_dependent_task_follows_with_results() -> None:
     """A dependent task is given out synchronously, with the tasks it uses, once they are closed."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]))
     await play.run()
-    assert [A, P, S, C, E] == play.kinds
+    assert play.kinds == [A, P, S, C, E]
     third = play.view(OWNER).task(TaskId("t3"))
     assert third is not None
-    assert ("t1", "t2") == third.spec.uses
+    assert third.spec.uses == ("t1", "t2")
 
 
 async def test_a_single_task_needs_no_pause() -> None:
     """One task with nothing beside it is given out synchronously."""
     play = GroupPlay(charter_of([planned("t1", "a")]))
     await play.run()
-    assert [S, C, E] == play.kinds
+    assert play.kinds == [S, C, E]
 
 
 async def test_a_wave_starts_when_its_own_inputs_are_there() -> None:
@@ -58,7 +58,7 @@ async def test_a_wave_starts_when_its_own_inputs_are_there() -> None:
     await play.speak()
     pause = play.messages[-1].payload
     assert isinstance(pause, Pause)
-    assert ("t2",) == pause.triggers
+    assert pause.triggers == ("t2",)
 
 
 async def test_a_task_without_its_inputs_is_skipped() -> None:
@@ -77,7 +77,7 @@ async def test_a_task_goes_on_with_the_inputs_there_are() -> None:
     await play.run(failing=("t1",))
     third = play.view(OWNER).task(TaskId("t3"))
     assert third is not None
-    assert ("t2",) == third.spec.uses
+    assert third.spec.uses == ("t2",)
 
 
 async def test_a_lost_agents_replica_gets_its_task() -> None:
@@ -91,7 +91,7 @@ async def test_a_lost_agents_replica_gets_its_task() -> None:
     await play.run()
     again = play.state.task(TaskId("t1-2"))
     assert again is not None
-    assert "a-2" == again.assignee
+    assert again.assignee == "a-2"
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.CONCLUDED
 
@@ -101,7 +101,7 @@ async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
     play = GroupPlay(charter_of(goal="greet Ada"))
     await play.run(said={"t1": "Hello Ada"})
     assert isinstance(play.state.stage, Ended)
-    assert "Hello Ada" == play.state.stage.content
+    assert play.state.stage.content == "Hello Ada"
 
 
 async def test_a_team_without_a_plan_is_cast_by_its_cards() -> None:
@@ -109,7 +109,7 @@ async def test_a_team_without_a_plan_is_cast_by_its_cards() -> None:
     members = [card("words", "counts words of text files"), card("maths", "calculates percentages and sums")]
     play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
     await play.run()
-    assert {"t1": "words", "t2": "maths"} == {task.task_id: task.assignee for task in play.state.tasks}
+    assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1": "words", "t2": "maths"}
 
 
 async def test_tasks_of_another_planner_are_only_awaited() -> None:
@@ -120,27 +120,27 @@ async def test_tasks_of_another_planner_are_only_awaited() -> None:
     play.finish(play.state.open_tasks[0], said="done otherwise")
     await play.run()
     assert isinstance(play.state.stage, Ended)
-    assert "done otherwise" == play.state.stage.content
+    assert play.state.stage.content == "done otherwise"
 
 
 async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
     """A turn that was refused twice is used to conclude, or to pause on what is open."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")]))
     refused = replace(play.view(OWNER), refusals=("no", "no"))
-    assert C == next_utterance(refused).type
+    assert next_utterance(refused).type == C
     await play.speak()
     play.acknowledge()
     refused = replace(play.view(OWNER), refusals=("no", "no"))
     pause = next_utterance(refused)
     assert isinstance(pause, Pause)
-    assert ("t1", "t2") == pause.triggers
+    assert pause.triggers == ("t1", "t2")
 
 
 async def test_few_turns_are_spent_on_work() -> None:
     """With two turns left, tasks are given out synchronously, so that none is needed for a pause."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b")], max_turns=2))
     await play.run()
-    assert [S, C, E] == play.kinds
+    assert play.kinds == [S, C, E]
     assert Reason.CONCLUDED is getattr(play.state.stage, "reason", None)
 
 
