@@ -11,7 +11,7 @@ from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_queues import Delivery, consume
 from ioa.adapters.nats_requests import Endpoint, answer, open_service
 from ioa.adapters.nats_topology import GOALS, INTAKE
-from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.system_clock import SystemClock
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
 from ioa.protocol import subjects
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
@@ -39,12 +39,12 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         setup = GroupSetup(ledger, log, goals, registry, memberships, clock, timeouts)
         work, dead, artifacts = NatsWorkQueue(js), NatsDeadLetters(js), NatsArtifacts(js)
-        intake = Intake(goals, work, timers, artifacts, dead, registry, ledger, clock, RandomIds())
+        intake = Intake(goals, work, timers, artifacts, dead, registry, ledger, clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen(watch.notice)
 
         async def take(delivery: Delivery) -> None:
-            await intake.accept(delivery.subject, delivery.data)
+            await intake.accept(delivery.subject, delivery.data, delivery.identity)
 
         endpoints = [
             Endpoint("launch", subjects.LAUNCH, answer(LaunchGroup, setup.launch)),

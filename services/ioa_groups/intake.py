@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import mimetypes
 
 import structlog
@@ -9,7 +10,7 @@ import structlog
 from ioa.errors import IoaError, PayloadTooLargeError, UnavailableError
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
-from ioa.ports.clock import Clock, IdSource
+from ioa.ports.clock import Clock
 from ioa.ports.delivery import Artifacts, DeadLetters, GoalRecords, Timers, WorkQueue
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
@@ -36,7 +37,6 @@ class Intake:
         registry: RegistryView,
         ledger: GroupLedger,
         clock: Clock,
-        ids: IdSource,
     ) -> None:
         self._goals = goals
         self._work = work
@@ -46,17 +46,22 @@ class Intake:
         self._registry = registry
         self._ledger = ledger
         self._clock = clock
-        self._ids = ids
 
-    async def accept(self, subject: str, data: bytes) -> None:
+    async def accept(self, subject: str, data: bytes, identity: str) -> None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
+
+        Args:
+            subject: Where it was published; may address an agent or a pool.
+            data: What was published.
+            identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
+                one goal however often it is delivered.
 
         Raises:
             UnavailableError: The goal has to come back later.
         """
         try:
             order = parse_goal(data, subjects.goal_addressee(subject))
-            goal_id = order.goal_id or GoalId(self._ids.new("goal"))
+            goal_id = order.goal_id or _goal_id_of(identity)
             goal = order.accepted(goal_id, await self._inputs(order, goal_id))
         except UnavailableError:
             raise
@@ -122,3 +127,7 @@ class Intake:
                 case str():
                     files.append(await self._artifacts.describe(given))
         return tuple(files)
+
+
+def _goal_id_of(identity: str) -> GoalId:
+    return GoalId("goal-" + hashlib.sha256(identity.encode()).hexdigest()[:32])

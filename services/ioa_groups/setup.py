@@ -135,8 +135,11 @@ class GroupSetup:
         if await self._ledger.head(comm_id) is None:
             if record is None:
                 raise NotFoundError(f"There is no {'group' if request.comm_id else 'goal'} {request.comm_id or request.goal_id}.")
-            await self._end_unlaunched(record, SETUP_NAME, Reason.CANCELLED, why)
-            return Acknowledged()
+            try:
+                await self._end_unlaunched(record, SETUP_NAME, Reason.CANCELLED, why)
+                return Acknowledged()
+            except ConflictError:
+                pass  # it was launched at this very moment, and is cancelled like any other
         await self._record_once(comm_id, CancelRequested(at=self._clock.now(), why=why))
         return Acknowledged()
 
@@ -177,17 +180,18 @@ class GroupSetup:
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
-        opened = SubgroupOpened(at=self._clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
-        state = (await self._existing(parent.comm_id)).entry.state
-        try:
-            state = (await self._ledger.record(parent.comm_id, opened)).state
-        except IllegalEventError as refusal:
-            task = state.task(parent.task_id)
-            if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
-                raise ForbiddenError(refusal.message) from None
+        await self._existing(parent.comm_id)
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
+        opened = SubgroupOpened(at=self._clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
+        try:
+            state = (await self._ledger.record(parent.comm_id, opened)).state
+        except IllegalEventError as refusal:
+            state = (await self._existing(parent.comm_id)).entry.state
+            task = state.task(parent.task_id)
+            if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
+                raise ForbiddenError(refusal.message) from None
         left = max(1, (state.limits.max_turns - state.turns_taken) // 2)
         limits = state.limits.model_copy(update={"max_turns": left})
         return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent)

@@ -98,17 +98,23 @@ class Registry:
     async def _answer(self, agent_id: AgentId, cursors: dict[CommId, int], warnings: tuple[str, ...]) -> Lease:
         heads: dict[CommId, int] = {}
         for comm_id in self._open_groups.groups_of(agent_id):
-            heads[comm_id] = await self._head(agent_id, comm_id, cursors.get(comm_id, 0))
+            head = await self._head(agent_id, comm_id, cursors.get(comm_id, 0))
+            if head is not None:
+                heads[comm_id] = head
         return Lease(duration=self._lease, renew_every=self._renew_every, heads=heads, warnings=warnings)
 
-    async def _head(self, agent_id: AgentId, comm_id: CommId, cursor: int) -> int:
-        """The head of one group, 0 for none; a group that ended with the agent's knowledge is open no more."""
+    async def _head(self, agent_id: AgentId, comm_id: CommId, cursor: int) -> int | None:
+        """The head of one group, 0 if it is about to be launched, None if it was launched without the agent.
+
+        A group that ended with the agent's knowledge is open no more.
+        """
         head = await self._log.last(comm_id)
         if head is None:
             return 0
-        if head.entry.state.phase.is_terminal and cursor >= head.seq:
+        is_member = head.entry.state.is_member(agent_id)
+        if not is_member or (head.entry.state.phase.is_terminal and cursor >= head.seq):
             await self._memberships.remove(agent_id, comm_id)
-        return head.seq
+        return head.seq if is_member else None
 
 
 def _warnings(card: AgentCard) -> tuple[str, ...]:

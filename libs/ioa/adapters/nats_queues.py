@@ -28,11 +28,17 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Delivery:
-    """A message that is this worker's until it is done. `attempt` counts deliveries from 1."""
+    """A message that is this worker's until it is done.
+
+    Attributes:
+        attempt: Counts deliveries from 1.
+        identity: Names the stored message; every delivery of it bears the same.
+    """
 
     subject: str
     data: bytes
     attempt: int
+    identity: str
 
 
 Work = Callable[[Delivery], Awaitable[None]]
@@ -67,7 +73,9 @@ async def _next(fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
 
 
 async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio.Semaphore) -> None:
-    delivery = Delivery(message.subject, message.data, message.metadata.num_delivered or 1)
+    metadata = message.metadata
+    identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
+    delivery = Delivery(message.subject, message.data, metadata.num_delivered or 1, identity)
     keeper = group.create_task(_keep(message))
     try:
         await work(delivery)
