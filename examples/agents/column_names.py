@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -104,6 +105,11 @@ class Names:
         """Suggest the cell value that looks most like a word that was not understood."""
         near = get_close_matches("".join(name_stems(text)), list(self.values), n=1, cutoff=0.7)
         return f" Did you mean {self.values[near[0]][0][1]}?" if near else ""
+
+    def negated_flags(self, word: str) -> list[str]:
+        """The yes-or-no columns whose opposite a word names, as `unpaid` does of `paid`."""
+        bare = re.sub(r"^(?:un|in|non)", "", word)
+        return [name for name in self.columns_like((bare,)) if self.truths(name)] if bare != word and len(bare) > 2 else []
 
     def truths(self, column: str) -> list[object]:
         """The values that mean yes, when a column holds only yes and no."""

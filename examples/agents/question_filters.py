@@ -132,10 +132,12 @@ def _periods(items: list[Item], table: Table, labels: set[int], fail: Fail) -> l
     for index, item in enumerate(items):
         if item.period is None:
             continue
-        label = _near(items, index, set(table.dates) | {name for name in table.frame.columns if table.is_year(name)})
-        if label is not None:
+        times = set(table.dates) | {name for name in table.frame.columns if table.is_year(name)}
+        label = _near(items, index, times)
+        near = [column for column in items[label].columns if column in times] if label is not None else []
+        if label is not None and near == items[label].columns:  # `invoices` may stand for `invoice_date`, but speaks of the rows
             labels.add(label)
-        column = items[label].columns[0] if label is not None else _time_column(table, item.period, fail)
+        column = near[0] if near else _time_column(table, item.period, fail)
         found.setdefault((column, _is_negated(items, index)), []).append(item.period)
     return [Filter(column, "period", negated=negated, periods=tuple(periods)) for (column, negated), periods in found.items()]
 

@@ -140,8 +140,9 @@ class Roles:
             is_first = "low" in self.kinds or any(one.text.lower() == "oldest" for one in self.items)
             self.query.measures.append(Measure("min" if is_first else "max", column))
             return "measure"
+        negated = item.sign == "not" or (before is not None and before.kind == "not")
         if mode in ("measure", "filter") and (truths := self.names.truths(column)):
-            self.query.filters.append(Filter(column, "in", tuple(truths), before is not None and before.kind == "not"))
+            self.query.filters.append(Filter(column, "in", tuple(truths), negated))
             return mode
         if mode in ("measure", "filter") and self.pending and self.pending[-1].operation in ("count", "distinct"):
             self.query.measures.append(Measure("distinct", column))
@@ -166,11 +167,17 @@ class Roles:
 
     def _is_noun(self, item: Item) -> bool:
         """Whether `of customers` only says what the rows are; `of all customers` and a comparison speak of each of them."""
-        if self.kinds & {"versus", "share", "growth", *RANKS} or not (self.query.measures or self.pending):
+        is_part = "share" in self.kinds and bool(self.query.filters or any(self._is_flag(one) for one in self.items))
+        if self.kinds & {"versus", "growth", *RANKS} or not (self.query.measures or self.pending or is_part):
+            return False
+        if "share" in self.kinds and not is_part:
             return False
         return not re.search(
             r"(?:all|different|various|individual|single)\s+(?:the\s+)?$", self.question[: item.start], re.IGNORECASE
         )
+
+    def _is_flag(self, item: Item) -> bool:
+        return any(self.names.truths(column) for column in item.columns)
 
     def _counts(self) -> bool:
         return bool(self.pending) and self.pending[-1].operation in ("count", "distinct")
@@ -214,4 +221,7 @@ class Roles:
         lengths = sorted((len(name_stems(column)), column) for column in columns)
         if lengths[0][0] < lengths[1][0]:
             return lengths[0][1]
+        identifiers = [column for column in columns if self.table.is_identifier(column)]
+        if len(identifiers) == 1:  # `invoices` of `invoice_id` and `invoice_date` are the rows
+            return identifiers[0]
         raise self.fail(f"{item.text!r} could mean {' or '.join(columns)}. Name the column in full.")

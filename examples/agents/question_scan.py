@@ -155,7 +155,7 @@ class Scan:
         stems = name_stems(text)
         item = Item("other", match.start(), match.end(), text)
         folded = fold(text)
-        is_small = folded in STOP or len(folded) < 2
+        is_small = folded in STOP or (len(folded) < 2 and not folded.isdigit())
         if whole := self.names.whole_column(stems) if folded not in STOP else []:
             item.kind, item.columns = "column", whole
         elif (values := self.names.values_like(stems)) and not (is_small and not self._is_exact(text, values)):
@@ -166,6 +166,8 @@ class Scan:
             item.kind, item.numbers = "number", (float(text),)
         elif columns := self.names.columns_like(stems):
             item.kind, item.columns = "column", columns
+        elif flags := self.names.negated_flags(folded):
+            item.kind, item.columns, item.sign = "column", flags, "not"
         elif values := self.names.values_nearly(text):
             item.kind, item.values = "value", values
         return item

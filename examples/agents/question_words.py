@@ -107,6 +107,11 @@ INTENSIVE = set(
     """price rate age score rating temperature temp percent pct percentage ratio margin speed height weight width depth density
     humidity pressure grade level index share latitude longitude salary wage bmi gpa average avg mean discount duration""".split()
 )
+VERBS = set(
+    """sell sold sells earn earns earned make made spend spent spends buy buys bought pay pays paid owe owes order ordered come came
+    generate generated bring brought produce produced register registered record recorded receive received get got had live lived
+    lives living work worked working""".split()
+)
 COUNTABLE = set("unit quantity qty piece volume visitor passenger guest view click download goal point case seat hour".split())
 
 

@@ -7,7 +7,7 @@ from ioa.errors import InvalidInputError
 from question_filters import read_filters
 from question_roles import FIGURES, RANKS, ROW_WORDS, Roles
 from question_scan import Item, Scan
-from question_words import GENERIC, INTENSIVE
+from question_words import GENERIC, INTENSIVE, VERBS
 from table_query import Key, Measure, Query
 from table_reading import Table
 from words import name_stems, stem
@@ -77,6 +77,7 @@ class _Reader:
             self._defaults()
         self._ranking()
         self._having()
+        self._admit_unused()
         return self.query
 
     # What is not understood
@@ -98,7 +99,9 @@ class _Reader:
                     raise self.fail(f"{self.table.name} has no column for {item.text!r}.")
             if word in GENERIC or word in own:
                 continue
-            named = before in ("prep", "not") and after not in ("column", "value", "period", "compare")
+            noun = self.items[index + 1].columns if after == "column" else []
+            is_about_rows = bool(noun) and not any(column in self.table.numbers for column in noun)
+            named = before in ("prep", "not") and (is_about_rows or after not in ("column", "value", "period", "compare"))
             if named or (item.text[:1].isupper() and item.start > 0):
                 self._take_as_value(item)
 
@@ -114,7 +117,7 @@ class _Reader:
     def _kind(self) -> None:
         computes = bool(self.query.measures) or bool(self.roles.pending)
         for kind in ("missing", "correlation", "growth"):
-            if kind in self.kinds:
+            if kind in self.kinds and not (kind == "growth" and self._compares_values()):
                 self.query.kind = kind
                 return
         if "describe" in self.kinds and not computes and not self.query.keys:
@@ -129,6 +132,30 @@ class _Reader:
             if strange:
                 raise self.fail(f"It is not clear what {', '.join(strange)} means here.")
             self.query.kind = "distinct"
+
+    def _compares_values(self) -> bool:
+        """Whether a difference is meant between cell values, as in `difference between North and South`, not over time."""
+        is_over_time = self._spans() or any(key.is_time or key.column in self.table.dates for key in self.query.keys)
+        return not is_over_time and any(one.sign == "in" and len(one.values) > 1 for one in self.query.filters)
+
+    def _admit_unused(self) -> None:
+        """Name the words that had no part in the answer; a bare count with such a word would be a wrong answer."""
+        own = {*name_stems(self.table.name), *GENERIC, *ROW_WORDS}
+        unused = [
+            item.text
+            for before, item in zip([None, *self.items], self.items, strict=False)
+            if item.kind == "other" and stem(item.text.lower()) not in own and item.text.lower() not in VERBS
+            if not (before is not None and before.kind == "count") and item.text.lower() not in _HINTS
+        ]
+        if (
+            unused
+            and self.kinds <= {"count", "other", "column", "which", "prep"}
+            and "count" in self.kinds
+            and not self.query.filters
+        ):
+            raise self.fail(f"It is not clear what {', '.join(map(repr, unused))} means here.")
+        if unused:
+            self.query.notes.append(f"not understood and left aside: {', '.join(unused)}")
 
     def _defaults(self) -> None:
         query = self.query
@@ -212,7 +239,7 @@ class _Reader:
         if any("selling" in item.text.lower() or item.text.lower() in ("sold", "sells") for item in self.items):
             if units := [name for name in self.names.columns_like(("unit",)) if name in numbers]:
                 return units[:1]
-        verbs = {item.text.lower() for item in self.items} & {"sell", "sold", "sells", "earn", "earns", "earned", "make", "made"}
+        verbs = {item.text.lower() for item in self.items} & VERBS
         if verbs:
             for word in ("sale", "salary"):
                 if money := [name for name in self.names.columns_like((word,)) if name in numbers]:

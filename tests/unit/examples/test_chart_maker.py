@@ -24,18 +24,18 @@ def size_of(png: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("earlier", "task", "said"),
     [
-        ("total sales per region", "make a bar chart of it", "sum-of-revenue-by-region.png: a bar chart titled 'Sum of revenue by region', 4 values."),
-        ("share of each region in revenue", "pie chart of it", "sum-of-revenue-by-region.png: a pie chart titled 'Sum of revenue by region', 4 values."),
-        ("monthly revenue", "visualise it", "sum-of-revenue-by-month.png: a line chart titled 'Sum of revenue by month', 12 points."),
-        ("revenue per region and month", "plot it", "sum-of-revenue-by-region-and-month.png: a bar chart titled 'Sum of revenue by region and month', 48 values."),
-        ("orders per weekday", 'chart it with the title "Busy days"', "busy-days.png: a bar chart titled 'Busy days', 7 values."),
+        ("total sales per region", "make a bar chart of it", "a bar chart titled 'Sum of revenue by region', 4 values."),
+        ("share of each region in revenue", "pie chart of it", "a pie chart titled 'Sum of revenue by region', 4 values."),
+        ("monthly revenue", "visualise it", "a line chart titled 'Sum of revenue by month', 12 points."),
+        ("revenue per region and month", "plot it", "a bar chart titled 'Sum of revenue by region and month', 48 values."),
+        ("orders per weekday", 'chart it with the title "Busy days"', "a bar chart titled 'Busy days', 7 values."),
     ],
-)  # fmt: skip
+)
 def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -> None:
     """`it` is the earlier result's table; the kind follows the words, else the data."""
     before = run(csv_analyst.agent, f"number of {earlier}" if earlier.startswith("orders") else earlier, [data / "sales.csv"])
     done = run(agent, task, [data / "sales.csv"], [upstream(earlier, before.text, *before.paths)])
-    assert done.text == said
+    assert done.text.split(": ", 1)[1] == said
     assert [size_of(png)[0] for png in done.files.values()] == [1200]
 
 
@@ -46,10 +46,13 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
         ("plot units by month as a line", "a line chart titled 'Sum of units by month of date', 12 points."),
         ("pie chart of the number of orders per category", "a pie chart titled 'Number of rows by category', 3 values."),
         ("histogram of unit_price", "a histogram titled 'Distribution of unit_price', 500 rows."),
-        ("scatter plot of units against revenue for electronics", "a scatter plot titled 'Units and revenue (category is Electronics)', 209 points."),
+        (
+            "scatter plot of units against revenue for electronics",
+            "a scatter plot titled 'Units and revenue (category is Electronics)', 209 points.",
+        ),
         ("bar chart of revenue per day", "a bar chart titled 'Sum of revenue by day of date', 30 values."),
     ],
-)  # fmt: skip
+)
 def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
     """Without an earlier result the chart is computed from the file."""
     done = run(agent, task, [data / "sales.csv"])

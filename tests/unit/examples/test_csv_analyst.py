@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import SupportsFloat
 
 import pandas as pd
 import pytest
@@ -30,7 +31,7 @@ def last_number(text: str) -> float:
     return float(found[1])
 
 
-Truth = Callable[[pd.DataFrame], float]
+Truth = Callable[[pd.DataFrame], SupportsFloat]
 SINGLE: list[tuple[str, Truth]] = [
     ("total revenue", lambda f: f.revenue.sum()),
     ("what is the overall turnover?", lambda f: f.revenue.sum()),
@@ -63,8 +64,11 @@ SINGLE: list[tuple[str, Truth]] = [
     ("what share of the revenue comes from the North", lambda f: f[f.region == "North"].revenue.sum() / f.revenue.sum() * 100),
     ("percentage of orders from the East", lambda f: (f.region == "East").mean() * 100),
     ("average revenue per order", lambda f: f.revenue.mean()),
-    ("sum of units for phones in the West in June", lambda f: f[(f["product"] == "Phone") & (f.region == "West") & f.date.str.startswith("2024-06")].units.sum()),
-]  # fmt: skip
+    (
+        "sum of units for phones in the West in June",
+        lambda f: f[(f["product"] == "Phone") & (f.region == "West") & (f.date.str[:7] == "2024-06")].units.sum(),
+    ),
+]
 
 
 @pytest.mark.parametrize(("question", "truth"), SINGLE)
@@ -85,7 +89,10 @@ GROUPED: list[tuple[str, Callable[[pd.DataFrame], pd.Series]]] = [
     ("compare North and South by revenue", lambda f: f[f.region.isin(["North", "South"])].groupby("region").revenue.sum()),
     ("top 3 products by revenue", lambda f: f.groupby("product").revenue.sum().nlargest(3)),
     ("bottom 2 regions by units in Q1", lambda f: f[f.date < "2024-04"].groupby("region").units.sum().nsmallest(2)),
-    ("which product had the highest revenue in March 2024?", lambda f: f[f.date.str.startswith("2024-03")].groupby("product").revenue.sum().nlargest(1)),
+    (
+        "which product had the highest revenue in March 2024?",
+        lambda f: f[f.date.str.startswith("2024-03")].groupby("product").revenue.sum().nlargest(1),
+    ),
     ("which month had the lowest revenue", lambda f: f.groupby(f.date.str[:7]).revenue.sum().nsmallest(1)),
     ("max revenue per product", lambda f: f.groupby("product").revenue.max()),
     ("best-selling product", lambda f: f.groupby("product").units.sum().nlargest(1)),
@@ -93,7 +100,7 @@ GROUPED: list[tuple[str, Callable[[pd.DataFrame], pd.Series]]] = [
     ("regions with total revenue above 200000", lambda f: f.groupby("region").revenue.sum().loc[lambda s: s > 200_000]),
     ("total revenue where units above 10 by region", lambda f: f[f.units > 10].groupby("region").revenue.sum()),
     ("revenue by category in descending order", lambda f: f.groupby("category").revenue.sum().sort_values(ascending=False)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("question", "truth"), GROUPED)
@@ -115,6 +122,8 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ('total revenue where colour is "Red"', "Red"),
         ("revenue per colour", "colour"),
         ("make me a sandwich", "sandwich"),
+        ("how many orders failed", "failed"),
+        ("average revenue of refunded products", "refunded"),
         ("total revenue in the last month", "last"),
         ("total revenue in 2019", "No row"),
     ],
@@ -188,6 +197,11 @@ MESSY = {
     "percent": "shop,discount\nA,5%\nB,2.5%\nC,n/a\n",
     "brackets": "item,balance\na,(12.50)\nb,20.00\n",
     "quoted": 'name;note;points\n"Lee; Bo";"says ""hi""";3\n"Ann";"two\nlines";4\n',
+    "invoices": (
+        "Invoice No,Invoice Date,Due Date,Customer,Net Amount (USD),Paid\n"
+        '1001,2023-11-05,2023-12-05,Acme,"1,200.50",yes\n1002,2024-01-20,2024-03-01,Beta,300,no\n'
+        "1003,2024-02-28,2024-03-29,Acme,99.5,no\n"
+    ),
     "booleans": "person,isRemote,hours\nAda,yes,10\nBob,no,20\nCy,yes,30\n",
 }
 
@@ -207,6 +221,12 @@ MESSY = {
         ("quoted", "points of Lee; Bo", 3),
         ("booleans", "total hours of remote persons", 40),
         ("booleans", "how many are not remote", 1),
+        ("invoices", "total amount of unpaid invoices", 399.5),
+        ("invoices", "how many invoices were due in March 2024", 2),
+        ("invoices", "number of invoices in 2023", 1),
+        ("invoices", "which customer spent the most", 1300),
+        ("invoices", "amount of invoice 1002", 300),
+        ("invoices", "which customer has the most invoices", 2),
     ],
 )
 def test_messy_files(kind: str, question: str, expected: float, run: Run, tmp_path: Path) -> None:
@@ -260,10 +280,11 @@ def test_several_questions(run: Run, data: Path) -> None:
 def test_says_what_it_computed(run: Run, data: Path) -> None:
     """The answer names the file, the rows, the filter and the operation."""
     text = run(agent, "average revenue of phones in the West since June", [data / "sales.csv"]).text
-    assert re.fullmatch(
-        r"sales\.csv, rows where product is Phone and region is West and date since 2024-06: \d+ of 500: average of revenue: [\d.]+\.",
-        text,
+    scope, figure = text.rsplit(": ", 1)
+    assert re.sub(r"\d+ of", "N of", scope) == (
+        "sales.csv, rows where product is Phone and region is West and date since 2024-06: N of 500: average of revenue"
     )
+    assert float(figure.rstrip(".")) > 0
 
 
 def test_growth_between_periods(run: Run, data: Path) -> None:
@@ -271,7 +292,8 @@ def test_growth_between_periods(run: Run, data: Path) -> None:
     frame = pd.read_csv(data / "sales.csv")
     first, last = (frame[frame.date.str.startswith(month)].revenue.sum() for month in ("2024-01", "2024-03"))
     text = run(agent, "growth of revenue from January to March", [data / "sales.csv"]).text
-    expected = f"{format_number(first)} to {format_number(last)}, a change of {format_number(last - first)} ({format_number((last - first) / first * 100)} %)."
+    percent = format_number((last - first) / first * 100)
+    expected = f"{format_number(first)} to {format_number(last)}, a change of {format_number(last - first)} ({percent} %)."
     assert text.endswith(expected)
 
 

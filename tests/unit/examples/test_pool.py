@@ -29,7 +29,17 @@ def _agent(target: str) -> Agent:
 
 def test_who_is_in_it() -> None:
     """The pool holds the eight agents that do work, and the one that coordinates."""
-    expected = ["csv-analyst", "chart-maker", "text-analyst", "calculator", "file-search", "web-reader", "python-runner", "report-writer", "analyst-desk"]  # fmt: skip
+    expected = [
+        "csv-analyst",
+        "chart-maker",
+        "text-analyst",
+        "calculator",
+        "file-search",
+        "web-reader",
+        "python-runner",
+        "report-writer",
+        "analyst-desk",
+    ]
     assert [_agent(entry["target"]).agent_id for entry in ENTRIES] == expected
 
 

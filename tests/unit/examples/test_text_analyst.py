@@ -50,7 +50,14 @@ def test_occurrences(run: Run, tmp_path: Path) -> None:
     assert text.splitlines()[0] == "story.txt: 'the' occurs 2 times"
 
 
-@pytest.mark.parametrize(("task", "count"), [("summarise notes.txt in 3 sentences", 3), ("a one-sentence summary of notes.txt", 1), ("summarise notes.txt in five sentences", 5)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("task", "count"),
+    [
+        ("summarise notes.txt in 3 sentences", 3),
+        ("a one-sentence summary of notes.txt", 1),
+        ("summarise notes.txt in five sentences", 5),
+    ],
+)
 def test_summary_quotes(task: str, count: int, run: Run, data: Path) -> None:
     """A summary has as many sentences as were asked for, each of them the text's own, in its order."""
     source = " ".join((data / "notes.txt").read_text().split())

@@ -14,7 +14,10 @@ from ioa.errors import InvalidInputError, IoaError, NotFoundError, TaskError
 from tests.unit.examples.agent_run import Run
 from web_reader import Limits, agent, fetch
 
-PAGE = "<html><head><title>Grüße</title></head><body><nav>menu</nav><h1>Hallo</h1><p>Ein Satz.</p><a href='/next'>weiter</a></body></html>"
+PAGE = (
+    "<html><head><title>Grüße</title></head><body><nav>menu</nav>"
+    "<h1>Hallo</h1><p>Ein Satz.</p><a href='/next'>weiter</a></body></html>"
+)
 
 
 class _Site(BaseHTTPRequestHandler):
@@ -48,7 +51,7 @@ class _Site(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, *args: object) -> None:
         """Keep quiet: the tests read the answers, not the log."""
 
 
@@ -117,7 +120,7 @@ def test_too_large(site: str) -> None:
 
 def test_too_slow(site: str) -> None:
     """A server that does not answer is given up at the limit of time."""
-    with pytest.raises(TaskError, match="did not answer within 0.2 seconds"):
+    with pytest.raises(TaskError, match=r"did not answer within 0\.2 seconds"):
         fetch(f"{site}/slow", Limits(timeout=timedelta(seconds=0.2)))
 
 
