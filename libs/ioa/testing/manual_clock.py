@@ -1,0 +1,39 @@
+"""Time and ids that a test decides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class ManualClock:
+    """A `Clock` that stands still until it is moved. False in this: no time passes while code runs."""
+
+    def __init__(self, start: datetime = NEW_YEAR) -> None:
+        self._now = start
+
+    def now(self) -> datetime:
+        """The instant the clock was last set to."""
+        return self._now
+
+    def advance(self, by: timedelta) -> None:
+        """Let time pass."""
+        self._now += by
+
+    def advance_to(self, at: datetime) -> None:
+        """Let time pass until `at`; an instant that has passed changes nothing."""
+        self._now = max(self._now, at)
+
+
+class CountedIds:
+    """An `IdSource` that counts: `m-1`, `m-2`, `t-1`. False in this: another source gives the same ids."""
+
+    def __init__(self) -> None:
+        self._given: Counter[str] = Counter()
+
+    def new(self, prefix: str) -> str:
+        """The next id with this prefix."""
+        self._given[prefix] += 1
+        return f"{prefix}-{self._given[prefix]}"
