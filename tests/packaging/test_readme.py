@@ -15,6 +15,8 @@ from tests.packaging.environment import ROOT
 from tests.packaging.readme_session import blocks_of, left_to_ci, session_of
 
 _TIMEOUT_SECONDS = 540
+_CLONE = "```sh\ngit clone https://example.org/somebody/ioa.git && cd ioa\n```"
+"""The pages begin in a fresh clone."""
 
 
 @pytest.fixture
@@ -76,8 +78,9 @@ def _go_through(markdown: str, clone_from: Path, folder: Path) -> tuple[int, str
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_readme_works_from_top_to_bottom(copy: Path, tmp_path: Path) -> None:
-    """Whoever does what README.md says, in its order, on a machine that has only Python, sees every command succeed."""
-    code, output = _go_through((ROOT / "README.md").read_text(encoding="utf-8"), copy, tmp_path / "home")
+    """Whoever does what README.md and the page on agents say, in their order, in a fresh clone, sees every command succeed."""
+    pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/agents.md"))]
+    code, output = _go_through("\n".join(pages), copy, tmp_path / "home")
     assert code == 0, output[-8000:]
 
 
