@@ -19,7 +19,7 @@ agent = Agent(
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
         "prepare a full briefing on sales.csv",
-        "coordinate a briefing on this data: figures, chart and report",
+        "coordinate a briefing on this data file",
         "have a team prepare a complete data briefing",
         "get me a full briefing with totals per region, a chart and a report",
         "organise a briefing package for the management",

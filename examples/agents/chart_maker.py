@@ -15,12 +15,13 @@ import re
 
 import pandas as pd
 
+from answer_parts import filtered
 from chart_drawing import Chart, choose_kind, cut, draw
 from csv_analyst import read_tables
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
-from table_answer import answer, filtered
+from table_answer import answer
 from table_query import Query
 from table_question import understand
 from table_reading import SUFFIXES, Table, read_table
@@ -39,7 +40,7 @@ agent = Agent(
         "scatter plot of units against revenue",
         "visualise the totals",
         "create a graph of the results",
-        "chart the number of orders per weekday",
+        "chart these figures",
     ],
     tags=["chart", "plot", "png", "visualisation"],
     may_team_up=False,

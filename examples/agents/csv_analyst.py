@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from answer_parts import Answer
 from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
-from table_answer import Answer, answer
+from table_answer import answer
 from table_question import understand_all
 from table_reading import SUFFIXES, Table, read_table
 from task_files import have, named_in, pick_inputs, upstream_files
@@ -29,8 +30,8 @@ agent = Agent(
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
         "compute the total sales per region in sales.csv",
-        "average revenue by month in 2024",
-        "which product sold the most units?",
+        "sum up the amounts by category and month in 2024",
+        "which city had the lowest average value?",
         "top 5 customers by amount in orders.csv",
         "how many rows have a price above 100",
         "the median salary of employees in Berlin",

@@ -95,7 +95,8 @@ class Roles:
             self.query.measures.append(Measure("count"))  # `number of orders and total revenue`: what was counted are the rows
             self.pending.pop()
         self.counted_from = index
-        if item.kind in FIGURES and item.kind not in RANKS:
+        is_number_of = item.kind == "count" and bool(self.pending) and self.items[index - 1].kind == self.pending[-1].operation
+        if item.kind in FIGURES and item.kind not in RANKS and not is_number_of:
             self.pending.append(Measure(item.kind, quantile=item.numbers[0] / 100 if item.numbers else 0.0))
 
     def _grain(self, item: Item, mode: str, before: Item | None) -> str:
@@ -103,7 +104,16 @@ class Roles:
             raise self.fail(f"'{before.text} {item.text}' depends on today; name the period instead, as in 'in March 2024'.")
         if not self.table.dates:
             raise self.fail(f"{self.table.name} has no dates, so nothing can be grouped by {item.text}.")
-        self._key(Key(self.table.dates[0], item.kind.split(":")[1]), mode)
+        key = Key(self.table.dates[0], item.kind.split(":")[1])
+        if self._counts() and mode == "measure":
+            self.query.measures.append(Measure("distinct", key.column, grain=key.grain))
+            self.pending.pop()
+            return mode
+        is_adjective = item.text.lower().endswith(("ly", "annual"))
+        if is_adjective and self.pending and before is not None and before.kind == self.pending[-1].operation:
+            self.query.over_groups = self.pending.pop()  # `average monthly revenue`: the average of the months' sums
+            self.pending.append(Measure(""))
+        self._key(key, mode)
         return mode if mode == "by" else "measure"
 
     def _key(self, key: Key, mode: str) -> None:

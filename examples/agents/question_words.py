@@ -37,7 +37,7 @@ OPERATIONS: list[tuple[str, re.Pattern[str]]] = [
             r"|highest) to (?:low|lowest)"
         )),
         ("sort_asc", r"(?:sorted |in )?ascending(?: order)?|(?:smallest|lowest) first|from (?:low|lowest) to (?:high|highest)"),
-        ("sort", r"(?:sort(?:ed)?|rank(?:ed|ing)?|ordered) by"),
+        ("sort", r"(?:sort(?:ed)?|rank(?:ed|ing)?|ordered) by|rank"),
         ("mode", r"most (?:common|frequent|often|popular)|mode(?= of)"),
         ("count", (
             r"how many(?: different| distinct| unique)?|(?:total |overall )?number of(?: different| distinct"
@@ -93,7 +93,7 @@ STOP = set(
     you your i they them their he she there here please tell show give calculate compute determine get find out what who whom how
     if so than then also too just very all any both each some much many by using use value number figure result based make made
     work state report return let know see want need like come came go went about as into also same shown given present answer
-    between such being""".split()
+    between such being load read open up off each""".split()
 )
 GENERIC = set(
     """file data dataset table csv tsv row record line entry observation column field cell sheet list value number sample order
@@ -106,6 +106,10 @@ GENERIC = set(
 INTENSIVE = set(
     """price rate age score rating temperature temp percent pct percentage ratio margin speed height weight width depth density
     humidity pressure grade level index share latitude longitude salary wage bmi gpa average avg mean discount duration""".split()
+)
+CHANGES_MEANING = set(
+    """minus plus times divided multiplied ratio cumulative running moving rolling forecast predict prediction weighted above below
+    over under after before since until unless regression slope squared""".split()
 )
 VERBS = set(
     """sell sold sells earn earns earned make made spend spent spends buy buys bought pay pays paid owe owes order ordered come came

@@ -78,18 +78,21 @@ class Measure:
     operation: str
     column: str | None = None
     quantile: float = 0.0
+    grain: str = ""
 
     def __str__(self) -> str:
         name = (
             f"percentile {format_number(self.quantile * 100)}" if self.operation == "quantile" else OPERATION_NAMES[self.operation]
         )
+        if self.grain:
+            name = f"number of different {self.grain}s"
         return name if self.column is None else f"{name} of {self.column}"
 
     def of(self, frame: pd.DataFrame) -> object:
         """Compute the figure over the rows; missing cells are left out."""
         if self.column is None:
             return len(frame)
-        cells = frame[self.column].dropna()
+        cells = (Key(self.column, self.grain).of(frame) if self.grain else frame[self.column]).dropna()
         match self.operation:
             case "count":
                 return len(cells)
@@ -157,6 +160,7 @@ class Query:
     descending: bool | None = None
     sort_column: str | None = None
     ranked: Key | None = None
+    over_groups: Measure | None = None
     columns: list[str] = field(default_factory=list)
     share: bool = False
     notes: list[str] = field(default_factory=list)

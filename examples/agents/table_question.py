@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from column_names import Names
 from ioa.errors import InvalidInputError
 from question_filters import read_filters
 from question_roles import FIGURES, RANKS, ROW_WORDS, Roles
 from question_scan import Item, Scan
-from question_words import GENERIC, INTENSIVE, VERBS
+from question_words import CHANGES_MEANING, COUNTABLE, GENERIC, INTENSIVE, VERBS
 from table_query import Key, Measure, Query
 from table_reading import Table
-from words import name_stems, stem
+from words import NUMBER_WORDS, name_stems, stem
 
 _HINTS = {
     "cheapest": "price", "expensive": "price", "oldest": "age", "youngest": "age", "longest": "duration", "shortest": "duration",
@@ -91,6 +93,8 @@ class _Reader:
                 raise self.fail(f"{self.table.name} has no date or other column that {item.text} could stand for.")
             if item.kind != "other":
                 continue
+            if item.text.lower() in CHANGES_MEANING:
+                raise self.fail(f"{item.text!r} asks for something that is not computed here.")
             before = self.items[index - 1].kind if index else ""
             after = self.items[index + 1].kind if index + 1 < len(self.items) else ""
             word = stem(item.text.lower())
@@ -125,6 +129,8 @@ class _Reader:
         elif "rows" in self.kinds and not computes and not self.kinds & {*RANKS, "mode", "share"}:
             is_list = bool(self.query.keys) and not self.query.filters
             self.query.kind = "distinct" if is_list else "rows"
+        elif not computes and self.query.filters and "which" in self.kinds and self.query.keys and not self.kinds & set(RANKS):
+            self.query.kind = "distinct"
         elif not computes and self.query.filters and not self.kinds & {*RANKS, "mode", "share", "by", "versus", "trend"}:
             self.query.kind = "rows"
         elif not computes and self.query.columns and self.kinds <= {"column", "other", "which", "and", "prep"}:
@@ -140,7 +146,7 @@ class _Reader:
 
     def _admit_unused(self) -> None:
         """Name the words that had no part in the answer; a bare count with such a word would be a wrong answer."""
-        own = {*name_stems(self.table.name), *GENERIC, *ROW_WORDS}
+        own = {*name_stems(self.table.name), *GENERIC, *ROW_WORDS, *NUMBER_WORDS}
         unused = [
             item.text
             for before, item in zip([None, *self.items], self.items, strict=False)
@@ -164,9 +170,17 @@ class _Reader:
         query.keys = self._useful_keys()
         if not query.measures or self.roles.pending:
             query.measures += self._unnamed()
-        query.measures = [self._with_operation(measure) for measure in query.measures]
+        query.measures = list(dict.fromkeys(self._with_operation(measure) for measure in query.measures))
+        self._refuse_ratio()
         if query.kind == "growth" and not query.keys and not self._spans():
             query.keys = [Key(self._date(), "month")]
+
+    def _refuse_ratio(self) -> None:
+        """Refuse `revenue per unit`, which is a ratio of two columns and no group."""
+        for before, item in pairwise(self.items):
+            if before.text.lower() == "per" and item.kind == "column" and item.text.lower() in COUNTABLE and len(item.columns) == 1:
+                if item.columns[0] in self.table.numbers:
+                    raise self.fail(f"'per {item.text}' asks for a ratio of two columns, which is not computed here.")
 
     def _implied_keys(self) -> None:
         query = self.query
@@ -286,7 +300,8 @@ class _Reader:
             first = ranks[0]
             is_listing = not self.roles.has_subject and not first.numbers
             query.descending = first.kind.startswith("high") if not (is_listing and not query.keys) else None
-            query.limit = int(first.numbers[0]) if first.numbers else (1 if self.roles.has_subject else None)
+            number = int(first.numbers[0]) if first.numbers else self._number_of_subjects()
+            query.limit = number or (1 if self.roles.has_subject else None)
             if first.numbers and not query.keys and query.kind == "figures":
                 query.kind = "top_rows"
         elif "mode" in self.kinds:
@@ -295,6 +310,16 @@ class _Reader:
             query.descending = "sort_asc" not in self.kinds
         elif "sort_asc" in self.kinds:
             query.descending = False
+
+    def _number_of_subjects(self) -> int:
+        """The number in `the ten days with the highest revenue`."""
+        for before, item in pairwise(self.items):
+            if item.kind == "column" or item.kind.startswith("grain:"):
+                if before.kind == "number":
+                    return int(before.numbers[0])
+                if before.text.lower() in NUMBER_WORDS:
+                    return NUMBER_WORDS[before.text.lower()]
+        return 0
 
     def _having(self) -> None:
         """Move `with total revenue above 1000` from the rows to the groups."""

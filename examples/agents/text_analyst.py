@@ -206,8 +206,11 @@ def _longest(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext
 
 _COUNT = r"(?:\b(?:how many|number of|count(?: of| the)?|counts|total|and|the)\s+(?:the\s+|of\s+)?|[|,]\s*(?:and\s+)?(?:the\s+)?)"
 _MEASURES: list[tuple[str, Callable[..., str]]] = [
-    (r"\bsummar|condense|\bin short\b|\bgist\b|tl;?dr|main points|shorten|\babstract\b", _summary),
-    (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|main themes|themes", _phrases),
+    (
+        r"\bsummar|condense|\bin short\b|\bgist\b|tl;?dr|main (?:points|ideas?)|what\b.{0,40}\babout\b|shorten|\babstract\b",
+        _summary,
+    ),
+    (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|themes|(?:most )?important (?:words|terms|phrases)", _phrases),
     (r"frequen\w* (?:\w+ )?words?|most (?:common|used|frequent)|word frequenc|top (?:\w+ )?words?|frequency of words", _frequent),
     (
         (
