@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import re
 
-from ioa.agent.rules.clauses import clauses_of
+from ioa.agent.rules.clauses import GIVEN, clauses_of
 from ioa.agent.rules.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.openings import strip_opening
+from ioa.agent.rules.openings import leading_verb, strip_opening
 from ioa.agent.rules.shielding import NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(
-    r"(?P<head>.+?)\s*(?:,|\s)\s*(?:(?:with|including|covering|containing|comprising|featuring|consisting\s+of"
-    r"|made\s+up\s+of|that\s+(?:has|shows|includes|contains|covers|consists\s+of)"
-    r"|which\s+(?:has|shows|includes|contains|covers)|showing|plus|namely)\b:?|:)\s+(?P<items>.+)",
+    r"(?P<head>.+?)\s*(?:[,\s]\s*(?:with|including|covering|containing|comprising|featuring|consisting\s+of|made\s+up\s+of"
+    r"|(?:that|which)\s+(?:has|shows|includes|contains|covers|consists\s+of)|showing|plus|namely)\b:?|:)\s+(?P<items>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOPIC = re.compile(r"\b(?:on|about|of|for|from|in)\s+(?P<topic>.+)$", re.IGNORECASE | re.DOTALL)
 _COMMA = re.compile(r"\s*[,;]\s*(?:and\s+|as\s+well\s+as\s+|plus\s+)?", re.IGNORECASE)
 _AND = re.compile(r"\s+(?:and|as\s+well\s+as|plus)\s+(?!.*\s(?:and|as\s+well\s+as|plus)\s)", re.IGNORECASE)
+_ANNOUNCED = re.compile(
+    r"(?::|\bthat|\bwho)\s+(?P<steps>.+?)(?=[.;]|$|,?\s+and\s+[a-z]+s\s+(?:their|its|the|them|all)\b)", re.IGNORECASE
+)
+_FIGURES = re.compile(r"\b(?:a\s+)?(?:(?:key|main)\s+)?(?:figures|numbers)\b", re.IGNORECASE)
+"""What a card calls figures, nobody can compute before it is said which: those of the summary are always there."""
 _TEAM_TAGS = frozenset({"coordinator", "coordination", "lead", "team-lead", "planner"})
 _TEAM_WORDS = re.compile(r"\b(?:coordinat\w+|other\s+agents|hands?\s+out|with\s+(?:a|the)\s+team|team\s+of)\b", re.IGNORECASE)
 
@@ -35,8 +39,8 @@ def coordinates(card: AgentCard) -> bool:
 def parts_of(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
     """List the parts of a task, none if it has fewer than two.
 
-    They are several requests, or what the task lists, or what a coordinator's own card lists: "prepares a briefing: key figures, a
-    chart and a report".
+    They are several requests, or what the task lists, or what a coordinator's own card lists in its description or an example:
+    "a briefing on this data: key figures, a chart and a report".
     """
     needs = split_goal(task)
     if len(needs) > 1:
@@ -58,15 +62,29 @@ def _listed(task: str) -> tuple[GoalNeed, ...]:
 
 
 def _listed_on_card(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
-    _, _, listed = me.description.partition(":")
     shield = Shield()
     _, covered = strip_opening(shield.cover(task.strip()))
     topic = _TOPIC.search(covered.rstrip(" .!?"))
-    if not listed or topic is None:
+    if topic is None:
         return ()
-    items = _items(shield.cover(listed.split(". ")[0].strip(" .")))
-    first, *rest = items
-    return _parts(shield, topic["topic"], [f"{first} of {topic['topic']}", *(f"{item} of it" for item in rest)])
+    for told in (me.description, *me.examples):
+        first, *rest = _work_named_in(told) or [""]
+        if rest:
+            items = [f"{_FIGURES.sub('summary statistics', first)} of {topic['topic']}", *(shield.cover(item) for item in rest)]
+            return tuple(needs_of(clauses_of([f"{GIVEN} {topic['topic'].strip()}.", *items]), shield))
+    return ()
+
+
+def _work_named_in(told: str) -> list[str]:
+    """The steps that a card names: "a briefing: figures, a chart and a report", "agents that compute figures and draw charts"."""
+    for match in _ANNOUNCED.finditer(told):
+        steps = [need.request for need in split_goal(match["steps"])]
+        if len(steps) > 1 and all(leading_verb(step) is not None for step in steps):
+            return steps
+        items = _items(match["steps"])
+        if match.group().startswith(":") and len(items) > 1:
+            return [item if " " in item else f"a {item}" for item in items]
+    return []
 
 
 def _items(text: str) -> list[str]:
@@ -79,4 +97,4 @@ def _items(text: str) -> list[str]:
 def _parts(shield: Shield, topic: str, items: list[str]) -> tuple[GoalNeed, ...]:
     if len(items) < 2 or not all(len(item.split()) > 1 or re.search(NAMED, item) for item in items):
         return ()
-    return tuple(needs_of(clauses_of([f"Given: {topic.strip()}.", *items]), shield))
+    return tuple(needs_of(clauses_of([f"{GIVEN} {topic.strip()}.", *items]), shield))

@@ -19,9 +19,14 @@ from ioa.agent.rules.openings import (
     strip_opening,
     without_front,
 )
+from ioa.agent.rules.phrases import is_report
 from ioa.agent.rules.shielding import FILE, INPUT, NAMED, SHIELDED
 
 _FLAGS = re.IGNORECASE
+
+
+GIVEN = "Given:"
+"""The beginning of a context that only names an input: "load sales.csv" before what is to be done with it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Clause:
     Attributes:
         text: The request without what led to it.
         opening: What stood in front of it.
-        core: The part of `text` that says what comes out, where preparation was joined in front of it.
+        core: The request before anything was added to it.
         sentence: Which sentence it belongs to.
         context: What was told before it and belongs to it.
         tail: What was told after it and refines it.
@@ -136,6 +141,9 @@ def _is_boundary(left: str, joint: str, right: str, sentence: str) -> bool:
     )
     if not rest.strip(" .,;:!?") or not _is_complete(said):
         return False
+    head, colon, _ = said.partition(":")
+    if colon and is_report(head):  # "a briefing on x: …" lists what belongs to the briefing
+        return False
     if ";" in joint:
         return True
     if re.search(r"\bbefore\b", joint, _FLAGS):
@@ -218,7 +226,7 @@ _COMPLEMENT = re.compile(rf"\b(?:of|per|by|in|for|from|on|about)\s+\S|{NAMED}", 
 
 def _is_product(said: str, rest: str) -> bool:
     product = PRODUCT.match(rest)
-    if product is None or _INSIDE.search(said) or not _COMPLEMENT.search(said):
+    if product is None or ":" in said or _INSIDE.search(said) or not _COMPLEMENT.search(said):
         return False
     return product["article"] is not None or bool(re.match((r"\s+(?:of|from|about|on)\s+(?:it|them|that|this|these|those"
         r"|both|all|the\s+results?)\b"),
@@ -296,9 +304,8 @@ def _joined(found: list[Clause]) -> list[Clause]:
             before = _refined(before, ". ", clause.context) if clause.context else before
             joined[-1] = _refined(before, ". " if clause.context else " and ", f"{clause.text}{clause.tail}")
         elif before is not None and _only_prepares(before.text) and not (clause.context or before.tail):
-            joined[-1] = replace(
-                before, text=f"{before.text} and {clause.text}", core=clause.text, sentence=clause.sentence, tail=clause.tail
-            )
+            given = re.findall(INPUT, before.text)
+            joined[-1] = replace(clause, context=f"{GIVEN} {' and '.join(given)}. {before.context}".strip(), opening=before.opening)
         else:
             joined.append(clause)
     return joined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ioa.agent.rules.clauses import is_courtesy, payload_start
+from ioa.agent.rules.clauses import GIVEN, is_courtesy, payload_start
 from ioa.agent.rules.openings import PRODUCT, is_question, leading_verb, strip_opening
 from ioa.agent.rules.shielding import NAMED, SHIELDED, Shield
 
@@ -111,7 +111,7 @@ def _introduction(text: str) -> list[str]:
         text,
         re.IGNORECASE,
     )
-    return [f"Given: {about[1] if about else text.rstrip(': ')}."]
+    return [f"{GIVEN} {about[1] if about else text.rstrip(': ')}."]
 
 
 def _is_request(text: str) -> bool:

@@ -62,9 +62,9 @@ def records_of(contacts: Sequence[Contact]) -> dict[AgentId, float]:
     }
 
 
-def need_for(request: str) -> Need:
-    """Ask discovery for one request."""
-    return Need(text=request.strip()[:MAX_NEED_CHARS] or "-")
+def need_for(need: GoalNeed) -> Need:
+    """Ask discovery for one need."""
+    return Need(text=(need.query or need.request).strip()[:MAX_NEED_CHARS] or "-")
 
 
 def mean_similarity(picked: Sequence[Hit | None]) -> float:

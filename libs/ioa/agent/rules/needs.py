@@ -10,14 +10,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ioa.agent.rules.clauses import Clause, clauses_of
+from ioa.agent.rules.clauses import GIVEN, Clause, clauses_of
 from ioa.agent.rules.layout import sentences_of
 from ioa.agent.rules.lexicon import PROSE, TABLE_FILE, TABULAR
 from ioa.agent.rules.openings import Opening
 from ioa.agent.rules.references import resolve
-from ioa.agent.rules.shielding import FILE, NAMED, SHIELDED, Shield
+from ioa.agent.rules.shielding import FILE, INPUT, NAMED, SHIELDED, Shield
 
 MAX_NEEDS_OF_A_GOAL = 8
+_FROM_INPUT = re.compile(
+    rf"\s+(?:in|of|at|from|using)\s+(?:the\s+(?:file|page|text|table)\s+)?{INPUT}(?:\s+and\s+{INPUT})*", re.IGNORECASE
+)
 ROUNDS = 5
 """How often the outcome is split again when taking away an opening has brought a new one to light."""
 
@@ -30,11 +33,13 @@ class GoalNeed:
         text: What the assignee is told; it stands on its own.
         request: The same without what was told around it: for discovery and headings.
         uses: The positions of the earlier needs whose results this one builds on.
+        query: What discovery is asked. The file behind an earlier result is not named: it would speak for who reads such files.
     """
 
     text: str
     request: str
     uses: tuple[int, ...] = ()
+    query: str = ""
 
 
 def split_goal(goal: str) -> tuple[GoalNeed, ...]:
@@ -55,7 +60,7 @@ def _split(goal: str) -> tuple[GoalNeed, ...]:
     whole = goal.strip() or goal
     if len(needs) < 2:
         request = needs[0].request if needs else whole
-        return (GoalNeed(needs[0].text if needs else whole, request or whole),)
+        return (GoalNeed(needs[0].text if needs else whole, request or whole, query=request or whole),)
     return _at_most(MAX_NEEDS_OF_A_GOAL, needs)
 
 
@@ -68,14 +73,29 @@ def needs_of(clauses: Sequence[Clause], shield: Shield) -> list[GoalNeed]:
     for position, one in enumerate(resolved):
         request = f"{one.text}{one.clause.tail}"
         context = one.clause.context
-        told_more = re.search(rf"\d|{SHIELDED}", re.sub(NAMED, "", context))
-        if context.startswith("Given:") and set(named[position]) <= set(request) and not told_more:
+        if _says_no_more(context, request, shield):
             context = ""
         if not context and not one.uses and told[position] and not re.search(NAMED, request):
             context = told[position] if re.search(NAMED, told[position]) else ""
         text = f"{_sentence(context)} {request[:1].upper()}{request[1:]}" if context else request
-        needs.append(GoalNeed(shield.uncover(text), shield.uncover(request), one.uses))
+        query = _FROM_INPUT.sub("", request) if one.uses else request
+        needs.append(GoalNeed(shield.uncover(text), shield.uncover(request), one.uses, shield.uncover(query)))
     return needs
+
+
+_MANY_WORDS = 12
+_ABOUT_A_FILE = re.compile(
+    rf"{GIVEN}|.*\b(?:files?|data|datasets?|spreadsheets?|tables?|documents?|texts?|pages?|notes|attached)\b", re.IGNORECASE
+)
+
+
+def _says_no_more(context: str, request: str, shield: Shield) -> bool:
+    """Whether a context only announces an input that the request names itself, or that comes with the goal."""
+    named = re.findall(NAMED, context)
+    told_more = re.search(rf"\d|{SHIELDED}", re.sub(NAMED, "", context))
+    if told_more or not set(named) <= set(shield.named_in(request)) or len(context.split()) > _MANY_WORDS:
+        return False
+    return bool(_ABOUT_A_FILE.match(context))
 
 
 def _told(clauses: Sequence[Clause]) -> list[str]:
@@ -99,8 +119,9 @@ def _carried(position: int, request: str, clauses: Sequence[Clause], shield: Shi
     for told in (*before, *after):
         files = [char for char in shield.named_in(told) if re.match(FILE, char)]
         for file in files:
+            given = told is before[0] and clauses[position].context.startswith(GIVEN)
             table = bool(TABLE_FILE.search(shield.uncover(file)))
-            if len(files) == 1 and words & (TABULAR if table else PROSE):
+            if len(files) == 1 and (given or words & (TABULAR if table else PROSE)):
                 mark = request[len(request.rstrip(".?!")) :]
                 return f"{request.rstrip('.?!')} in {file}{mark}"
     return request

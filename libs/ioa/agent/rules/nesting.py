@@ -29,7 +29,7 @@ async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone 
         return alone
     whole = GoalNeed(task.spec.task_desc, task.spec.task_desc)
     try:
-        found = await tools.search_client([need_for(need.request) for need in (whole, *parts)])
+        found = await tools.search_client([need_for(need) for need in (whole, *parts)])
         matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me), records_of(await tools.contacts()))
     except (UnavailableError, ForbiddenError):
         return alone

@@ -216,7 +216,7 @@ _STATEMENT = re.compile(
     r"|given\s*:|(?:my|our|your|the|an?|their|his|her|its|this|these|those|that|each|every|all|both|some|any"
     r"|no)\s+(?:[^\s,;:]+\s+){1,8}?"
     r"(?:is|are|was|were|has|have|had|should|must|will|can|may|might|contains?|lists|holds|shows|includes|needs|comes?"
-    r"|lies|does|do|moves|takes|"
+    r"|lies|does|do|moves|takes|sells|makes|offers|produces|provides|uses|runs|likes|plans|works|"
     r"says|wants|describes|records)\b"
     rf"|{SHIELDED}\s+(?:is|are|was|has|contains|lists|holds|shows|comes|lies|records|describes)\b)",
     _FLAGS,

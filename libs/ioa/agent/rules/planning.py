@@ -23,8 +23,8 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     parts = parts_of(mission.text, me) if len(needs) == 1 else needs
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
     asked = [whole, *parts]
-    found = await tools.search_client([need_for(need.request) for need in asked])
-    matcher = Matcher(threshold, me.agent_id, coordinates(me), records_of(await tools.contacts()))
+    found = await tools.search_client([need_for(need) for need in asked])
+    matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me), records_of(await tools.contacts()))
     whole_hit, *picked = (matcher.pick(hits) for hits in found.by_need)
     if parts and None not in picked and _by_parts(len(needs), whole_hit, picked, matcher, mine=matcher.mine(found.by_need[0])):
         return team_of(parts, picked, me.agent_id)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from ioa.agent.rules.clauses import FETCHES, Clause
+from ioa.agent.rules.clauses import FETCHES, GIVEN, Clause
 from ioa.agent.rules.lexicon import EXAMINING, FETCHING
 from ioa.agent.rules.openings import is_question, leading_verb
 from ioa.agent.rules.phrases import CHART, head_of, is_chart, is_report, phrase_of
@@ -125,6 +125,8 @@ def _resolve_one(
     text = clause.text
     if not earlier:
         return Resolved(_with_input(text, known) if clause.context else text, (), clause)
+    if clause.context.startswith(GIVEN) and known and not own[1:] and (_pronoun(text) or _POSSESSIVE.search(text)):
+        return Resolved(_with_input(text, known), (), clause)
     report = is_report(text)
     last = len(earlier) - 1
     everything = tuple(range(len(earlier)))
@@ -138,16 +140,14 @@ def _resolve_one(
         if (numbers := _numbers_meant(clause, earlier[-1])) is not None:
             return Resolved(_substituted(text, numbers), (), clause)
         if _means_input(clause, earlier[-1], before):
-            return Resolved(_with_input(text, before), (), clause)
+            return Resolved(_with_input(text, before), _fetched(before, earlier), clause)
         uses = _chain(last, earlier) if report else (_antecedent(text, earlier),)
         return Resolved(_substituted(text, _phrase(uses, earlier)), uses, clause)
     if _RESULT.search(text):
         uses = everything if report else (last,)
         return Resolved(text if len(uses) > 1 else _substituted(text, _phrase(uses, earlier)), uses, clause)
     if _THE_INPUT.search(text) and before and not own:
-        if FETCHES.match(earlier[-1].core) and re.match(ADDRESS, before[0]):
-            return Resolved(_with_input(text, before), (last,), clause)
-        return Resolved(_with_input(text, before), (), clause)
+        return Resolved(_with_input(text, before), _fetched(before, earlier), clause)
     names_input = re.search(rf"\b(?:in|of|from|using)\s+{INPUT}", text, _FLAGS) and not clause.opening.sequenced
     if not names_input and (named_before := _definite(text, earlier)) is not None:
         return Resolved(text, (named_before,) if not report else _chain(named_before, earlier), clause)
@@ -224,6 +224,14 @@ def _means_input(clause: Clause, before: Resolved, inputs: tuple[str, ...]) -> b
     if led is not None and led[0] not in EXAMINING:
         return False
     return _is_about_input(before) or (led is not None and bool(_FEATURE.search(head_of(led[1]))))
+
+
+def _fetched(inputs: tuple[str, ...], earlier: list[Resolved]) -> tuple[int, ...]:
+    """The request that fetches an address: who is to work on its text needs what was fetched."""
+    for at, one in enumerate(earlier):
+        if FETCHES.match(one.core) and any(re.match(ADDRESS, char) and char in one.core for char in inputs):
+            return (at,)
+    return ()
 
 
 _NUMBER = rf"(?:\d+|{SHIELDED})"

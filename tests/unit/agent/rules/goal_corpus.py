@@ -152,7 +152,7 @@ Compute the total sales per region in sales.csv, make a bar chart of it, and wri
 0,1 > report of both results
 
 Load sales.csv, find the top 3 products, chart them, and write a report
-> load sales.csv | top 3 products
+> top 3 products in sales.csv | !load
 0 > chart the top 3 products
 0,1 > report
 
