@@ -69,7 +69,7 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
     """
-    data_dir = data_dir.absolute()
+    data_dir = await asyncio.to_thread(data_dir.absolute)
     async with open_nats_server(data_dir / "nats", port) as server:
         programs = [*_services(data_dir), *_agents(pool, data_dir)]
         env = {"IOA_NATS_URL": server.url, "IOA_DIE_WITH_PARENT": "true"}

@@ -1,39 +1,127 @@
-"""The command `ioa`."""
+"""The command `ioa`. Each command imports what it needs when it runs, so that help and errors come at once."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ioa.cli.embedded import open_embedded_system
-from ioa.cli.pool import Pool, read_pool
-from ioa.cli.worker import host, load_agent, serve_hosted
-
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-agent_app = typer.Typer(no_args_is_help=True)
-app.add_typer(agent_app, name="agent")
+from ioa.cli import agent_commands, goal_commands, group_commands
+from ioa.cli.failures import ExitCode, report, reported
+from ioa.cli.options import DATA, AsJson, Data, Url
+from ioa.cli.terminal import Terminal
 
 
-@agent_app.command("run")
-def agent_run(targets: list[str], replica: Annotated[int | None, typer.Option()] = None) -> None:
-    """Join agents from Python files to the running system."""
-    serve_hosted([host(load_agent(target), replica) for target in targets])
+class _Commands(TyperGroup):
+    """The commands, with wrong use reported as JSON where JSON was asked for."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command that the arguments name."""
+        given = options.get("args", args[0] if args else None)
+        if not options.get("standalone_mode", True) or "--json" not in (sys.argv if given is None else given):
+            return super().main(*args, **options)
+        try:
+            code = super().main(*args, **options | {"standalone_mode": False})
+        except Exception as error:
+            # Typer has its own copy of click or not, depending on its version; what they share is this method.
+            message = getattr(error, "format_message", None)
+            if message is None:
+                raise
+            report("usage", message(), "`--help` shows how to use it.", as_json=True)
+            code = ExitCode.BAD_USE
+        return sys.exit(code if isinstance(code, int) else ExitCode.DONE)
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="An Internet of Agents on NATS: agents find each other, form teams and finish goals together.",
+)
+app.add_typer(agent_commands.agent, name="agent")
+app.add_typer(agent_commands.agents, name="agents")
+app.add_typer(goal_commands.goal, name="goal")
+app.add_typer(group_commands.group, name="group")
 
 
 @app.command()
-def up(data: Path = Path(".ioa"), port: int = 4222, pool: Annotated[Path | None, typer.Option()] = None) -> None:
-    """Run the whole system in the foreground."""
+def up(
+    data: Data = DATA,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Where NATS listens; 0 takes a free port.")] = 4222,
+    pool: Annotated[Path | None, typer.Option(metavar="FILE", help="A pool file: the agents to run.", show_default=False)] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole system in the foreground.
 
-    async def main() -> None:
-        stop = asyncio.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        async with open_embedded_system(data, port, read_pool(pool) if pool else Pool()) as system:
-            print(f"ready {system.url}", flush=True)
-            await stop.wait()
+    Prints one line, `ready nats://…`, when every part answers. SIGTERM or Ctrl-C ends it in good order. Started again on the same
+    folder, it carries on with what was open.
+    """
+    from ioa.cli.foreground import run_to_end
+    from ioa.cli.up import run_system
 
-    asyncio.run(main())
+    terminal = Terminal(as_json=as_json)
+    with reported(as_json=as_json):
+        try:
+            run_to_end(run_system(data, port, pool, terminal))
+        except KeyboardInterrupt:
+            if as_json:
+                terminal.line("stopped")
+
+
+@app.command()
+def run(
+    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What you want done, in a sentence.", show_default=False)],
+    inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
+    agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
+    max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the produced files go.", show_default="out/<goal id>")
+    ] = None,
+    pool: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.", show_default=False)
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Launch a goal, follow it live, and write the files it produced.
+
+    It runs on the system in reach, or with --pool on one that lives only as long as the goal. Exit codes: 0 done, 1 the goal
+    failed, 2 wrong use, 3 no system in reach.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.launch import Wanted, order_of, run_goal
+
+        wanted = Wanted(order_of(goal, agent, max_turns, timeout), inputs, out, url, data, pool)
+        code = run_to_end(run_goal(wanted, Terminal(as_json=as_json)))
+    raise typer.Exit(code)
+
+
+app.command("goals")(goal_commands.goals)
+app.command("groups")(group_commands.groups)
+
+
+@app.command()
+def doctor(
+    url: Url = None,
+    data: Data = DATA,
+    as_json: AsJson = False,
+) -> None:
+    """Say what is wrong with the system and how to mend it.
+
+    Exit codes: 0 healthy, 1 problems, 3 nothing in reach.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.doctor import examine_and_tell
+        from ioa.cli.foreground import run_to_end
+
+        code = run_to_end(examine_and_tell(url, data, Terminal(as_json=as_json)))
+    raise typer.Exit(code)

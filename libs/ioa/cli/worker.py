@@ -8,7 +8,7 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -73,14 +73,14 @@ def host(agent: Agent, replica: int | None = None) -> Hosted:
 
 def serve(agents: Sequence[Agent]) -> None:
     """Join the system that `IOA_NATS_URL` names with these agents, and serve until SIGTERM."""
-    serve_hosted([host(agent) for agent in agents])
+    serve_hosted([host(agent) for agent in agents], os.environ)
 
 
-def serve_hosted(hosted: Sequence[Hosted]) -> None:
-    """Join the system with these agents under these ids, and serve until SIGTERM."""
+def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
+    """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
     for one in hosted:
         _ = one.agent.function
-    run_process(WorkerSettings, functools.partial(_serve, hosted))
+    run_process(WorkerSettings, functools.partial(_serve, hosted), environment)
 
 
 async def _serve(hosted: Sequence[Hosted], settings: WorkerSettings, stop: StopSignal) -> None:

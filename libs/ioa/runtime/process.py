@@ -74,10 +74,12 @@ def configure_logs(level: str, style: str) -> None:
     )
 
 
-def run_process(kind: type[S], main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
+def run_process(
+    kind: type[S], main: Callable[[S, StopSignal], Coroutine[Any, Any, None]], environment: Mapping[str, str] | None = None
+) -> None:
     """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on bad settings."""
     try:
-        settings = settings_from(kind, os.environ)
+        settings = settings_from(kind, os.environ if environment is None else environment)
         if settings.die_with_parent:
             _die_with_parent()
         configure_logs(settings.log_level, settings.log_format)

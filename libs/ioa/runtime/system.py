@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import mimetypes
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from ioa.adapters.nats_requests import NatsRequester
 from ioa.adapters.nats_topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.group.events import Entry, GroupLaunched, SubgroupOpened
+from ioa.group.events import Entry, GroupLaunched, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -105,6 +106,25 @@ class System:
         """List all goals on record, oldest first."""
         return [await self._status(record) for record in await self._goals.goals()]
 
+    async def find_goal(self, start: str) -> GoalId:
+        """Complete the id of a goal from its beginning.
+
+        Raises:
+            NotFoundError: No goal's id begins so.
+            InvalidInputError: Several do.
+        """
+        known = [record.goal.goal_id for record in await self._goals.goals()]
+        return GoalId(_only("goal", start, known))
+
+    async def find_group(self, start: str) -> CommId:
+        """Complete the id of a group from its beginning.
+
+        Raises:
+            NotFoundError: No group's id begins so.
+            InvalidInputError: Several do.
+        """
+        return CommId(_only("group", start, await self._log.comm_ids()))
+
     async def goal(self, goal_id: GoalId) -> GoalStatus:
         """Look at one goal.
 
@@ -138,6 +158,14 @@ class System:
             if len(page) < _PAGE:
                 return entries
 
+    async def conversation(self, comm_id: CommId) -> list[StoredEntry]:
+        """Read the logs of a group and of its nested teams, in the order in which everything happened."""
+        entries = await self.entries(comm_id)
+        for stored in list(entries):
+            if isinstance(stored.entry.event, SubgroupOpened):
+                entries += await self.conversation(stored.entry.event.subgroup)
+        return sorted(entries, key=lambda stored: stored.seq)
+
     @asynccontextmanager
     async def watch(self, comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
         """Open the view of a group and its nested teams: every entry from the first on, as they come, until the group has ended.
@@ -153,13 +181,13 @@ class System:
                     watchers[other] = group.create_task(self._watch_one(other, arrived))
 
             async def entries() -> AsyncIterator[StoredEntry]:
-                state = None
+                order, state = _CausalOrder(), None
                 while state is None or not (state.comm_id == comm_id and state.phase.is_terminal):
-                    stored = await arrived.get()
-                    if isinstance(stored.entry.event, SubgroupOpened):
-                        watch_also(stored.entry.event.subgroup)
-                    yield stored
-                    state = stored.entry.state
+                    for stored in order.put(await arrived.get()):
+                        if isinstance(stored.entry.event, SubgroupOpened):
+                            watch_also(stored.entry.event.subgroup)
+                        yield stored
+                        state = stored.entry.state if stored.entry.state.comm_id == comm_id else state
 
             watch_also(comm_id)
             try:
@@ -242,6 +270,39 @@ class System:
             raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
         media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
         return await self._artifacts.put(input_object_name(goal_id, number, file.name), file.name, data, media_type)
+
+
+class _CausalOrder:
+    """Put the entries of several logs into an order in which a nested team's end comes before its parent hears of it."""
+
+    def __init__(self) -> None:
+        self._held: dict[CommId, deque[StoredEntry]] = {}
+        self._ended: set[CommId] = set()
+
+    def put(self, stored: StoredEntry) -> list[StoredEntry]:
+        """Take an entry, the next of its log, and return all that may be shown now."""
+        self._held.setdefault(stored.entry.state.comm_id, deque()).append(stored)
+        free: list[StoredEntry] = []
+        while queue := next((queue for queue in self._held.values() if queue and self._is_free(queue[0])), None):
+            entry = queue.popleft()
+            if entry.entry.state.phase.is_terminal:
+                self._ended.add(entry.entry.state.comm_id)
+            free.append(entry)
+        return free
+
+    def _is_free(self, stored: StoredEntry) -> bool:
+        return not isinstance(stored.entry.event, SubgroupClosed) or stored.entry.event.subgroup in self._ended
+
+
+def _only(what: str, start: str, known: Sequence[str]) -> str:
+    if start in known:
+        return start
+    found = [one for one in known if one.startswith(start)]
+    if not found:
+        raise NotFoundError(f"There is no {what} {start}.", hint=f"`ioa {what}s` lists them.")
+    if len(found) > 1:
+        raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
+    return found[0]
 
 
 async def _subscribe(js: JetStreamContext, stream: str, subject: str, from_seq: int) -> JetStreamContext.PushSubscription:

@@ -1,0 +1,65 @@
+"""`ioa agents` and `ioa agent …`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ioa.cli.failures import reported
+from ioa.cli.options import AsJson, Url
+from ioa.cli.terminal import Terminal
+
+agent = typer.Typer(no_args_is_help=True, help="Run an agent.")
+agents = typer.Typer(invoke_without_command=True, help="List the agents, or search among them.")
+
+
+@agents.callback()
+def list_all(
+    context: typer.Context,
+    online: Annotated[bool, typer.Option("--online", help="Only those that are online.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the agents: id, pool, whether online, and what each does; or search among them."""
+    if context.invoked_subcommand is not None:
+        return
+    with reported(as_json=as_json):
+        from ioa.cli.agents import list_agents
+        from ioa.cli.foreground import run_to_end
+
+        run_to_end(list_agents(url, online, Terminal(as_json=as_json)))
+
+
+@agents.command()
+def search(
+    needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="What somebody is needed for.", show_default=False)],
+    count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many agents for each need.")] = 5,
+    everybody: Annotated[bool, typer.Option("--all", help="Also those that are offline.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the agents that fit a need, best first; several needs are searched side by side."""
+    with reported(as_json=as_json):
+        from ioa.cli.agents import search_agents
+        from ioa.cli.foreground import run_to_end
+
+        run_to_end(search_agents(url, needs, count, everybody, Terminal(as_json=as_json)))
+
+
+@agent.command()
+def run(
+    targets: Annotated[
+        list[str], typer.Argument(metavar="TARGET...", help="FILE.py:ATTR or MODULE:ATTR, an ioa.Agent.", show_default=False)
+    ],
+    replica: Annotated[
+        int | None, typer.Option(min=0, help="Join as this replica: the id gets its number.", show_default=False)
+    ] = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C."""
+    with reported(as_json=as_json):
+        from ioa.cli.joining import join
+
+        join(targets, replica, url, Terminal(as_json=as_json))

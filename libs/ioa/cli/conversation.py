@@ -1,0 +1,171 @@
+"""How a conversation looks: one line for each thing that happens, and below it, on a terminal, what is going on right now."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from ioa.cli.terminal import Terminal
+from ioa.cli.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document
+from ioa.ports.group_log import StoredEntry
+
+_COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
+_STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "", Tone.BAD: "red"}
+_MARKS = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "green", Tone.BAD: "red"}
+_SPEAKER_WIDTH = 16
+_ACT_WIDTH = 11
+_LEAST_TEXT_WIDTH = 30
+_MAX_FOOTER_TASKS = 8
+_MEASURE = Console(width=200)
+"""Rich measures text by a console; nothing is written to this one."""
+
+
+class ConversationView:
+    """Show entries as they come. Use it as a context manager: on a terminal it keeps a footer while it is open.
+
+    Args:
+        terminal: Where to. With JSON each entry becomes a line of its own.
+        started: What the times on the left count from; the first entry if None.
+        excerpt: How many lines of one message are shown; None shows all.
+        answer_below: The conclusion of the group that is looked at is printed afterwards, so it is not shown twice.
+    """
+
+    def __init__(
+        self, terminal: Terminal, *, started: datetime | None = None, excerpt: int | None = 4, answer_below: bool = False
+    ) -> None:
+        self._terminal = terminal
+        self._started = started
+        self._excerpt = excerpt
+        self._answer_below = answer_below
+        self._live: Live | None = None
+        self._waiting = ""
+        self.transcript = Transcript()
+
+    def __enter__(self) -> Self:
+        if self._terminal.is_live:
+            self._live = Live(
+                console=self._terminal.console,
+                get_renderable=self._footer,
+                refresh_per_second=8,
+                transient=True,
+                redirect_stderr=True,
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def wait_for(self, what: str) -> None:
+        """Say what is waited for while nothing happens."""
+        self._waiting = what
+
+    def show(self, stored: StoredEntry) -> None:
+        """Show the next entry."""
+        self._waiting = ""
+        lines = self.transcript.read(stored)
+        if self._terminal.as_json:
+            self._terminal.line("entry", **entry_document(stored))
+            return
+        for line in lines:
+            self._started = self._started or line.at
+            if self._answer_below and line.act == CONCLUSION and line.depth == 0:
+                line = replace(line, text="the team's answer:", files=())
+            self._terminal.console.print(
+                line_text(line, self._started, self._terminal.console.width, self._excerpt), soft_wrap=True
+            )
+
+    def _footer(self) -> RenderableType:
+        tasks = self.transcript.open_tasks()
+        now = datetime.now(UTC)
+        rows: list[RenderableType] = [Spinner("dots", _task_status(task, now), style="cyan") for task in tasks[:_MAX_FOOTER_TASKS]]
+        if len(tasks) > _MAX_FOOTER_TASKS:
+            rows.append(Text(f"  and {len(tasks) - _MAX_FOOTER_TASKS} more tasks", style="dim"))
+        if not rows:
+            rows.append(Spinner("dots", Text(self._waiting or self._floor(), style="dim"), style="cyan"))
+        return Group(Text(), *rows)
+
+    def _floor(self) -> str:
+        holders = [state.floor_holder for state in self.transcript.states.values() if state.floor_holder]
+        return f"{', '.join(holders)} may speak" if holders else "waiting"
+
+
+def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
+    """Lay out a line in `width` columns: time, speaker, act, and the text beside them; nested teams are indented."""
+    bars = "│ " * line.depth
+    head = Text(f"{clock(started, line.at):>7}  ", style="dim")
+    head.append(bars)
+    head.append(_cell(line.speaker, _SPEAKER_WIDTH), style=speaker_style(line.speaker))
+    head.append("  ")
+    head.append(_cell(line.act, _ACT_WIDTH), style=_MARKS[line.tone] or "dim")
+    head.append("  ")
+    body = Text(_excerpt(line.text, excerpt), style=_STYLES[line.tone])
+    if line.files:
+        body.append(f"{chr(10) if line.text else ''}{', '.join(file.name for file in line.files)}", style="green")
+    margin = Text(" " * 9 + bars.ljust(len(head) - 9), style="dim")
+    wrapped = body.wrap(_MEASURE, max(width - len(head), _LEAST_TEXT_WIDTH))
+    rows = [Text.assemble(margin if number else head, row) for number, row in enumerate(wrapped or [Text()])]
+    for row in rows:
+        row.rstrip()
+    return Text("\n").join(rows)
+
+
+def task_table(tasks: Sequence[TaskView]) -> RenderableType:
+    """Lay out tasks with their status."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("task", "assignee", "status", "seconds"):
+        table.add_column(head, no_wrap=True, justify="right" if head == "seconds" else "left")
+    table.add_column("what", overflow="fold")
+    styles = {"done": "green", "failed": "red", "cancelled": "red", "open": "yellow"}
+    for task in tasks:
+        seconds = f"{(task.ended_at - task.started_at).total_seconds():.1f}" if task.started_at and task.ended_at else ""
+        what = Text(_excerpt(task.task_desc, 2))
+        if task.detail:
+            what.append(f"\n{task.detail}", style="dim")
+        status = Text(task.status, style=styles.get(task.status, ""))
+        table.add_row(task.task_id, Text(task.assignee, style=speaker_style(task.assignee)), status, seconds, what)
+    return table
+
+
+def speaker_style(speaker: str) -> str:
+    """Give each agent a colour of its own, the same every time."""
+    return "dim" if speaker == CONTROL_PLANE else _COLOURS[zlib.crc32(speaker.encode()) % len(_COLOURS)]
+
+
+def clock(started: datetime, at: datetime) -> str:
+    """Write a time as seconds since the start, as minutes and seconds when it gets long."""
+    seconds = max(0.0, (at - started).total_seconds())
+    return f"{seconds:.1f}s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+
+
+def _cell(text: str, width: int) -> str:
+    return f"{text:{width}}" if len(text) <= width else f"{text[: width - 1]}…"
+
+
+def _task_status(task: TaskView, now: datetime) -> Text:
+    text = Text(f"{task.task_id} ") + Text(task.assignee, style=speaker_style(task.assignee))
+    text.append(f"  {_excerpt(task.task_desc, 1)}")
+    part = f" {task.fraction:.0%}" if task.fraction is not None else ""
+    since = f"  {clock(task.started_at, now)}" if task.started_at else ""
+    text.append(f"{part} {task.detail}{since}", style="dim")
+    text.truncate(100, overflow="ellipsis")
+    return text
+
+
+def _excerpt(text: str, lines: int | None) -> str:
+    all_lines = text.splitlines()
+    if lines is None or len(all_lines) <= lines:
+        return text
+    return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines" if lines > 1 else "…"])

@@ -1,0 +1,44 @@
+"""`ioa doctor`: telling what the examination found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ioa.cli.examination import Finding, Health, examine
+from ioa.cli.failures import ExitCode
+from ioa.cli.terminal import Terminal
+
+
+async def examine_and_tell(url: str | None, data: Path, terminal: Terminal) -> ExitCode:
+    """Examine the system in reach and print each finding with what mends it."""
+    examined = await examine(url, data)
+    if terminal.as_json:
+        findings = [
+            {"check": one.check, "status": str(one.health), "message": one.message, "hint": one.hint} for one in examined.findings
+        ]
+        terminal.document({"url": examined.url, "healthy": examined.code is ExitCode.DONE, "findings": findings})
+    else:
+        _tell(terminal, examined.url, examined.findings, examined.code)
+    return examined.code
+
+
+def _tell(terminal: Terminal, url: str | None, findings: list[Finding], code: ExitCode) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    marks = {Health.OK: ("ok", "green"), Health.WARNING: ("note", "yellow"), Health.PROBLEM: ("problem", "bold red")}
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for one in findings:
+        word, style = marks[one.health]
+        text = Text(one.message)
+        if one.hint:
+            text.append(f"\n{one.hint}", style="dim")
+        table.add_row(Text(word, style=style), Text(one.check, style="dim"), text)
+    problems = sum(one.health is Health.PROBLEM for one in findings)
+    if url:
+        terminal.print(Text(url, style="dim"))
+    terminal.print(table, Text())
+    if code is ExitCode.DONE:
+        terminal.print(Text("The system is healthy.", style="green"))
+    else:
+        terminal.print(Text(f"{problems} problem{'s' if problems > 1 else ''}.", style="red"))

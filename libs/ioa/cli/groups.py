@@ -1,0 +1,157 @@
+"""Listing, showing, watching and replaying groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.text import Text
+from rich.tree import Tree
+
+from ioa.cli.conversation import ConversationView, task_table
+from ioa.cli.failures import ExitCode
+from ioa.cli.reach import open_reached_system
+from ioa.cli.replaying import replayed
+from ioa.cli.terminal import Terminal
+from ioa.cli.transcript import entry_document, task_document
+from ioa.group.requests import GroupStanding
+from ioa.group.state import GroupState
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import Phase
+
+_STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
+
+
+async def list_groups(url: str | None, terminal: Terminal) -> None:
+    """List all groups, nested ones under their parents."""
+    async with open_reached_system(url) as system:
+        found = await system.groups()
+    if terminal.as_json:
+        terminal.document([group_document(standing) for standing in found])
+    elif not found:
+        terminal.print('No group yet. A goal opens one: ioa run "GOAL"')
+    else:
+        for tree in _trees(found):
+            terminal.print(tree)
+
+
+async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
+    """Show a group's tree, its tasks and its messages, those of nested teams between them."""
+    async with open_reached_system(url) as system:
+        comm_id = await system.find_group(start)
+        entries = await system.conversation(comm_id)
+        standings = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
+    if terminal.as_json:
+        terminal.document(
+            {"groups": [group_document(one) for one in standings], "entries": [dict(entry_document(e)) for e in entries]}
+        )
+        return
+    for tree in _trees(standings):
+        terminal.print(tree)
+    terminal.print(Text())
+    _show_conversation(terminal, entries)
+
+
+async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCode:
+    """Follow a group to its end; failed if it fails."""
+    async with open_reached_system(url) as system:
+        comm_id = await system.find_group(start)
+        if (await system.group(comm_id)).state.phase.is_terminal:
+            entries = await system.conversation(comm_id)
+            _show_conversation(terminal, entries)
+            return _code(entries, comm_id)
+        shown: list[StoredEntry] = []
+        with ConversationView(terminal) as view:
+            async with system.watch(comm_id) as coming:
+                async for stored in coming:
+                    view.show(stored)
+                    shown.append(stored)
+        return _code(shown, comm_id)
+
+
+async def replay_group(url: str | None, start: str, terminal: Terminal) -> None:
+    """Show a group's messages while stepping through its log with the machine.
+
+    Raises:
+        ReplayError: A state on record is not what the machine makes of the entries before it.
+    """
+    async with open_reached_system(url) as system:
+        entries = await system.conversation(await system.find_group(start))
+    view = ConversationView(terminal)
+    for stored in replayed(entries):
+        view.show(stored)
+    groups = len({stored.entry.state.comm_id for stored in entries})
+    if terminal.as_json:
+        terminal.line("replayed", entries=len(entries), groups=groups, reproduced=True)
+    else:
+        text = f"{len(entries)} entries of {groups} group{'s' if groups > 1 else ''} replayed: every state is reproduced"
+        terminal.print(Text(), Text(text, style="green"))
+
+
+def group_document(standing: GroupStanding) -> Mapping[str, Any]:
+    """Describe a group for programs."""
+    state = standing.state
+    return {
+        "comm_id": state.comm_id,
+        "goal_id": state.goal_id,
+        "goal": standing.charter.goal if standing.charter else None,
+        "owner": state.owner,
+        "members": [{"agent_id": member.agent_id, "lost": member.lost} for member in state.members],
+        "phase": str(state.phase),
+        "turn": state.turn,
+        "turns_taken": state.turns_taken,
+        "max_turns": state.limits.max_turns,
+        "floor_holder": state.floor_holder,
+        "depth": state.depth,
+        "parent": state.parent.model_dump(mode="json") if state.parent else None,
+        "seq": standing.seq,
+        "tasks": [task_document(task) for task in state.tasks],
+    }
+
+
+def _show_conversation(terminal: Terminal, entries: Sequence[StoredEntry]) -> None:
+    view = ConversationView(terminal, excerpt=None)
+    for stored in entries:
+        view.show(stored)
+    tasks = view.transcript.tasks()
+    if tasks and not terminal.as_json:
+        terminal.print(Text(), task_table(tasks))
+
+
+def _trees(standings: Sequence[GroupStanding]) -> list[Tree]:
+    """One tree for each group whose parent is not shown."""
+    shown = {standing.state.comm_id: standing for standing in standings}
+    roots = [one for one in standings if one.state.parent is None or one.state.parent.comm_id not in shown]
+    return [_tree(root, standings) for root in roots]
+
+
+def _tree(standing: GroupStanding, all_of_them: Sequence[GroupStanding], into: Tree | None = None) -> Tree:
+    label = _label(standing)
+    tree = Tree(label, guide_style="dim") if into is None else into.add(label)
+    for child in all_of_them:
+        if child.state.parent is not None and child.state.parent.comm_id == standing.state.comm_id:
+            _tree(child, all_of_them, tree)
+    return tree
+
+
+def _label(standing: GroupStanding) -> Text:
+    state = standing.state
+    label = Text(overflow="ellipsis", no_wrap=True)
+    label.append(state.comm_id)
+    label.append(f"  {state.phase}", style=_STYLES.get(state.phase, "yellow"))
+    serves = f"  for {state.parent.task_id}" if state.parent else ""
+    label.append(f"{serves}  {state.turns_taken} turns, {_tasks(state)}, led by {state.owner}", style="dim")
+    if standing.charter is not None:
+        label.append(f"  {' '.join(standing.charter.goal.split())}")
+    return label
+
+
+def _tasks(state: GroupState) -> str:
+    done = len(state.tasks) - len(state.open_tasks)
+    return f"{done} of {len(state.tasks)} tasks closed"
+
+
+def _code(entries: Sequence[StoredEntry], comm_id: CommId) -> ExitCode:
+    last = [stored.entry.state.phase for stored in entries if stored.entry.state.comm_id == comm_id][-1]
+    return ExitCode.DONE if last is Phase.CONCLUDED else ExitCode.FAILED

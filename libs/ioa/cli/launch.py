@@ -1,0 +1,155 @@
+"""`ioa run`: a goal from its launch to its files, on the running system or on one that lives only for it."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.text import Text
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.cli.embedded import open_embedded_system
+from ioa.cli.failures import ExitCode
+from ioa.cli.following import follow_goal, show_result, size, write_files
+from ioa.cli.options import DATA
+from ioa.cli.pool import Pool, read_pool
+from ioa.cli.reach import listens, open_place, read_url
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.runtime.process import configure_logs
+from ioa.runtime.system import System, open_system
+
+_PATIENCE = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A goal and how the user wants it run. `files` are its inputs; `pool` and `data` ask for a system of its own."""
+
+    order: GoalOrder
+    files: Sequence[Path]
+    out: Path | None
+    url: str | None
+    data: Path | None
+    pool: Path | None
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """The system the goal runs on. `kept_in` is the folder of an embedded one that will be there again."""
+
+    system: System
+    embedded: bool
+    kept_in: Path | None = None
+
+
+async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
+    """Launch the goal, follow it and write its files.
+
+    Raises:
+        InvalidInputError: An input cannot be read.
+        UnavailableError: There is no system, or it went away.
+    """
+    _check_files(wanted.files)
+    async with _open_stage(wanted, terminal) as stage:
+        goal_id = await stage.system.launch(wanted.order, wanted.files)
+        _announce(terminal, wanted, goal_id)
+        try:
+            result = await follow_goal(stage.system, terminal, goal_id)
+        except asyncio.CancelledError:
+            _say_interrupted(terminal, stage, goal_id)
+            raise
+        files = await write_files(stage.system, result, wanted.out or Path("out") / goal_id)
+        return show_result(terminal, result, files)
+
+
+@asynccontextmanager
+async def _open_stage(wanted: Wanted, terminal: Terminal) -> AsyncIterator[_Stage]:
+    if wanted.url and (wanted.pool or wanted.data):
+        raise InvalidInputError("--url names a running system; --pool and --data start one.", hint="Give one or the other.")
+    noted = read_url(wanted.data) if wanted.data and not wanted.pool else None
+    async with AsyncExitStack() as stack:
+        if noted and await listens(noted):
+            yield _Stage(await _connect(stack, noted), embedded=False)
+        elif wanted.pool or wanted.data:
+            yield await _start(stack, wanted, terminal)
+        else:
+            system, _ = await stack.enter_async_context(_running(wanted.url))
+            yield _Stage(system, embedded=False)
+
+
+@asynccontextmanager
+async def _running(url: str | None) -> AsyncIterator[tuple[System, str]]:
+    async with AsyncExitStack() as stack:
+        try:
+            system, place = await stack.enter_async_context(open_place(url))
+        except UnavailableError as error:
+            raise UnavailableError(
+                error.message, hint="Start one with `ioa up --pool FILE`, or run the goal with agents of its own: --pool FILE."
+            ) from None
+        yield system, place.url
+
+
+async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
+    pool = read_pool(wanted.pool) if wanted.pool else Pool()
+    configure_logs("warning", "console")
+    data = wanted.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioa-", ignore_cleanup_errors=True)))
+    terminal.note(f"starting a system with {len(pool.agents)} agents …")
+    system = await stack.enter_async_context(open_embedded_system(data, None, pool))
+    return _Stage(await _connect(stack, system.url), embedded=True, kept_in=wanted.data)
+
+
+async def _connect(stack: AsyncExitStack, url: str) -> System:
+    return await stack.enter_async_context(open_system(NatsSettings(url, "ioa-cli"), patience=_PATIENCE))
+
+
+def _announce(terminal: Terminal, wanted: Wanted, goal_id: GoalId) -> None:
+    if terminal.as_json:
+        terminal.line("goal", goal_id=goal_id, comm_id=comm_id_of_goal(goal_id), goal=wanted.order.goal)
+        return
+    inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
+    terminal.print(
+        Text.assemble(("goal  ", "dim"), (wanted.order.goal, "bold")),
+        Text(f"      {goal_id}{f' · {inputs}' if inputs else ''}", style="dim"),
+        Text(),
+    )
+
+
+def _say_interrupted(terminal: Terminal, stage: _Stage, goal_id: GoalId) -> None:
+    if not stage.embedded:
+        terminal.note(f"\nThe goal goes on. `ioa goal watch {goal_id}` follows it, `ioa goal cancel {goal_id}` stops it.")
+    elif stage.kept_in is not None:
+        again = "" if stage.kept_in == DATA else f" --data {stage.kept_in}"
+        terminal.note(f"\nStopping the system. The goal is kept and goes on with the next `ioa up{again}`.")
+    else:
+        terminal.note("\nStopping the system and the goal.")
+
+
+def _check_files(files: Sequence[Path]) -> None:
+    """Refuse before anything is started what would fail afterwards."""
+    for file in files:
+        if not file.is_file():
+            raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
+
+
+def order_of(goal: str, agent: str | None, max_turns: int | None, timeout: float | None) -> GoalOrder:
+    """Build the order from what was typed.
+
+    Raises:
+        InvalidInputError: A value cannot be; the message names it.
+    """
+    given = {"goal": goal, "agent": agent, "max_turns": max_turns, "timeout": timeout}
+    fields = {name: value for name, value in given.items() if value is not None}
+    try:
+        return GoalOrder.model_validate(fields)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise InvalidInputError(f"The {str(first['loc'][0]).replace('_', ' ')} is not valid: {first['msg']}.") from None

@@ -1,0 +1,110 @@
+"""Finding the system a command speaks to, and where a system says that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ioa.cli.options import DATA
+from ioa.errors import UnavailableError
+from ioa.runtime.process import DEFAULT_URL, ProcessSettings, configure_logs, settings_from
+from ioa.runtime.system import System, open_system
+
+_PATIENCE = timedelta(seconds=3)
+_NATS_PORT = 4222
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a system may run, and who says so."""
+
+    url: str
+    source: str
+
+
+def places(url: str | None, environment: Mapping[str, str], data: Path = DATA) -> list[Place]:
+    """List where to look, in order: the one place that was named, or else every place that is likely."""
+    if url:
+        return [Place(url, "--url")]
+    if environment.get("IOA_NATS_URL"):
+        return [Place(environment["IOA_NATS_URL"], "IOA_NATS_URL")]
+    noted = read_url(data)
+    likely = [Place(noted, str(url_file(data)))] if noted else []
+    if noted != DEFAULT_URL:
+        likely.append(Place(DEFAULT_URL, "the default"))
+    return likely
+
+
+@asynccontextmanager
+async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[System, Place]]:
+    """Connect to the first place that answers.
+
+    Raises:
+        UnavailableError: None does; the message names each.
+    """
+    settings = settings_from(ProcessSettings, os.environ)
+    configure_logs(settings.log_level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
+    candidates = places(url, os.environ, data)
+    async with AsyncExitStack() as stack:
+        for place in candidates:
+            if not await listens(place.url):
+                continue
+            nats = replace(settings.nats("ioa-cli"), url=place.url)
+            system = await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
+            yield system, place
+            return
+    tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
+    raise UnavailableError(
+        f"No system is in reach: nothing answers at {tried}.",
+        hint="Start one with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
+    )
+
+
+@asynccontextmanager
+async def open_reached_system(url: str | None) -> AsyncIterator[System]:
+    """Connect to the running system; see `open_place`."""
+    async with open_place(url) as (system, _):
+        yield system
+
+
+async def listens(url: str) -> bool:
+    """Whether a program listens where one of these servers should. Quicker than NATS, which would try again and again."""
+    for one in url.split(","):
+        parts = urlsplit(one if "://" in one else f"nats://{one}")
+        try:
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                _, writer = await asyncio.open_connection(parts.hostname or "127.0.0.1", parts.port or _NATS_PORT)
+        except (OSError, ValueError, TimeoutError):
+            continue
+        writer.close()
+        return True
+    return False
+
+
+def url_file(data: Path) -> Path:
+    """Where the system that runs on a folder says so."""
+    return data / "url"
+
+
+def read_url(data: Path) -> str | None:
+    """Read where the system on a folder runs, or ran when it was killed."""
+    try:
+        return url_file(data).read_text(encoding="utf-8").strip() or None
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+@contextmanager
+def noted_url(data: Path, url: str) -> Iterator[None]:
+    """Write where the system runs into its folder, for as long as it does."""
+    url_file(data).write_text(f"{url}\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        url_file(data).unlink(missing_ok=True)

@@ -1,0 +1,43 @@
+"""Replaying logs: the same events through the same machine must give the states on record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ioa.errors import IoaError
+from ioa.group.machine import step
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import GroupState
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import CommId
+
+
+class ReplayError(IoaError):
+    """A log does not follow from its own events: the machine has changed since, or the log was changed."""
+
+    wire_code = "replay_mismatch"
+
+
+def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
+    """Yield each entry once the machine has come to the state that it carries. Entries of several groups may be mixed.
+
+    Raises:
+        ReplayError: At the first entry that is not legal or leads elsewhere.
+    """
+    states: dict[CommId, GroupState] = {}
+    for stored in entries:
+        recorded = stored.entry.state
+        where = f"Entry {stored.seq} of {recorded.comm_id} ({stored.entry.event.type})"
+        try:
+            state = step(states.get(recorded.comm_id), stored.entry.event).state
+        except IllegalEventError as refusal:
+            raise ReplayError(f"{where} is not legal: {refusal.message}") from None
+        if state != recorded:
+            raise ReplayError(f"{where} leads to another state than the one on record: {_difference(state, recorded)}.")
+        states[recorded.comm_id] = state
+        yield stored
+
+
+def _difference(computed: GroupState, recorded: GroupState) -> str:
+    name = next(name for name in GroupState.model_fields if getattr(computed, name) != getattr(recorded, name))
+    return f"{name} is {getattr(computed, name)!r} by the machine and {getattr(recorded, name)!r} on record"

@@ -1,0 +1,287 @@
+"""A conversation as lines to read: who did what, in order, from log entries alone.
+
+Deciding what to say is here, how it looks is in `conversation`. Nothing here knows a terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from ioa.group.events import (
+    BudgetSpent,
+    CancelRequested,
+    Entry,
+    GroupLaunched,
+    LaunchAbandoned,
+    MemberLost,
+    MemberReturned,
+    Said,
+    SubgroupClosed,
+    SubgroupOpened,
+    TimerFired,
+    kind_of,
+)
+from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+
+CONTROL_PLANE = "·"
+"""Stands where a speaker's name would, for what no member said."""
+
+
+CONCLUSION = "conclusion"
+"""The act of stating a group's answer."""
+
+
+class Tone(StrEnum):
+    """What kind of news a line is."""
+
+    PLAIN = "plain"
+    QUIET = "quiet"
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing that happened.
+
+    Attributes:
+        depth: 0 for the group that is looked at, 1 for a nested team of it, and so on.
+        speaker: The agent that spoke, or `CONTROL_PLANE`.
+        act: The kind of message or event, in the words of the protocol.
+    """
+
+    seq: int
+    comm_id: CommId
+    depth: int
+    at: datetime
+    speaker: str
+    act: str
+    text: str
+    tone: Tone = Tone.PLAIN
+    files: tuple[Artifact, ...] = ()
+
+
+@dataclass(frozen=True)
+class TaskView:
+    """A task and where it stands now, for a table or a footer."""
+
+    task_id: TaskId
+    comm_id: CommId
+    assignee: AgentId
+    task_desc: str
+    status: str
+    detail: str = ""
+    fraction: float | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+
+
+@dataclass
+class Transcript:
+    """Turn log entries into lines; remembers what was said before, since an entry alone does not repeat it."""
+
+    base_depth: int | None = None
+    states: dict[CommId, GroupState] = field(default_factory=dict)
+    _tasks: dict[tuple[CommId, TaskId], TaskView] = field(default_factory=dict)
+
+    def read(self, stored: StoredEntry) -> list[Line]:
+        """Take the next entry and say what happened."""
+        entry = stored.entry
+        state = entry.state
+        if self.base_depth is None:
+            self.base_depth = state.depth
+        before = self.states.get(state.comm_id)
+        lines = [self._line(stored, *said) for said in self._said(entry)]
+        lines += [self._line(stored, *said) for said in self._followed(before, entry)]
+        self.states[state.comm_id] = state
+        self._update(before, entry)
+        return lines
+
+    def tasks(self, comm_id: CommId | None = None) -> list[TaskView]:
+        """List the tasks given out so far, of all groups or of one, in order."""
+        return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
+
+    def open_tasks(self) -> list[TaskView]:
+        """List the tasks that run now."""
+        return [task for task in self._tasks.values() if task.ended_at is None]
+
+    def _line(self, stored: StoredEntry, speaker: str, act: str, text: str, tone: Tone, files: tuple[Artifact, ...]) -> Line:
+        state = stored.entry.state
+        depth = max(0, state.depth - (self.base_depth or 0))
+        return Line(stored.seq, state.comm_id, depth, stored.entry.event.at, speaker, act, text.strip(), tone, files)
+
+    def _said(self, entry: Entry) -> list[_Words]:
+        match entry.event:
+            case Said(message=message):
+                return _of_message(message)
+            case GroupLaunched(charter=charter):
+                others = [card.agent_id for card in charter.team_members if card.agent_id != charter.owner]
+                team = f"leads a team with {', '.join(others)}" if others else "works alone"
+                return [(charter.owner, "team", team, Tone.PLAIN, ())]
+            case LaunchAbandoned(by=by, reason=reason):
+                return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
+            case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
+                return [(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}", Tone.PLAIN, ())]
+            case SubgroupClosed(task_id=task_id, reason=reason, artifacts=artifacts):
+                return [(CONTROL_PLANE, "result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET, artifacts)]
+            case MemberLost(agent_id=agent_id):
+                return [(CONTROL_PLANE, "lost", f"{agent_id} is gone: its lease ran out", Tone.BAD, ())]
+            case MemberReturned(agent_id=agent_id):
+                return [(CONTROL_PLANE, "returned", f"{agent_id} is back", Tone.GOOD, ())]
+            case CancelRequested(why=why):
+                return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
+            case BudgetSpent(what=what):
+                return [(CONTROL_PLANE, "budget", f"used up: {what}", Tone.BAD, ())]
+            case TimerFired():
+                return []
+
+    def _followed(self, before: GroupState | None, entry: Entry) -> list[_Words]:
+        """Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end."""
+        after = entry.state
+        words: list[_Words] = []
+        if before is not None and not isinstance(entry.event, SubgroupClosed):
+            own = entry.event.message.payload if isinstance(entry.event, Said) else None
+            for task in _newly_closed(before, after):
+                if not (isinstance(own, InformTaskResult) and own.task_id == task.task_id):
+                    why = f": {task.why}" if task.why else ""
+                    words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
+        if isinstance(entry.event, TimerFired) and before is not None:
+            words += _after_timer(before, after)
+        ended = after.stage if isinstance(after.stage, Ended) else None
+        if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
+            words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
+        return words
+
+    def _update(self, before: GroupState | None, entry: Entry) -> None:
+        state, at = entry.state, entry.event.at
+        payload = entry.event.message.payload if isinstance(entry.event, Said) else None
+        described = {}
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+            described = {task.task_id: task.task_desc for task in payload.tasks}
+        for task in state.tasks:
+            key = (state.comm_id, task.task_id)
+            known = self._tasks.get(key)
+            if known is not None and known.ended_at is not None:
+                continue
+            detail, fraction = (known.detail, known.fraction) if known else ("", None)
+            if isinstance(payload, InformTaskProgress) and payload.task_id == task.task_id:
+                detail, fraction = payload.content or detail, payload.fraction
+            closed = isinstance(task, ClosedTask)
+            self._tasks[key] = TaskView(
+                task.task_id,
+                state.comm_id,
+                task.assignee,
+                known.task_desc if known else described.get(task.task_id, ""),
+                str(task.outcome) if isinstance(task, ClosedTask) else "open",
+                task.why if isinstance(task, ClosedTask) else detail,
+                fraction,
+                known.started_at if known else at,
+                at if closed else None,
+            )
+
+
+_Words = tuple[str, str, str, Tone, tuple[Artifact, ...]]
+
+
+def _of_message(message: Message) -> list[_Words]:
+    speaker = message.header.sender
+    match message.payload:
+        case Discussion(content=content, next_speaker=next_speaker):
+            return [(speaker, "discussion", f"to {next_speaker}: {content}", Tone.PLAIN, ())]
+        case SyncTaskAssignment() | AsyncTaskAssignment() as payload:
+            return _of_assignment(speaker, payload)
+        case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):
+            part = f" {fraction:.0%}" if fraction is not None else ""
+            text = content or ("started" if number == 1 else "still at work")
+            return [(speaker, "progress", f"{task_id}{part} {text}", Tone.QUIET, ())]
+        case InformTaskResult(task_id=task_id, outcome=outcome, task_conclusion=conclusion, artifacts=artifacts):
+            good = outcome is TaskOutcome.DONE
+            return [(speaker, "result", f"{task_id} {outcome}: {conclusion}", Tone.GOOD if good else Tone.BAD, artifacts)]
+        case Pause(triggers=triggers):
+            return [
+                (speaker, "pause", f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed", Tone.QUIET, ())
+            ]
+        case ConcludeGroupDiscussion(content=content):
+            return [(speaker, "conclude", content, Tone.QUIET, ())]
+        case Conclusion(content=content, reason=reason, artifacts=artifacts):
+            good = reason is Reason.CONCLUDED
+            return [(speaker, CONCLUSION, content if good else f"{reason}: {content}", Tone.GOOD if good else Tone.BAD, artifacts)]
+
+
+def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> list[_Words]:
+    act = "sync task" if isinstance(payload, SyncTaskAssignment) else "async task"
+    words: list[_Words] = []
+    if not all(task.task_abstract and task.task_abstract in payload.content for task in payload.tasks) and payload.content:
+        words.append((speaker, act, payload.content, Tone.PLAIN, ()))
+    for task in payload.tasks:
+        uses = f" (uses {', '.join(task.uses)})" if task.uses else ""
+        words.append((speaker, act, f"{task.task_id} → {task.assignee}: {task.task_desc}{uses}", Tone.PLAIN, ()))
+    return words
+
+
+def _newly_closed(before: GroupState, after: GroupState) -> list[ClosedTask]:
+    return [task for task in after.tasks if isinstance(task, ClosedTask) and isinstance(before.task(task.task_id), OpenTask)]
+
+
+def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
+    words: list[_Words] = []
+    if before.floor_holder and after.floor_holder not in (None, before.floor_holder):
+        text = f"{before.floor_holder} was silent; {after.floor_holder} has the floor"
+        words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
+    elif before.phase != after.phase and not after.phase.is_terminal:
+        words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))
+    for task in after.open_tasks:
+        earlier = before.task(task.task_id)
+        if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
+            words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
+    return words
+
+
+def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
+    """Describe an entry for programs: what happened and where the group stands since."""
+    event, state = stored.entry.event, stored.entry.state
+    said = event.message if isinstance(event, Said) else None
+    body = said.payload.model_dump(mode="json", exclude={"type"}) if said else event.model_dump(mode="json", exclude={"type", "at"})
+    return {
+        "seq": stored.seq,
+        "comm_id": state.comm_id,
+        "depth": state.depth,
+        "at": event.at.isoformat(),
+        "type": str(kind_of(event)),
+        "sender": said.header.sender if said else None,
+        "body": body,
+        "phase": str(state.phase),
+        "turn": state.turn,
+        "floor_holder": state.floor_holder,
+        "tasks": [task_document(task) for task in state.tasks],
+    }
+
+
+def task_document(task: OpenTask | ClosedTask) -> Mapping[str, Any]:
+    """Describe a task for programs."""
+    return {
+        "task_id": task.task_id,
+        "assignee": task.assignee,
+        "status": str(task.outcome) if isinstance(task, ClosedTask) else "open",
+        "why": task.why if isinstance(task, ClosedTask) else "",
+        "subgroup": task.subgroup,
+    }

@@ -1,0 +1,54 @@
+"""`ioa up`: the whole system in the foreground, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from ioa.cli.embedded import SERVICES, open_embedded_system
+from ioa.cli.options import DATA
+from ioa.cli.pool import Pool, read_pool
+from ioa.cli.reach import noted_url
+from ioa.cli.terminal import Terminal
+from ioa.runtime.process import configure_logs
+
+
+async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Terminal) -> None:
+    """Start everything, print `ready` and where, and serve until cancelled.
+
+    Args:
+        data: Holds all that is durable; with the same folder the system carries on with what was open.
+        port: Where NATS listens; 0 picks a free port.
+        pool_file: The agents to run; None runs none.
+        terminal: Where `ready` and the hints go.
+    """
+    pool = read_pool(pool_file) if pool_file else Pool()
+    configure_logs("warning", "console")
+    terminal.note(f"starting {len(SERVICES)} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
+    async with open_embedded_system(data, port or None, pool) as system:
+        with noted_url(data, system.url):
+            if terminal.as_json:
+                terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids))
+            else:
+                terminal.console.print(f"ready {system.url}", soft_wrap=True)
+                _hint(terminal, data, system.url, pool)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                terminal.note("stopping …")
+    if terminal.as_json:
+        terminal.line("stopped", url=system.url)
+
+
+def count(pool: Pool) -> str:
+    """Say how many agents a pool has."""
+    agents = sum(agent.replicas for agent in pool.agents)
+    return "no agents" if not agents else f"{agents} agent{'s' if agents > 1 else ''}"
+
+
+def _hint(terminal: Terminal, data: Path, url: str, pool: Pool) -> None:
+    where = "" if data == DATA else f" --url {url}"
+    if pool.agents:
+        terminal.note(f'`ioa run "GOAL"{where}` launches a goal, Ctrl-C stops the system')
+    else:
+        terminal.note(f"`ioa agent run FILE.py:agent{where}` joins an agent, Ctrl-C stops the system")
