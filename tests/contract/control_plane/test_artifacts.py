@@ -1,0 +1,86 @@
+"""What every artifact store promises: what comes out is what was referenced, or an error that says so."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_artifacts import NatsArtifacts
+from ioa.adapters.nats_topology import ARTIFACTS
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.ports.delivery import Artifacts
+from ioa.protocol.goals import Artifact
+from ioa.testing.memory_artifacts import MemoryArtifacts
+
+CSV = "text/csv"
+
+
+@pytest.fixture
+def store(client: Client | None) -> Artifacts:
+    """An empty store."""
+    return MemoryArtifacts() if client is None else NatsArtifacts(client.jetstream())
+
+
+@pytest.mark.parametrize("size", [0, 1, 131_072, 3_000_001], ids=["empty", "one byte", "one chunk", "3 MB"])
+async def test_a_file_comes_back_as_it_was_put(store: Artifacts, size: int) -> None:
+    """Files of any size, larger than a message too, are fetched byte by byte as they were put."""
+    data = random.Random(size).randbytes(size)
+    artifact = await store.put("goal-1/in/0-sales.csv", "sales.csv", data, CSV)
+    assert (artifact.size_bytes, artifact.sha256) == (size, hashlib.sha256(data).hexdigest())
+    assert await store.get(artifact) == data
+
+
+async def test_a_file_is_described_as_it_was_put(store: Artifacts) -> None:
+    """Name, size, digest and media type can be read without the file, whatever the name is."""
+    artifact = await store.put("goal-1/in/0-x", "Umsätze 2026 (Entwurf).csv", b"a,b\n", CSV)
+    assert await store.describe("goal-1/in/0-x") == artifact
+
+
+async def test_putting_again_replaces(store: Artifacts) -> None:
+    """The same object name holds the last file put under it."""
+    await store.put("object", "a.txt", b"old", "text/plain")
+    new = await store.put("object", "a.txt", b"new", "text/plain")
+    assert await store.get(new) == b"new"
+
+
+async def test_a_changed_file_is_not_the_one_referenced(store: Artifacts) -> None:
+    """A reference to what was replaced is refused, never answered with something else."""
+    old = await store.put("object", "a.txt", b"old", "text/plain")
+    await store.put("object", "a.txt", b"new", "text/plain")
+    with pytest.raises(InvalidInputError, match="changed"):
+        await store.get(old)
+
+
+@pytest.mark.parametrize("object_name", ["nowhere", "a b/../c", "*", ">", "ünï", "x" * 300, " "])
+async def test_an_unknown_object_is_not_found(store: Artifacts, object_name: str) -> None:
+    """Whatever name is asked for, an object that is not there is not found, which no retry mends."""
+    with pytest.raises(NotFoundError):
+        await store.describe(object_name)
+    with pytest.raises(NotFoundError):
+        await store.get(Artifact(name="x", object_name=object_name, size_bytes=0, sha256="0" * 64))
+
+
+async def test_nothing_is_called_nothing(store: Artifacts) -> None:
+    """An empty object name names no object."""
+    with pytest.raises(NotFoundError):
+        await store.describe("")
+
+
+async def test_files_put_at_once_are_all_there(store: Artifacts) -> None:
+    """Files that are put side by side do not mix."""
+    contents = {f"object-{number}": bytes([number]) * 200_000 for number in range(8)}
+    stored = await asyncio.gather(*(store.put(name, name, data, CSV) for name, data in contents.items()))
+    assert [await store.get(artifact) for artifact in stored] == list(contents.values())
+
+
+async def test_an_object_of_another_program_is_described(nats_client: Client) -> None:
+    """An object that `nats object put` stored has no headers of ours and still makes a reference that can be fetched."""
+    bucket = await nats_client.jetstream().object_store(ARTIFACTS)
+    await bucket.put("data/sales.csv", b"a,b\n1,2\n")
+    artifact = await NatsArtifacts(nats_client.jetstream()).describe("data/sales.csv")
+    assert (artifact.name, artifact.size_bytes, artifact.media_type) == ("sales.csv", 8, "application/octet-stream")
+    assert await NatsArtifacts(nats_client.jetstream()).get(artifact) == b"a,b\n1,2\n"

@@ -1,0 +1,123 @@
+"""What pushes, results and dead letters promise."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_agent_network import NatsAgentNetwork
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import DEAD
+from ioa.group.events import Entry
+from ioa.group.requests import SequencedEntry
+from ioa.ports.delivery import DeadLetters, Results
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
+from tests.unit.group.scenario import START, launched
+
+GOAL = GoalId("goal-1")
+
+
+@pytest.fixture
+def results(client: Client | None) -> Results:
+    """No results yet."""
+    return MemoryResults() if client is None else NatsResults(client.jetstream())
+
+
+@pytest.fixture
+def letters(client: Client | None) -> DeadLetters:
+    """No letters yet."""
+    return MemoryDeadLetters() if client is None else NatsDeadLetters(client.jetstream())
+
+
+def result(content: str, goal_id: GoalId = GOAL) -> GoalResult:
+    """A result that can be told from others by its text."""
+    return GoalResult(
+        goal_id=goal_id, reason=Reason.CONCLUDED, content=content, comm_id=CommId("room"), turns=3, finished_at=START
+    )
+
+
+async def test_a_goal_has_no_result_at_first(results: Results) -> None:
+    """A goal that has not ended has no result."""
+    assert await results.get(GOAL) is None
+
+
+async def test_the_first_result_stands(results: Results) -> None:
+    """A second result of a goal is no result; the publisher learns which one was first."""
+    first = [await results.publish(result(content)) for content in ("right", "late")]
+    assert (first, await results.get(GOAL)) == ([True, False], result("right"))
+
+
+async def test_results_that_race_are_one(results: Results) -> None:
+    """Of many parts that publish the result of one goal at once exactly one is first."""
+    first = await asyncio.gather(*(results.publish(result(str(number))) for number in range(12)))
+    found = await results.get(GOAL)
+    assert found is not None
+    assert [number for number, won in enumerate(first) if won] == [int(found.content)]
+
+
+async def test_goals_have_their_own_results(results: Results) -> None:
+    """One goal's result is not another's."""
+    await results.publish(result("one"))
+    await results.publish(result("two", GoalId("goal-2")))
+    assert [await results.get(GOAL), await results.get(GoalId("goal-2"))] == [result("one"), result("two", GoalId("goal-2"))]
+
+
+@pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])
+async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client | None, why: str) -> None:
+    """A refused message is kept as it came, with its subject and the reason on one line."""
+    await letters.put("unreadable", why, subject="ioa.v1.goal", data=b"\x00\xff")
+    assert await _first_letter(letters, client) == DeadLetter("unreadable", " ".join(why.split()), "ioa.v1.goal", b"\x00\xff")
+
+
+async def test_a_dead_letter_too_large_keeps_its_beginning(nats_client: Client) -> None:
+    """Of a message that fits into no letter the beginning is kept, and its size."""
+    await NatsDeadLetters(nats_client.jetstream()).put("too_large", "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
+    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.too_large")
+    assert (len(kept.data or b""), (kept.headers or {}).get("Ioa-Bytes")) == (1_000_000, "1040000")
+
+
+async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLetter:
+    if isinstance(letters, MemoryDeadLetters):
+        [letter] = letters.letters
+        return DeadLetter(letter.reason, " ".join(letter.why.split()), letter.subject, letter.data)
+    assert client is not None
+    subscription = await client.jetstream().subscribe("ioa.v1.dead.*", stream=DEAD)
+    kept = await subscription.next_msg(timeout=5)
+    headers = kept.headers or {}
+    why = " ".join(headers.get("Ioa-Reason", "").split())
+    return DeadLetter(kept.subject.rpartition(".")[2], why, headers.get("Ioa-Subject", ""), kept.data)
+
+
+def pushed() -> SequencedEntry:
+    """An entry for everybody."""
+    story = launched("ada", "bob")
+    return SequencedEntry(seq=7, previous_seq=3, entry=Entry(event=story.log[0], state=story.state, audience=story.state.living()))
+
+
+async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats_server: NatsServer) -> None:
+    """An entry is seen, unchanged, by every member of its audience that is connected, and by nobody else."""
+    async with AsyncExitStack() as stack:
+        connection = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "member")))
+        network = NatsAgentNetwork(connection)
+        ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
+        await connection.flush()
+        inboxes = NatsInboxes(nats_client)
+        await inboxes.push((AgentId("ada"), AgentId("bob")), pushed())
+        await inboxes.push((AgentId("eve"),), pushed().model_copy(update={"seq": 8}))
+        seen = [await anext(inbox) for inbox in (ada, bob, eve)]
+    assert [entry.seq for entry in seen] == [7, 7, 8]
+    assert seen[0] == pushed()
+
+
+async def test_a_lost_push_is_no_error(nats_server: NatsServer) -> None:
+    """Pushing on a connection that is gone returns: the log repairs what a member missed."""
+    async with open_connection(NatsSettings(nats_server.url, "closed")) as connection:
+        inboxes = NatsInboxes(connection)
+    assert await inboxes.push((AgentId("ada"),), pushed()) is None  # type: ignore[func-returns-value]

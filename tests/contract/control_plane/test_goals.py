@@ -1,0 +1,111 @@
+"""What goals on record and the queues of goals promise."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_topology import ANY_AGENT, WORK, pool_consumer
+from ioa.ports.delivery import GoalRecords, WorkQueue
+from ioa.protocol.codec import decode
+from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.runtime.process import background
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from tests.unit.group.scenario import START
+
+
+@pytest.fixture
+def records(client: Client | None) -> GoalRecords:
+    """No goals yet."""
+    return MemoryGoalRecords() if client is None else NatsGoalRecords(client.jetstream())
+
+
+@pytest.fixture
+def work(client: Client | None) -> WorkQueue:
+    """Nothing waits yet."""
+    return MemoryWorkQueue() if client is None else NatsWorkQueue(client.jetstream())
+
+
+def goal(goal_id: str = "goal-1", text: str = "Count to ten.") -> Goal:
+    """A goal."""
+    return Goal(goal_id=GoalId(goal_id), goal=text)
+
+
+def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 0) -> GoalRecord:
+    """A goal on record."""
+    return GoalRecord(goal=goal(goal_id, text), accepted_at=START + timedelta(seconds=after))
+
+
+async def test_an_unknown_goal_is_not_found(records: GoalRecords) -> None:
+    """There is no record of what was never accepted."""
+    assert (await records.find(CommId("nowhere")), await records.goals()) == (None, [])
+
+
+async def test_a_record_is_found_by_its_group(records: GoalRecords) -> None:
+    """A goal is found under the `comm_id` that follows from its id."""
+    assert await records.create(record()) == record()
+    assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
+
+
+async def test_the_first_record_of_an_id_stands(records: GoalRecords) -> None:
+    """Recording another goal under a taken id changes nothing and returns the one on record."""
+    await records.create(record())
+    assert await records.create(record(text="Count to eleven.", after=5)) == record()
+    assert await records.goals() == [record()]
+
+
+async def test_records_that_race_agree(records: GoalRecords) -> None:
+    """Everybody who records a goal under one id at once is told the same one."""
+    returned = await asyncio.gather(*(records.create(record(text=str(number))) for number in range(12)))
+    assert {answer.goal.goal for answer in returned} == {(await records.goals())[0].goal.goal}
+
+
+async def test_goals_are_listed_oldest_first(records: GoalRecords) -> None:
+    """The list follows the time of acceptance, not the ids."""
+    for goal_id, after in (("b", 2), ("c", 1), ("a", 3)):
+        await records.create(record(goal_id, after=after))
+    assert [found.goal.goal_id for found in await records.goals()] == ["c", "b", "a"]
+
+
+async def test_a_goal_waits_for_anybody(work: WorkQueue, client: Client | None) -> None:
+    """Goals that address nobody wait in order for any agent."""
+    for goal_id in ("goal-1", "goal-2"):
+        await work.put(goal(goal_id), None)
+    assert await taken(work, client, None, 2) == [goal("goal-1"), goal("goal-2")]
+
+
+async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None) -> None:
+    """A goal for a pool goes to that pool and to nobody else, also when the pool has no agent yet."""
+    await work.ensure_pool(PoolId("sums"))
+    await work.put(goal("for-sums"), PoolId("sums"))
+    await work.put(goal("for-anybody"), None)
+    assert await taken(work, client, PoolId("sums"), 1) == [goal("for-sums")]
+    assert await taken(work, client, None, 1) == [goal("for-anybody")]
+
+
+async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client | None) -> None:
+    """A pool's queue survives being made again."""
+    await work.ensure_pool(PoolId("sums"))
+    await work.put(goal(), PoolId("sums"))
+    await work.ensure_pool(PoolId("sums"))
+    assert await taken(work, client, PoolId("sums"), 1) == [goal()]
+
+
+async def taken(work: WorkQueue, client: Client | None, pool: PoolId | None, count: int) -> list[Goal]:
+    """Take goals as an agent does."""
+    if isinstance(work, MemoryWorkQueue):
+        return list(work.waiting(pool))[:count]
+    assert client is not None
+    arrived: asyncio.Queue[Goal] = asyncio.Queue()
+
+    async def take(delivery: Delivery) -> None:
+        arrived.put_nowait(decode(Goal, delivery.data))
+
+    async with background(consume(client, WORK, pool_consumer(pool) if pool else ANY_AGENT, take)):
+        return [await asyncio.wait_for(arrived.get(), 10) for _ in range(count)]

@@ -1,0 +1,194 @@
+"""What every group log promises: one total order for each group, decided by the expected sequence."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_server import NatsServer
+from ioa.errors import PayloadTooLargeError, UnavailableError
+from ioa.group.events import Entry
+from ioa.group.requests import Entries, SequencedEntry
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import CommId
+from ioa.testing.deadline import eventually
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.nats_server import crash
+from tests.unit.group.scenario import launched
+
+ROOM, OTHER = CommId("room"), CommId("other")
+
+
+@pytest.fixture
+def log(client: Client | None) -> GroupLog:
+    """An empty log."""
+    return MemoryGroupLog() if client is None else NatsGroupLog(client.jetstream())
+
+
+def entry(why: str = "") -> Entry:
+    """An entry that can be told from others by its text."""
+    story = launched("ada", "bob").cancelled()
+    event = story.log[-1].model_copy(update={"why": why})
+    return Entry(event=event, state=story.state, audience=story.state.living())
+
+
+def text_of(stored: StoredEntry | None) -> str:
+    """The text an entry was made with."""
+    assert stored is not None
+    return str(getattr(stored.entry.event, "why", ""))
+
+
+async def fill(log: GroupLog, comm_id: CommId, *texts: str) -> list[int]:
+    """Append entries one after the other."""
+    seqs: list[int] = []
+    for text in texts:
+        seqs.append(await log.append(comm_id, entry(text), expected_seq=seqs[-1] if seqs else 0))
+    return seqs
+
+
+async def test_an_empty_log_has_no_head(log: GroupLog) -> None:
+    """A group nobody launched has no head, no entries and is not listed."""
+    assert (await log.last(ROOM), await log.read(ROOM, after=0, limit=10), await log.comm_ids()) == (None, [], [])
+
+
+async def test_what_was_appended_is_the_head(log: GroupLog) -> None:
+    """The head is the last entry with the sequence its append returned, exactly as it went in."""
+    seqs = await fill(log, ROOM, "one", "two")
+    assert await log.last(ROOM) == StoredEntry(seqs[-1], entry("two"))
+
+
+async def test_sequences_rise_in_each_group(log: GroupLog) -> None:
+    """Two groups that grow side by side keep their own order."""
+    first = await log.append(ROOM, entry("a"), expected_seq=0)
+    second = await log.append(OTHER, entry("b"), expected_seq=0)
+    third = await log.append(ROOM, entry("c"), expected_seq=first)
+    assert first < third
+    assert [text_of(stored) for stored in await log.read(ROOM, after=0, limit=10)] == ["a", "c"]
+    assert [stored.seq for stored in await log.read(OTHER, after=0, limit=10)] == [second]
+
+
+@pytest.mark.parametrize("wrong", ["behind", "ahead", "empty"])
+async def test_a_wrong_expectation_changes_nothing(log: GroupLog, wrong: str) -> None:
+    """An append that expects another head conflicts, and the log stays as it was."""
+    seqs = await fill(log, ROOM, "one", "two")
+    expected = {"behind": seqs[0], "ahead": seqs[1] + 1, "empty": 0}[wrong]
+    with pytest.raises(AppendConflictError):
+        await log.append(ROOM, entry("three"), expected_seq=expected)
+    assert [stored.seq for stored in await log.read(ROOM, after=0, limit=10)] == seqs
+
+
+async def test_an_empty_log_expects_zero(log: GroupLog) -> None:
+    """The first append to a group conflicts if it expects anything."""
+    with pytest.raises(AppendConflictError):
+        await log.append(ROOM, entry(), expected_seq=7)
+    assert await log.last(ROOM) is None
+
+
+async def test_one_of_many_racers_wins(log: GroupLog) -> None:
+    """Of many appends that expect the same head one is stored and all others conflict."""
+    [head] = await fill(log, ROOM, "start")
+    racers = [log.append(ROOM, entry(str(number)), expected_seq=head) for number in range(12)]
+    outcomes = await asyncio.gather(*racers, return_exceptions=True)
+    won = [outcome for outcome in outcomes if isinstance(outcome, int)]
+    lost = [outcome for outcome in outcomes if isinstance(outcome, AppendConflictError)]
+    assert (len(won), len(lost)) == (1, 11)
+    assert [stored.seq for stored in await log.read(ROOM, after=0, limit=50)] == [head, *won]
+
+
+async def test_pages_join_without_gap(log: GroupLog) -> None:
+    """Reading page by page gives every entry once, in order."""
+    await fill(log, ROOM, *"abcde")
+    pages, after = [], 0
+    while page := await log.read(ROOM, after=after, limit=2):
+        pages.append([text_of(stored) for stored in page])
+        after = page[-1].seq
+    assert pages == [["a", "b"], ["c", "d"], ["e"]]
+
+
+async def test_every_group_with_a_log_is_listed(log: GroupLog) -> None:
+    """Groups are listed once each, however long their logs are."""
+    await fill(log, ROOM, "a", "b")
+    await fill(log, OTHER, "c")
+    assert sorted(await log.comm_ids()) == [OTHER, ROOM]
+
+
+async def test_an_entry_too_large_is_refused(log: GroupLog) -> None:
+    """What does not fit is refused as the caller's fault, and the log takes the next one."""
+    with pytest.raises(PayloadTooLargeError):
+        await log.append(ROOM, entry("x" * 1_100_000), expected_seq=0)
+    assert len(await fill(log, ROOM, "small")) == 1
+
+
+async def test_the_largest_entry_can_be_delivered(log: GroupLog) -> None:
+    """Whatever the log takes also fits into a push and into an answer to a member that repairs itself."""
+    size = 1_000_000 - len(encode(entry()))
+    stored = None
+    while stored is None:
+        size -= 100
+        try:
+            stored = await log.append(ROOM, entry("x" * size), expected_seq=0)
+        except PayloadTooLargeError:
+            continue
+    page = await log.read(ROOM, after=0, limit=1)
+    pushed = SequencedEntry(seq=2**53, previous_seq=2**53, entry=page[0].entry)
+    assert len(encode(Entries(entries=(pushed,), complete=True))) <= 1_000_000
+
+
+async def test_the_head_is_never_stale(log: GroupLog, server: NatsServer | None) -> None:
+    """What one part appends another part reads at once, on another connection too."""
+    if server is None:
+        seen = [text_of(await log.last(ROOM)) for text in "abc" if await _append(log, text)]
+    else:
+        async with open_connection(NatsSettings(server.url, "reader")) as other:
+            reader = NatsGroupLog(other.jetstream())
+            seen = [text_of(await reader.last(ROOM)) for text in "abc" if await _append(log, text)]
+    assert seen == ["a", "b", "c"]
+
+
+async def _append(log: GroupLog, text: str) -> int:
+    head = await log.last(ROOM)
+    return await log.append(ROOM, entry(text), expected_seq=head.seq if head else 0)
+
+
+async def test_an_outage_is_told_and_passes(log: GroupLog, server: NatsServer | None) -> None:
+    """While the log is away every call says so; an append whose outcome is unknown is in the log at most once."""
+    [head] = await fill(log, ROOM, "before")
+    await _away(log, server)
+    calls = (log.last(ROOM), log.read(ROOM, after=0, limit=1), log.append(ROOM, entry("during"), expected_seq=head), log.comm_ids())
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [UnavailableError] * 4
+    await _back(log, server)
+    assert text_of(await eventually(lambda: _read_or_none(log), lambda stored: stored is not None)) in ("before", "during")
+    try:
+        await log.append(ROOM, entry("during"), expected_seq=head)
+    except AppendConflictError:
+        assert server is not None
+    assert [text_of(stored) for stored in await log.read(ROOM, after=0, limit=9)] == ["before", "during"]
+
+
+async def _away(log: GroupLog, server: NatsServer | None) -> None:
+    if isinstance(log, MemoryGroupLog):
+        log.reachable = False
+    else:
+        assert server is not None
+        await crash(server)
+
+
+async def _back(log: GroupLog, server: NatsServer | None) -> None:
+    if isinstance(log, MemoryGroupLog):
+        log.reachable = True
+    else:
+        assert server is not None
+        await server.start()
+
+
+async def _read_or_none(log: GroupLog) -> StoredEntry | None:
+    try:
+        return await log.last(ROOM)
+    except UnavailableError:
+        return None
