@@ -164,7 +164,7 @@ _FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"how many (?P<u>[\w°/ ]+?) (?:does|do|make|makes|equal|=) (?P<a>.+)", _counted),
 ]
 _REFERENCE = re.compile(
-    r"\b(?:it|that|this|(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count))\b",
+    r"\b(?:(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count)|it|that|this)\b",
     re.IGNORECASE,
 )
 _THEM = re.compile(r"\b(?:them|these|those|both|the (?:results|numbers|values|figures|totals|answers))\b", re.IGNORECASE)

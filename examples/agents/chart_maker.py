@@ -25,7 +25,7 @@ from table_answer import answer
 from table_query import Query
 from table_question import understand
 from table_reading import SUFFIXES, Table, read_table
-from task_files import have, named_in, upstream_files, with_suffix
+from task_files import named_in, upstream_files, with_suffix
 
 agent = Agent(
     "chart-maker",
@@ -51,6 +51,9 @@ _KINDS = (
     ("pie", r"pies?|donuts?|doughnuts?"),
     ("line", r"lines?|curves?|time series"),
     ("bar", r"bars?|columns? charts?"),
+)
+_NOT_DRAWN = re.compile(
+    r"\b(box ?-?plots?|heat ?-?maps?|radar|area charts?|tree ?-?maps?|bubble|candlestick|sankey|violin|map of)\b", re.IGNORECASE
 )
 _TITLE = re.compile(r"(?:titled?|called|named|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _CHART_WORDS = re.compile(
@@ -78,6 +81,10 @@ def run(task: str, ctx: TaskContext) -> str:
 def _charts(task: str, ctx: TaskContext) -> list[Chart]:
     match = _TITLE.search(task)
     wish = _TITLE.sub(" ", task)
+    if other := _NOT_DRAWN.search(wish):
+        raise InvalidInputError(
+            f"A {other[1]} is not drawn here.", hint="Ask for a bar, line or pie chart, a histogram or a scatter plot."
+        )
     kind = next((kind for kind, words in _KINDS if re.search(rf"\b(?:{words})\b", wish, re.IGNORECASE)), "")
     upstream = upstream_files(ctx, SUFFIXES)
     inputs = with_suffix(named_in(task, ctx.inputs), SUFFIXES)
@@ -101,6 +108,7 @@ def _of_result(table: Table, kind: str) -> Chart:
         raise InvalidInputError(f"{table.name} has no numbers to draw.", hint=f"Its columns: {', '.join(table.frame.columns)}.")
     if not labels and len(table.frame.columns) > 1 and kind not in ("scatter", "histogram"):
         labels, figures = [str(table.frame.columns[0])], [name for name in figures if name != table.frame.columns[0]]
+    figures = figures[:3]
     return _chart(table.frame, labels, figures, kind, f"{_and(figures)} by {_and(labels)}" if labels else _and(figures))
 
 
@@ -117,7 +125,11 @@ def _of_tables(task: str, kind: str, ctx: TaskContext) -> list[Chart]:
             return [_of_table(question, kind, table)]
         except InvalidInputError as error:
             errors.append(error)
-    raise errors[0] if errors else InvalidInputError("There is nothing to draw.", hint=have(ctx))
+    if ctx.results:
+        raise InvalidInputError(
+            "The earlier results hold no table to draw.", hint=f"Group the figures, as in 'per month'. {errors[0]}"
+        )
+    raise errors[0]
 
 
 def _of_table(question: str, kind: str, table: Table) -> Chart:

@@ -211,7 +211,11 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
         _summary,
     ),
     (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|themes|(?:most )?important (?:words|terms|phrases)", _phrases),
-    (r"frequen\w* (?:\w+ )?words?|most (?:common|used|frequent)|word frequenc|top (?:\w+ )?words?|frequency of words", _frequent),
+    (
+        r"frequen\w* (?:\w+ )?words?"
+        r"|most (?:common|used|frequent)(?: (?:\w+ )?words?)?|word frequenc|top (?:\w+ )?words?|frequency of words",
+        _frequent,
+    ),
     (
         (
             r"(?:occurrences? of|how (?:often|many times) (?:does|do|is|are)|times (?:does )?(?:the word )?"

@@ -98,6 +98,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
     [
         ("add 19 % to it", "x.csv, all 3 rows: sum of revenue: 100.", "119"),
         ("divide the total by 12", "sales.csv, all 500 rows: sum of revenue: 893371.5.", "74447.625"),
+        ("calculate 19 % of that total", "x: sum of a: 100.", "19"),
         ("15 % of that", "notes.txt: words: 400", "60"),
         ("sum of them", "- North: 3\n- South: 4.5\nOver all of these rows: sum of revenue 7.5.", "7.5"),
         ("multiply it by 2", "3 + 4 = 7", "14"),

@@ -79,6 +79,7 @@ def test_same_table_same_bytes(run: Run, data: Path) -> None:
         ("bar chart of profit per region", "profit"),
         ("a chart of revenue", "not clear what to draw"),
         ("scatter plot of units", "needs two columns"),
+        ("boxplot of revenue per region", "boxplot is not drawn"),
     ],
 )
 def test_refusals(task: str, said: str, run: Run, data: Path) -> None:
@@ -86,6 +87,12 @@ def test_refusals(task: str, said: str, run: Run, data: Path) -> None:
     with pytest.raises(InvalidInputError) as error:
         run(agent, task, [data / "sales.csv"])
     assert said in str(error.value)
+
+
+def test_result_without_table(run: Run, data: Path) -> None:
+    """An earlier result of one figure makes no chart, and the error says so."""
+    with pytest.raises(InvalidInputError, match="no table to draw"):
+        run(agent, "chart it", [data / "sales.csv"], [upstream("total revenue", "sum of revenue: 1")])
 
 
 def test_negative_pie(run: Run, tmp_path: Path) -> None:

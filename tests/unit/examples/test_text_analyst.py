@@ -71,6 +71,7 @@ def test_summary_quotes(task: str, count: int, run: Run, data: Path) -> None:
 def test_frequent_words_as_table(run: Run, data: Path) -> None:
     """Frequent words come as a table, too, which a chart can be made of."""
     done = run(agent, "the 3 most frequent words of notes.txt", [data / "notes.txt"])
+    assert done.text == "notes.txt: most frequent words (without words such as 'the'): garden (6), beds (5), rain (5)"
     assert done.files["frequent-words.csv"].decode() == "word,count\ngarden,6\nbeds,5\nrain,5\n"
 
 
