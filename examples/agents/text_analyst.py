@@ -212,8 +212,10 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
     ),
     (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|themes|(?:most )?important (?:words|terms|phrases)", _phrases),
     (
-        r"frequen\w* (?:\w+ )?words?"
-        r"|most (?:common|used|frequent)(?: (?:\w+ )?words?)?|word frequenc|top (?:\w+ )?words?|frequency of words",
+        (
+            r"frequen\w* (?:\w+ )?words?"
+            r"|most (?:common|used|frequent)(?: (?:\w+ )?words?)?|word frequenc|top (?:\w+ )?words?|frequency of words"
+        ),
         _frequent,
     ),
     (
