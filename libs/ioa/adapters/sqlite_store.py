@@ -1,14 +1,14 @@
-"""An agent's memory in SQLite: one file, one connection in a thread of its own, every call one transaction."""
+"""An agent's memory in SQLite: one file, and every call one transaction that runs to its end in a thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
-
-import aiosqlite
+from typing import TypeVar
 
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
@@ -16,7 +16,7 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import CommId, MessageId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
 
 SCHEMA_VERSION = 1
@@ -24,137 +24,158 @@ SCHEMA_VERSION = 1
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE entries (comm_id TEXT, seq INTEGER, data BLOB NOT NULL, PRIMARY KEY (comm_id, seq)) WITHOUT ROWID;
-CREATE TABLE outbox (comm_id TEXT, key TEXT, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)) WITHOUT ROWID;
+CREATE TABLE outbox (
+  comm_id TEXT, key TEXT, message_id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)
+) WITHOUT ROWID;
 CREATE TABLE tasks (
   comm_id TEXT, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, task_id)
 ) WITHOUT ROWID;
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
 """
 
+T = TypeVar("T")
+
 
 class SqliteStore:
-    """An agent's memory. A lock makes each method one transaction, whoever calls at the same time."""
+    """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open."""
 
-    def __init__(self, connection: aiosqlite.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._lock = asyncio.Lock()
+        self._turn = threading.Lock()
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
-        comm_id = entry.entry.state.comm_id
-        async with self._transaction():
-            if await self._cursor(comm_id) != entry.previous_seq:
-                return False
-            await self._run(
-                "INSERT INTO groups (comm_id, cursor) VALUES (?1, ?2) ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2",
-                (comm_id, entry.seq),
-            )
-            await self._run("INSERT INTO entries VALUES (?, ?, ?)", (comm_id, entry.seq, encode(entry)))
-        return True
+        state = entry.entry.state
 
-    async def cursor(self, comm_id: CommId) -> int:
-        """The last sequence applied."""
-        async with self._lock:
-            return await self._cursor(comm_id)
+        def write(db: sqlite3.Connection) -> bool:
+            row = db.execute("SELECT cursor FROM groups WHERE comm_id = ?", (state.comm_id,)).fetchone()
+            if (row[0] if row else 0) != entry.previous_seq:
+                return False
+            db.execute(
+                "INSERT INTO groups (comm_id, cursor) VALUES (?1, ?2) ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2",
+                (state.comm_id, entry.seq),
+            )
+            db.execute("INSERT INTO entries VALUES (?, ?, ?)", (state.comm_id, entry.seq, encode(entry)))
+            if state.phase.is_terminal:
+                db.execute("DELETE FROM outbox WHERE comm_id = ?", (state.comm_id,))
+            return True
+
+        return await self._transaction(write)
 
     async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
         """All entries of a group."""
-        rows = await self._all("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,))
-        return [decode(SequencedEntry, row[0]) for row in rows]
+
+        def read(db: sqlite3.Connection) -> list[SequencedEntry]:
+            rows = db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,))
+            return [decode(SequencedEntry, data) for (data,) in rows]
+
+        return await self._transaction(read)
 
     async def put_outgoing(self, key: str, message: Message) -> None:
         """Keep a message until it is answered."""
-        async with self._transaction():
-            await self._run("INSERT OR REPLACE INTO outbox VALUES (?, ?, ?)", (message.header.comm_id, key, encode(message)))
+        header, data = message.header, encode(message)
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?)", (header.comm_id, key, header.message_id, data))
+
+        await self._transaction(write)
 
     async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
         """The message kept under a duty's key."""
-        rows = await self._all("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (comm_id, key))
-        return decode(Message, rows[0][0]) if rows else None
 
-    async def drop_outgoing(self, message: Message) -> None:
+        def read(db: sqlite3.Connection) -> Message | None:
+            row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (comm_id, key)).fetchone()
+            return decode(Message, row[0]) if row else None
+
+        return await self._transaction(read)
+
+    async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
         """Forget a message that was answered."""
-        comm_id, data = message.header.comm_id, encode(message)
-        async with self._transaction():
-            await self._run("DELETE FROM outbox WHERE comm_id = ? AND data = ?", (comm_id, data))
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("DELETE FROM outbox WHERE comm_id = ? AND message_id = ?", (comm_id, message_id))
+
+        await self._transaction(write)
 
     async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
         """Count an attempt."""
-        async with self._transaction():
-            await self._run(
+
+        def write(db: sqlite3.Connection) -> int:
+            db.execute(
                 "INSERT INTO tasks VALUES (?, ?, 1, NULL) ON CONFLICT DO UPDATE SET attempt = attempt + 1", (comm_id, task_id)
             )
-            rows = await self._rows("SELECT attempt FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id))
-        return int(rows[0][0])
+            row = db.execute("SELECT attempt FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
+            return int(row[0])
+
+        return await self._transaction(write)
 
     async def finish_task(self, comm_id: CommId, result: InformTaskResult) -> None:
         """Journal a result; the first one stands."""
-        async with self._transaction():
-            await self._run(
+        data = encode(result)
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute(
                 "INSERT INTO tasks VALUES (?1, ?2, 1, ?3) ON CONFLICT DO UPDATE SET result = coalesce(result, ?3)",
-                (comm_id, result.task_id, encode(result)),
+                (comm_id, result.task_id, data),
             )
+
+        await self._transaction(write)
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
         """The journalled result."""
-        rows = await self._all("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id))
-        return decode(InformTaskResult, rows[0][0]) if rows and rows[0][0] is not None else None
+
+        def read(db: sqlite3.Connection) -> InformTaskResult | None:
+            row = db.execute("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
+            return decode(InformTaskResult, row[0]) if row and row[0] is not None else None
+
+        return await self._transaction(read)
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> None:
         """Add up how others did, once for each group."""
-        async with self._transaction():
-            rows = await self._rows("SELECT met FROM groups WHERE comm_id = ?", (comm_id,))
-            if not rows or rows[0][0]:
+
+        def write(db: sqlite3.Connection) -> None:
+            if not db.execute("UPDATE groups SET met = 1 WHERE comm_id = ? AND met = 0", (comm_id,)).rowcount:
                 return
-            await self._run("UPDATE groups SET met = 1 WHERE comm_id = ?", (comm_id,))
-            for met in encounters:
-                await self._run(
-                    "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET"
-                    " card = ?2, done = done + ?3, failed = failed + ?4",
-                    (met.card.agent_id, encode(met.card), met.done, met.failed),
-                )
+            db.executemany(
+                "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
+                " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
+                [(met.card.agent_id, encode(met.card), met.done, met.failed) for met in encounters],
+            )
+
+        await self._transaction(write)
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met, the most successful first."""
-        rows = await self._all("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id", ())
-        return [Contact(decode(AgentCard, card), done, failed) for card, done, failed in rows]
 
-    async def forget(self, agent_id: AgentId) -> None:
-        """Strike an agent from the contacts."""
-        async with self._transaction():
-            await self._run("DELETE FROM contacts WHERE agent_id = ?", (agent_id,))
+        def read(db: sqlite3.Connection) -> list[Contact]:
+            rows = db.execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
+            return [Contact(decode(AgentCard, card), done, failed) for card, done, failed in rows]
 
-    async def _cursor(self, comm_id: CommId) -> int:
-        rows = await self._rows("SELECT cursor FROM groups WHERE comm_id = ?", (comm_id,))
-        return int(rows[0][0]) if rows else 0
+        return await self._transaction(read)
 
-    @asynccontextmanager
-    async def _transaction(self) -> AsyncIterator[None]:
-        async with self._lock:
-            try:
-                await self._run("BEGIN IMMEDIATE", ())
-                try:
-                    yield
-                except BaseException:
-                    await self._run("ROLLBACK", ())
-                    raise
-                await self._run("COMMIT", ())
-            except aiosqlite.Error as error:
-                raise UnavailableError(
-                    f"The agent's memory cannot be written: {error}.", hint="Is the disk full or the file read-only?"
-                ) from error
+    async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but it is not torn apart."""
 
-    async def _all(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
-        async with self._lock:
-            return await self._rows(statement, parameters)
+        def run() -> T:
+            with self._turn, self._connection as db:
+                db.execute("BEGIN IMMEDIATE")
+                return work(db)
 
-    async def _rows(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
-        rows: Iterable[Any] = await self._connection.execute_fetchall(statement, parameters)
-        return list(rows)
+        try:
+            return await asyncio.to_thread(run)
+        except sqlite3.Error as error:
+            raise UnavailableError(
+                f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
+            ) from error
 
-    async def _run(self, statement: str, parameters: Sequence[Any]) -> None:
-        async with self._connection.execute(statement, parameters):
-            return
+    async def aclose(self) -> None:
+        """Close the file when the call that is running has ended."""
+
+        def close() -> None:
+            with self._turn:
+                self._connection.close()
+
+        await asyncio.to_thread(close)
 
 
 @asynccontextmanager
@@ -166,23 +187,36 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
         UnavailableError: The file cannot be opened.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        async with aiosqlite.connect(path, isolation_level=None) as connection:
-            await _prepare(connection, path)
-            yield SqliteStore(connection)
-    except (aiosqlite.OperationalError, OSError) as error:
+        store = SqliteStore(await asyncio.to_thread(_open, path))
+    except (sqlite3.OperationalError, OSError) as error:
         raise UnavailableError(f"The agent's memory {path} cannot be opened: {error}.") from error
-
-
-async def _prepare(connection: aiosqlite.Connection, path: Path) -> None:
     try:
-        await connection.execute("PRAGMA journal_mode = WAL")
-        await connection.execute("PRAGMA synchronous = FULL")
-        row = await (await connection.execute("PRAGMA user_version")).fetchone()
-    except aiosqlite.DatabaseError as error:
+        yield store
+    finally:
+        await store.aclose()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    try:
+        _prepare(connection, path)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.OperationalError:
+        raise
+    except sqlite3.DatabaseError as error:
         raise InvalidInputError(f"{path} is not an agent's memory: {error}.", hint="Move it away to start afresh.") from error
-    version = int(row[0]) if row else 0
     if version > SCHEMA_VERSION:
         raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
     if version == 0:
-        await connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")

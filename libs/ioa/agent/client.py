@@ -18,7 +18,7 @@ from ioa.agent.speech import Voice
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
-from ioa.errors import ConflictError, NoAgentError, NotFoundError, UnavailableError
+from ioa.errors import ConflictError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, SequencedEntry
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
@@ -30,7 +30,7 @@ from ioa.protocol.ids import CommId
 from ioa.protocol.registry import Lease, Renew
 
 _FORMATIONS = 3
-"""How often a team is formed anew when a member was found but could not join."""
+"""How often a team is formed when a member was found but could not join."""
 
 AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
 
@@ -52,6 +52,8 @@ class ClientOptions:
     tasks_at_once: int = 4
     goals_at_once: int = 8
     drain: timedelta = timedelta(seconds=5)
+    reform_after: timedelta = timedelta(seconds=1)
+    """How long to wait for a member that went away, longer each time, before a team is formed anew."""
 
 
 class AgentClient:
@@ -101,9 +103,9 @@ class AgentClient:
         self._registered.set()
         _log.info("agent_ready", agent_id=me)
         while True:
+            self._forget_ended(lease)
             for comm_id, head in lease.heads.items():
                 self._session(group, comm_id).catch_up(head)
-            self._forget_ended(lease)
             await asyncio.sleep(lease.renew_every.total_seconds())
             lease = await patiently(self._renew, agent_id=me)
 
@@ -134,13 +136,16 @@ class AgentClient:
         """Let no failed session take the agent down: the next renewal of the lease starts it again from the store."""
         try:
             await session.run()
-        except Exception:
+            return
+        except* IoaError as errors:
+            _log.warning("session_failed", comm_id=comm_id, agent_id=self._card.agent_id, why=str(errors.exceptions[0]))
+        except* Exception:
             _log.exception("session_failed", comm_id=comm_id, agent_id=self._card.agent_id)
-            del self._sessions[comm_id]
+        self._sessions.pop(comm_id, None)
 
     def _forget_ended(self, lease: Lease) -> None:
         """Drop the sessions of groups that have ended and that the registry counts as open no more."""
-        for comm_id in [comm_id for comm_id, (session, _) in self._sessions.items() if session.ended]:
+        for comm_id in [comm_id for comm_id, (_, running) in self._sessions.items() if running.done()]:
             if comm_id not in lease.heads:
                 del self._sessions[comm_id]
 
@@ -150,17 +155,31 @@ class AgentClient:
         Raises:
             UnavailableError: The goal has to be offered again.
         """
-        for _ in range(_FORMATIONS):
-            mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0)
-            formed = await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
-            match formed:
-                case NobodyFits(needs=needs):
-                    await self._abandon(goal, Reason.NO_AGENT, _nobody(needs))
-                    return
-                case Team() as team:
-                    if await self._launch(goal, team):
-                        return
+        for formation in range(_FORMATIONS):
+            await asyncio.sleep(formation * self._options.reform_after.total_seconds())
+            try:
+                formed = await self._form_team(goal)
+            except UnavailableError:
+                raise
+            except IoaError as error:
+                await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not form a team: {error}")
+                return
+            if isinstance(formed, NobodyFits):
+                await self._abandon(goal, Reason.NO_AGENT, _nobody(formed.needs))
+                return
+            if await self._launch(goal, formed):
+                return
         await self._abandon(goal, Reason.NO_AGENT, "The agents that fit the goal went away before the team was complete.")
+
+    async def _form_team(self, goal: Goal) -> Team | NobodyFits:
+        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0)
+        try:
+            return await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
+        except IoaError:
+            raise
+        except Exception as error:
+            _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
+            raise IoaError(f"{type(error).__name__}: {error}") from error
 
     async def _launch(self, goal: Goal, team: Team) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew."""
@@ -177,7 +196,7 @@ class AgentClient:
     async def _abandon(self, goal: Goal, reason: AbandonReason, content: str) -> None:
         try:
             await self._network.abandon(AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content))
-        except ConflictError as error:
+        except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 
     async def _drain(self) -> None:
@@ -189,7 +208,7 @@ class AgentClient:
     async def _leave(self) -> None:
         try:
             await self._network.deregister(self._card.agent_id)
-        except UnavailableError as error:
+        except IoaError as error:
             _log.info("not_deregistered", agent_id=self._card.agent_id, why=error.message)
 
 

@@ -8,15 +8,16 @@ from datetime import timedelta
 import structlog
 
 from ioa.agent.history import GroupHistory
-from ioa.agent.speech import Voice
+from ioa.agent.speech import Voice, shortened
 from ioa.agent.workspace import RunningTask
-from ioa.errors import UnavailableError
+from ioa.errors import IoaError
 from ioa.group.state import OpenTask
-from ioa.protocol.messages import MAX_CONTENT_CHARS, InformTaskProgress
+from ioa.protocol.messages import InformTaskProgress
 
 _REPORTS_PER_LEASE = 3
 _LOOK_EVERY = timedelta(milliseconds=250)
 _NEWS_EVERY = timedelta(seconds=1)
+_MAX_NEWS_BYTES = 4_000
 
 _log = structlog.get_logger(__name__)
 
@@ -36,30 +37,33 @@ class TaskLease:
     async def keep(self) -> None:
         """Report at once, then thrice a lease, and within a second when there is news; for ever."""
         loop = asyncio.get_running_loop()
-        due = reported = loop.time()
+        due = loop.time()
+        reported = due - _NEWS_EVERY.total_seconds()
         content: str = ""
         fraction: float | None = None
         while True:
-            now = loop.time()
             news = None
-            if self.running is not None and now >= reported + _NEWS_EVERY.total_seconds():
+            if self.running is not None and loop.time() >= reported + _NEWS_EVERY.total_seconds():
                 news = self.running.take_progress()
             if news is not None:
                 content, fraction = news
-            if news is not None or now >= due:
+            if news is not None or loop.time() >= due:
                 heard = await self._report(content, fraction)
                 reported = loop.time()
-                due = reported + (self._every if heard else min(1.0, self._every))
-            await asyncio.sleep(min(_LOOK_EVERY.total_seconds(), max(0.01, due - loop.time())))
+                due = reported + (self._every if heard else min(_NEWS_EVERY.total_seconds(), self._every))
+            await asyncio.sleep(min(_LOOK_EVERY.total_seconds(), max(0.0, due - loop.time())))
 
     async def _report(self, content: str, fraction: float | None) -> bool:
-        self._number += 1
+        """Send one report, numbered behind every one that the group has seen."""
+        task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
+        seen = task.progress if isinstance(task, OpenTask) else 0
+        self._number = max(self._number, seen) + 1
         report = InformTaskProgress(
-            task_id=self._task.task_id, number=self._number, content=content[:MAX_CONTENT_CHARS], fraction=fraction
+            task_id=self._task.task_id, number=self._number, content=shortened(content, _MAX_NEWS_BYTES), fraction=fraction
         )
         try:
             await self._voice.report_progress(self._history, report, self._task.turn)
-        except UnavailableError as error:
+        except IoaError as error:
             _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
             return False
         return True

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 import structlog
 
 from ioa.agent.history import GroupHistory
 from ioa.agent.patience import patiently
-from ioa.agent.speech import Voice
+from ioa.agent.speech import Voice, shortened
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
-from ioa.group.requests import Entries, Rejected, SequencedEntry, Sync
-from ioa.group.state import Concluding, GroupState
+from ioa.errors import ConflictError, IoaError, UnavailableError
+from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
+from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import TaskRecord
 from ioa.protocol.ids import AgentId, CommId
@@ -27,6 +28,12 @@ from ioa.protocol.messages import Payload, TaskOutcome
 
 MAX_REFUSALS = 3
 """How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""
+
+_PUSH_GRACE_SECONDS = 0.25
+"""How long the push of one's own message may take before the log is asked for it."""
+
+Duty = Callable[[], Awaitable[Accepted | None]]
+"""Something to be done, and the answer to the message that did it."""
 
 _log = structlog.get_logger(__name__)
 
@@ -40,9 +47,9 @@ class GroupSession:
         self._files = files
         self._history = GroupHistory(comm_id)
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
+        self._head = 0
+        self._refreshes: list[asyncio.Event] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
-        self.head = 0
-        """The last sequence the system is known to hold; behind the cursor nothing is missing."""
 
     @property
     def me(self) -> AgentId:
@@ -65,8 +72,8 @@ class GroupSession:
 
     def catch_up(self, head: int) -> None:
         """Look for what was missed, up to `head` at least."""
-        if head > max(self.head, self.cursor):
-            self.head = head
+        if head > max(self._head, self.cursor):
+            self._head = head
             self._arrived.put_nowait(None)
 
     def working(self) -> list[asyncio.Task[None]]:
@@ -74,9 +81,15 @@ class GroupSession:
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
 
     async def run(self) -> None:
-        """Follow the group and act in it until it has ended."""
-        for entry in await self._voice.store.entries(self._history.comm_id):
+        """Follow the group and act in it until it has ended.
+
+        Raises:
+            IoaError: The group is gone, or this agent is none of its members.
+        """
+        for entry in await patiently(lambda: self._voice.store.entries(self._history.comm_id), agent_id=self.me):
             self._history.apply(entry)
+        if self.cursor and not self.ended:
+            await self._repair()  # whoever was away acts on nothing that is long over
         async with asyncio.TaskGroup() as duties:
             while not self.ended:
                 self._act(duties)
@@ -85,14 +98,19 @@ class GroupSession:
         await self._close()
 
     async def _follow(self) -> None:
-        """Apply at least one arrival and everything that lies ready behind it."""
-        entry = await self._arrived.get()
+        """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
+        entry, complete = await self._arrived.get(), True
         while True:
-            if entry is None or not await self._apply(entry):
-                await self._repair()
+            if entry is not None and not await self._apply(entry):
+                complete = False
             if self._arrived.empty():
-                return
+                break
             entry = self._arrived.get_nowait()
+        refreshes, self._refreshes = self._refreshes, []
+        if not complete or refreshes or self._head > self.cursor:
+            await self._repair()
+        for refreshed in refreshes:
+            refreshed.set()
 
     async def _apply(self, entry: SequencedEntry) -> bool:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
@@ -106,69 +124,101 @@ class GroupSession:
     async def _repair(self) -> None:
         """Fetch from the log what was missed."""
         comm_id = self._history.comm_id
-        complete = False
 
         async def next_page() -> Entries:
-            return await self._voice.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+            page = await self._voice.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+            if not page.entries and not page.complete:
+                raise UnavailableError(f"The log of {comm_id} does not show what it holds.")
+            return page
 
+        complete = False
         while not complete:
-            page = await patiently(next_page, comm_id=comm_id)
+            page = await patiently(next_page, comm_id=comm_id, agent_id=self.me)
             for entry in page.entries:
-                await self._apply(entry)
+                if not await self._apply(entry):
+                    raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
             complete = page.complete
-        self.head = self.cursor
+        self._head = self.cursor
+
+    async def _refresh(self) -> None:
+        """Wait until the log has been read once more."""
+        refreshed = asyncio.Event()
+        self._refreshes.append(refreshed)
+        self._arrived.put_nowait(None)
+        await refreshed.wait()
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due and cancel those the group has moved past."""
+        due = self._due()
+        self._drop_duties(keep=frozenset(due))
+        for name, duty in due.items():
+            if name not in self._duties:
+                self._duties[name] = group.create_task(self._fulfil(name, duty))
+
+    def _due(self) -> dict[str, Duty]:
         state = self._history.state
+        due: dict[str, Duty] = {}
         if state is None or self.ended:
-            return
-        due: dict[str, Coroutine[Any, Any, None]] = {}
+            return due
         if state.floor_holder == self.me:
-            due[f"turn:{state.turn}"] = self._take_turn(state)
+            due[f"turn:{state.turn}"] = partial(self._take_turn, state.turn)
         for task in state.open_tasks:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
-                due[f"task:{task.task_id}"] = self._worker.do(self._history, task, spec, self._files)
-        self._drop_duties(keep=frozenset(due))
-        for name, duty in due.items():
-            if name in self._duties:
-                duty.close()
-            else:
-                self._duties[name] = group.create_task(self._fulfil(name, duty))
+                due[f"task:{task.task_id}"] = partial(self._worker.do, self._history, task, spec, self._files)
+        return due
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
         for name in [name for name in self._duties if name not in keep]:
             self._duties.pop(name).cancel()
 
-    async def _fulfil(self, name: str, duty: Coroutine[Any, Any, None]) -> None:
-        """Let no failed duty take its group or the agent down: the router's deadlines move the group on."""
+    async def _fulfil(self, name: str, duty: Duty) -> None:
+        """Let no failed duty take its group or the agent down: the router's deadlines move the group on.
+
+        What was accepted is pushed back to this member, which ends the duty; if it is not, the push was lost.
+        """
         try:
-            await duty
+            accepted = await duty()
         except Exception:
             _log.exception("duty_failed", comm_id=self._history.comm_id, agent_id=self.me, duty=name)
+            return
+        if accepted is not None:
+            await asyncio.sleep(_PUSH_GRACE_SECONDS)
+            self.catch_up(accepted.seq)
 
-    async def _take_turn(self, state: GroupState) -> None:
-        """Say something for the turn that was granted."""
+    async def _take_turn(self, turn: int) -> Accepted | None:
+        """Say something for the turn that was granted; None if it was not to be."""
         refusals: list[str] = []
-        while len(refusals) < MAX_REFUSALS:
-            prepared = await self._voice.pending(self._history, f"turn:{state.turn}")
-            if prepared is not None:
-                answer = await self._voice.send(prepared)
+        while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
+            try:
+                prepared = await self._voice.pending(self._history, turn)
+                if prepared is not None:
+                    answer = await self._voice.send(prepared)
+                else:
+                    answer = await self._voice.say(self._history, await self._think(tuple(refusals)), turn)
+            except IoaError as error:
+                refusals.append(str(error))
+            except Exception as error:
+                _log.exception("thought_failed", comm_id=self._history.comm_id, agent_id=self.me, turn=turn)
+                refusals.append(f"{type(error).__name__}: {error}")
             else:
-                answer = await self._voice.say(self._history, await self._think(state, tuple(refusals)), state.turn)
-            if not isinstance(answer, Rejected):
-                self.catch_up(answer.seq)
-                return
-            _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
-            refusals.append(answer.message)
-            self._arrived.put_nowait(None)  # if the group has moved on, the repair that follows cancels this turn
-            await asyncio.sleep(0)
+                if isinstance(answer, Accepted):
+                    return answer
+                _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
+                refusals.append(answer.message)
+            await self._refresh()
+        return None
 
-    async def _think(self, state: GroupState, refusals: tuple[str, ...]) -> Payload:
-        view = self._history.view(self.me, refusals)
-        brain = self._worker.brain
-        return await (brain.conclude(view) if isinstance(state.stage, Concluding) else brain.speak(view))
+    def _has_floor(self, turn: int) -> bool:
+        state = self._history.state
+        return state is not None and state.floor_holder == self.me and state.turn == turn
+
+    async def _think(self, refusals: tuple[str, ...]) -> Payload:
+        view, brain = self._history.view(self.me, refusals), self._worker.brain
+        if not isinstance(view.state.stage, Concluding):
+            return await brain.speak(view)
+        conclusion = await brain.conclude(view)
+        return conclusion.model_copy(update={"content": shortened(conclusion.content)})
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""

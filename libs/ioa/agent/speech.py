@@ -6,12 +6,26 @@ from dataclasses import dataclass
 
 from ioa.agent.history import GroupHistory
 from ioa.agent.patience import patiently
+from ioa.errors import IoaError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
+
+MAX_TEXT_BYTES = 160_000
+"""What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
+
+_CUT = " […]"
+
+
+def shortened(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
+    """Cut a text that is too long, and replace what UTF-8 cannot encode, so that it can travel."""
+    data = text.encode("utf-8", "replace")
+    if len(data) > max_bytes:
+        return data[: max_bytes - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+    return data.decode("utf-8")
 
 
 def duty_of(payload: Payload, turn: int) -> str:
@@ -33,31 +47,46 @@ class Voice:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
 
         What was prepared for the same duty earlier is sent instead, so that a duty is fulfilled by one message only.
-        """
-        key = duty_of(payload, turn)
-        message = await self.store.outgoing(history.comm_id, key)
-        if message is None:
-            message = self._message(history, payload, turn)
-            await self.store.put_outgoing(key, message)
-        return await self.send(message)
 
-    async def pending(self, history: GroupHistory, key: str) -> Message | None:
-        """What was prepared for a duty and not answered yet."""
-        return await self.store.outgoing(history.comm_id, key)
+        Raises:
+            IoaError: The message cannot be sent as it is; it is forgotten.
+        """
+        return await self.send(await patiently(lambda: self._prepare(history, payload, turn), agent_id=self.me))
+
+    async def pending(self, history: GroupHistory, turn: int) -> Message | None:
+        """What was prepared for a turn and not answered yet."""
+        return await patiently(lambda: self.store.outgoing(history.comm_id, f"turn:{turn}"), agent_id=self.me)
 
     async def send(self, message: Message) -> Accepted | Rejected:
-        """Send a prepared message until it is answered."""
-        answer = await patiently(lambda: self.network.say(message), comm_id=message.header.comm_id, agent_id=self.me)
-        await self.store.drop_outgoing(message)
+        """Send a prepared message until it is answered.
+
+        Raises:
+            IoaError: The message cannot be sent as it is; it is forgotten.
+        """
+        header = message.header
+        try:
+            answer = await patiently(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
+        except IoaError:
+            await patiently(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
+            raise
+        await patiently(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
         return answer
 
     async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int) -> None:
         """Renew a task's lease. A report that is lost is made good by the next one, so it is sent once.
 
         Raises:
-            UnavailableError: It may not have arrived.
+            IoaError: It was not heard, or may not have been.
         """
         await self.network.say(self._message(history, progress, turn))
+
+    async def _prepare(self, history: GroupHistory, payload: Payload, turn: int) -> Message:
+        key = duty_of(payload, turn)
+        message = await self.store.outgoing(history.comm_id, key)
+        if message is None:
+            message = self._message(history, payload, turn)
+            await self.store.put_outgoing(key, message)
+        return message
 
     def _message(self, history: GroupHistory, payload: Payload, turn: int) -> Message:
         assert history.state is not None

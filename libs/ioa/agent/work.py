@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 import structlog
 
@@ -13,17 +13,21 @@ from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.patience import patiently
 from ioa.agent.sdk import Agent, UpstreamResult
-from ioa.agent.speech import Voice
+from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
+from ioa.agent.threads import call_in_thread
 from ioa.agent.workspace import GroupFiles, RunningTask
-from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError
-from ioa.group.requests import LaunchGroup
+from ioa.errors import IoaError, NotFoundError
+from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.messages import MAX_CONTENT_CHARS, InformTaskResult, TaskOutcome, TaskSpec
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
+
+Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
 _log = structlog.get_logger(__name__)
 
@@ -40,46 +44,64 @@ class Worker:
     voice: Voice
     slots: asyncio.Semaphore
 
-    async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> None:
-        """Bring an open task to its end: report its result, or keep its lease while a nested team works. Cancelling stops it.
+    async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
+        """Bring an open task to its end and report it, or keep its lease while a nested team works. Cancelling stops it.
 
-        A result that is in the journal is reported and not worked out again.
+        A result that is in the journal is reported and not worked out again. None if the group took no result any more.
         """
-        result = await self.store.finished_task(history.comm_id, task.task_id)
+        result = await patiently(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
-            async with asyncio.TaskGroup() as group:
-                lease = TaskLease(self.voice, history, task)
-                keeper = group.create_task(lease.keep())
-                if task.subgroup is None:
-                    result = await self._work_out(history, spec, files, lease)
-                if result is not None:
-                    keeper.cancel()
-                    await self.store.finish_task(history.comm_id, result)
-        if result is not None:
-            await self.voice.say(history, result, task.turn)
+            result = await self._do_under_lease(history, task, spec, files)
+        answer = await self.voice.say(history, result, task.turn)
+        if isinstance(answer, Accepted):
+            return answer
+        _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
+        return None
 
-    async def _work_out(
-        self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease
-    ) -> InformTaskResult | None:
-        """Work out a result; None when a nested team was opened, whose conclusion will be the result."""
-        attempt = await self.store.begin_task(history.comm_id, spec.task_id)
+    async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
+        """Work out a result and journal it."""
+        lease = TaskLease(self.voice, history, task)
+        async with asyncio.TaskGroup() as group:
+            keeper = group.create_task(lease.keep())
+            if task.subgroup is not None and await self._exists(task.subgroup):
+                await _wait_for_team()
+            result = await self._work_out(history, spec, files, lease)
+            await patiently(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
+            keeper.cancel()
+        return result
+
+    async def _exists(self, subgroup: CommId) -> bool:
+        """Whether a nested team that was announced was opened as well: its opener may have died in between."""
+        try:
+            await patiently(lambda: self.network.sync(Sync(comm_id=subgroup, agent_id=self.card.agent_id)), comm_id=subgroup)
+        except NotFoundError:
+            return False
+        return True
+
+    async def _work_out(self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease) -> InformTaskResult:
+        """Work out a result alone; if a nested team is opened instead, its conclusion is the result and this never returns.
+
+        Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
+        """
+        attempt = await patiently(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id))
         approach = await self._approach(view)
         if isinstance(approach, Team):
             if await self._launch(history, spec, approach):
-                return None
+                await _wait_for_team()
             approach = Alone(spec.task_desc)
         try:
             lease.running = await patiently(lambda: self._prepare(view, attempt, files), task_id=spec.task_id)
-        except IoaError as error:
-            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=str(error))
-        return await self._run(history, approach.task_desc, lease.running, files)
+            return await self._run(history.comm_id, approach.task_desc, lease.running, files)
+        except (IoaError, OSError) as error:
+            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
+            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(str(error)))
 
     async def _approach(self, view: TaskView) -> Alone | Team:
         try:
             return await self.brain.approach(view, BoundedTeamTools(self.network, self.store))
-        except IoaError as error:
-            _log.warning("approach_fell_back", task_id=view.spec.task_id, error=str(error))
+        except Exception:
+            _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
     async def _launch(self, history: GroupHistory, spec: TaskSpec, team: Team) -> bool:
@@ -95,22 +117,10 @@ class Worker:
         )
         try:
             await patiently(lambda: self.network.launch(request), task_id=spec.task_id)
-        except (ForbiddenError, NoAgentError, ConflictError) as error:
+        except IoaError as error:
             _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
             return False
         return True
-
-    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
-        try:
-            async with self.slots:
-                outcome, conclusion = await self._call(words, running)
-        finally:
-            running.cancel()
-        upload = files.upload
-        artifacts = await patiently(lambda: upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
-        return InformTaskResult(
-            task_id=running.task_id, outcome=outcome, task_conclusion=conclusion[:MAX_CONTENT_CHARS], artifacts=artifacts
-        )
 
     async def _prepare(self, view: TaskView, attempt: int, files: GroupFiles) -> RunningTask:
         return RunningTask(
@@ -122,24 +132,45 @@ class Worker:
             workspace=await files.create_workspace(view.spec.task_id, attempt),
         )
 
-    async def _call(self, words: str, running: RunningTask) -> tuple[Literal[TaskOutcome.DONE, TaskOutcome.FAILED], str]:
-        """Call the author's function. What it raises is the task's failure, told to the group, and never this process's."""
+    async def _run(self, comm_id: CommId, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
+        try:
+            async with self.slots:
+                outcome, conclusion = await self._call(words, running)
+        finally:
+            running.cancel()
+        if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
+            await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
+        artifacts = await patiently(lambda: files.upload(comm_id, running.task_id, running.made), task_id=running.task_id)
+        return InformTaskResult(
+            task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=artifacts
+        )
+
+    async def _call(self, words: str, running: RunningTask) -> tuple[Outcome, str]:
+        """Call the author's function. What it raises, an exit included, is the task's failure and never this process's."""
         function, arguments = self.agent.function, self.agent.arguments(words, running)
         try:
             if inspect.iscoroutinefunction(function):
                 answer = await function(*arguments)
             else:
-                answer = await asyncio.to_thread(function, *arguments)
-                if inspect.isawaitable(answer):
-                    answer = await answer
+                answer = await call_in_thread(function, *arguments)
+                answer = await answer if inspect.isawaitable(answer) else answer
         except IoaError as error:
             return TaskOutcome.FAILED, str(error)
-        except Exception as error:
+        except BaseException as error:
+            this = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
+                raise
             _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=running.task_id)
             return TaskOutcome.FAILED, f"{type(error).__name__}: {error}"
         if not isinstance(answer, str):
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text."
         return TaskOutcome.DONE, answer
+
+
+async def _wait_for_team() -> NoReturn:
+    """Wait until this is cancelled, which it is when the nested team's conclusion has closed the task."""
+    await asyncio.Event().wait()
+    raise AssertionError("nobody sets this event")
 
 
 async def _upstream(record: TaskRecord, files: GroupFiles) -> UpstreamResult:

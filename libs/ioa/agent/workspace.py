@@ -17,6 +17,9 @@ from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
+MAX_ARTIFACTS = 100
+_MAX_NAME_BYTES = 200
+_MAX_MEDIA_TYPE_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,10 @@ class GroupFiles:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _fetch(self, artifact: Artifact) -> InputFile:
-        path = self._folder / "files" / artifact.sha256[:16] / Path(artifact.name).name
+        path = self._folder / "files" / artifact.sha256[:16] / _file_name(artifact.name)
         if not await asyncio.to_thread(path.exists):
             data = await self._network.get_file(artifact)
-            await asyncio.to_thread(_write, path, data)
+            await asyncio.to_thread(_write, path, data, mode=0o444)  # other tasks read it as well
         return InputFile(artifact.name, path, artifact.media_type)
 
 
@@ -109,7 +112,7 @@ class RunningTask:
         if fraction is not None and not 0 <= fraction <= 1:
             raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
         with self._lock:
-            self._latest = (content, fraction)
+            self._latest = (str(content), None if fraction is None else float(fraction))
 
     def take_progress(self) -> tuple[str, float | None] | None:
         """The latest report that was not taken yet."""
@@ -118,17 +121,21 @@ class RunningTask:
         return latest
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
-        """Attach a file to the result."""
-        if not name or Path(name).name != name or len(name) > 200:
-            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a name without folders.")
-        content = data.encode() if isinstance(data, str) else data
+        """Attach a file to the result; the same name again replaces it."""
+        if _file_name(name) != name:
+            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
+        content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
+        kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+        if len(kind) > _MAX_MEDIA_TYPE_CHARS:
+            raise InvalidInputError(f"{kind[:50]}… is no media type.")
         if len(content) > MAX_ARTIFACT_BYTES:
             raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
+        if name not in self._made and len(self._made) >= MAX_ARTIFACTS:
+            raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
         path = self.workspace / "artifacts" / name
-        _write(path, content)
-        guessed = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
         with self._lock:
-            self._made[name] = MadeFile(name, path, guessed)
+            _write(path, content)
+            self._made[name] = MadeFile(name, path, kind)
         return path
 
     @property
@@ -143,8 +150,16 @@ def _make_empty(folder: Path) -> None:
     folder.mkdir(parents=True)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _file_name(name: str) -> str:
+    """The nearest name that a file can have inside a folder: no path, no control characters, not too long for any file system."""
+    plain = "".join("_" if letter < " " or letter == "\x7f" else letter for letter in name.replace("\\", "/").rsplit("/", 1)[-1])
+    plain = plain.encode("utf-8", "replace")[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return plain if plain.strip(". ") else "file"
+
+
+def _write(path: Path, data: bytes, mode: int = 0o644) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_bytes(data)
+    temporary.chmod(mode)
     temporary.replace(path)

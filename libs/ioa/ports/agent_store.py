@@ -9,7 +9,7 @@ from typing import Protocol
 from ioa.group.requests import SequencedEntry
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import CommId, MessageId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
 
 
@@ -23,13 +23,17 @@ class Encounter:
 
 
 class AgentStore(Protocol):
-    """Durable once a method returns. One agent, one store; methods may be called side by side."""
+    """Durable once a method returns. One agent, one store; methods may be called side by side.
+
+    A call that is cancelled is done wholly or not at all. Every method raises `UnavailableError` when the memory cannot be used,
+    such as on a full disk. What a group said is kept for good; its outgoing messages go when it ends.
+    """
 
     async def append(self, entry: SequencedEntry) -> bool:
-        """Apply one entry and move the group's cursor to it, in one transaction; False if it is not the next one."""
+        """Apply one entry and move the group's cursor to it, in one transaction; False if it is not the next one.
 
-    async def cursor(self, comm_id: CommId) -> int:
-        """The sequence of the last entry applied, 0 before the first."""
+        An entry that ends its group forgets what was still to be said in it.
+        """
 
     async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
         """Everything applied in a group, in order."""
@@ -40,8 +44,8 @@ class AgentStore(Protocol):
     async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
         """The message that was going to fulfil a duty, if there is one."""
 
-    async def drop_outgoing(self, message: Message) -> None:
-        """Forget a message that was answered."""
+    async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
+        """Forget a message that was answered; another one under the same key stays."""
 
     async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
         """Count an attempt at a task and return its number, 1 for the first."""
@@ -57,6 +61,3 @@ class AgentStore(Protocol):
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met so far, the most successful first."""
-
-    async def forget(self, agent_id: AgentId) -> None:
-        """Strike an agent from the contacts."""

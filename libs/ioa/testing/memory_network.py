@@ -1,0 +1,222 @@
+"""The whole control plane in one object: the real registry, group setup and router over logs and queues in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from ioa.errors import IoaError, UnavailableError
+from ioa.group.requests import (
+    AbandonGoal,
+    Accepted,
+    CancelGroup,
+    Entries,
+    GroupStanding,
+    LaunchGroup,
+    Rejected,
+    SequencedEntry,
+    Sync,
+)
+from ioa.ports.agent_network import Lead
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, encode
+from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
+from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
+from ioa.protocol.messages import Message
+from ioa.protocol.registry import Deregister, Lease, Register, Renew
+from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
+from ioa.runtime.ledger import GroupLedger
+from ioa.testing.manual_clock import ManualClock
+from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa_groups.setup import GroupSetup, GroupTimeouts
+from ioa_registry.registry import Registry
+from ioa_router.router import Router
+
+Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
+"""What becomes of one push: what arrives instead of it, such as nothing, or the same twice."""
+
+_LEASE = timedelta(hours=1)
+
+
+class _Inboxes:
+    """Pushes that go to whoever listens now."""
+
+    def __init__(self) -> None:
+        self.push_as: Push = lambda _, entry: [entry]
+        self._open: dict[AgentId, list[asyncio.Queue[SequencedEntry]]] = defaultdict(list)
+
+    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
+        for agent_id in audience:
+            for arriving in self.push_as(agent_id, entry):
+                for inbox in self._open[agent_id]:
+                    inbox.put_nowait(arriving)
+
+    @asynccontextmanager
+    async def open(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+        arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
+        self._open[agent_id].append(arrived)
+
+        async def entries() -> AsyncIterator[SequencedEntry]:
+            while True:
+                yield await arrived.get()
+
+        try:
+            yield entries()
+        finally:
+            self._open[agent_id].remove(arrived)
+
+
+class MemoryNetwork:
+    """An `AgentNetwork` for any number of agents, whose decisions are those of the real services.
+
+    False in this: nothing is durable, time passes only when the clock is moved, and discovery finds everybody who is online, as
+    similar to every need as `similarity` says.
+
+    Args:
+        clock: Decides when leases, floors and pauses run out; move it with `advance`.
+    """
+
+    def __init__(self, clock: ManualClock, *, renew_every: timedelta = timedelta(milliseconds=50)) -> None:
+        self.clock = clock
+        self.log = MemoryGroupLog()
+        self.results = MemoryResults()
+        self.artifacts = MemoryArtifacts()
+        self.similarity: Callable[[str, AgentCard], float] = lambda need, card: 0.9
+        self.reachable = True
+        """Set to False, no request is answered until it is set to True again."""
+        self.said: list[Message] = []
+        """Every message that reached the router, repeated ones too."""
+        self.offered: list[tuple[Goal, IoaError]] = []
+        """Goals whose lead raised, which is why they were offered again."""
+        self._inboxes = _Inboxes()
+        self._goals: asyncio.Queue[Goal] = asyncio.Queue()
+        self._records = MemoryGoalRecords()
+        self._timers = MemoryTimers(clock)
+        cards, leases, self._memberships = MemoryCards(), MemoryLeases(clock, _LEASE), MemoryMemberships()
+        self._view = MemoryRegistryView(cards, leases)
+        ledger = GroupLedger(self.log, self._timers, self._inboxes, self.results, clock)
+        timeouts = GroupTimeouts(3, timedelta(minutes=1), timedelta(seconds=30), timedelta(minutes=10), timedelta(minutes=1))
+        self._setup = GroupSetup(ledger, self.log, self._records, self._view, self._memberships, clock, timeouts)
+        self._router = Router(ledger, self._records, self._timers, clock)
+        self._registry = Registry(
+            cards, leases, self._view, self._memberships, self._memberships, self.log, MemoryWorkQueue(), clock, _LEASE, renew_every
+        )
+
+    def deliver_pushes(self, push: Push) -> None:
+        """Decide what becomes of each push from now on."""
+        self._inboxes.push_as = push
+
+    async def offer(self, goal: Goal) -> CommId:
+        """Put a goal on record and offer it to whoever leads goals."""
+        await self._records.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
+        self._goals.put_nowait(goal)
+        return comm_id_of_goal(goal.goal_id)
+
+    async def entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
+        """A group's whole log."""
+        return await self.log.read(comm_id, after=0, limit=10_000)
+
+    async def result(self, goal: Goal) -> GoalResult | None:
+        """A goal's result."""
+        return await self.results.get(goal.goal_id)
+
+    async def cancel(self, comm_id: CommId) -> None:
+        """Cancel a group as a user would."""
+        await self._setup.cancel(CancelGroup(comm_id=comm_id))
+
+    async def advance(self, by: timedelta) -> None:
+        """Let time pass and have the router look at every deadline that has come."""
+        self.clock.advance(by)
+        for comm_id in self._timers.take_due():
+            await self._router.fire_timer(comm_id)
+
+    async def register(self, card: AgentCard) -> Lease:
+        """Store the card and take a lease."""
+        await self._arrive()
+        return await self._registry.register(Register(card=card))
+
+    async def renew(self, request: Renew) -> Lease:
+        """Keep the lease."""
+        await self._arrive()
+        return await self._registry.renew(request)
+
+    async def deregister(self, agent_id: AgentId) -> None:
+        """Go offline."""
+        await self._arrive()
+        await self._registry.deregister(Deregister(agent_id=agent_id))
+
+    async def search(self, search: Search) -> SearchResult:
+        """Find everybody who is online, the most similar first."""
+        await self._arrive()
+        online = [record.card for record in self._view.cards() if self._view.is_online(record.card.agent_id)]
+        by_need = []
+        for need in search.needs:
+            hits = [Hit(card=card, score=self.similarity(need.text, card), similarity=self.similarity(need.text, card)) for card in online]
+            by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
+        return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
+
+    async def launch(self, request: LaunchGroup) -> GroupStanding:
+        """Open a group."""
+        await self._arrive()
+        return await self._setup.launch(request)
+
+    async def abandon(self, request: AbandonGoal) -> None:
+        """End a goal for which no group can be opened."""
+        await self._arrive()
+        await self._setup.abandon(request)
+
+    async def sync(self, request: Sync) -> Entries:
+        """Fetch a page of a group's log."""
+        await self._arrive()
+        return await self._setup.sync(request)
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Have the router decide about a message."""
+        await self._arrive()
+        self.said.append(message)
+        data = encode(message, max_payload_bytes=MAX_MESSAGE_BYTES)
+        return (await self._router.say(subjects.say(message.header.comm_id, message.header.sender), data)).answer
+
+    @asynccontextmanager
+    async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+        """Open an agent's live view."""
+        async with self._inboxes.open(agent_id) as entries:
+            yield entries
+
+    async def take_goals(self, pool: PoolId, lead: Lead, *, side_by_side: int) -> None:
+        """Lead one goal at a time; one whose lead raises is offered again at once."""
+        while True:
+            goal = await self._goals.get()
+            try:
+                await lead(goal)
+            except IoaError as error:
+                self.offered.append((goal, error))
+                self._goals.put_nowait(goal)
+                await asyncio.sleep(0)
+            except asyncio.CancelledError:
+                self._goals.put_nowait(goal)
+                raise
+
+    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a file."""
+        await self._arrive()
+        return await self.artifacts.put(object_name, name, data, media_type)
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file."""
+        await self._arrive()
+        return await self.artifacts.get(artifact)
+
+    async def _arrive(self) -> None:
+        await asyncio.sleep(0)
+        if not self.reachable:
+            raise UnavailableError("Nobody answers.")
