@@ -291,7 +291,7 @@ _POINTS_BACK = re.compile(
     _FLAGS,
 )
 _MERE_INPUT = re.compile(
-    rf"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*{FILE}\W*$", _FLAGS
+    rf"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*{FILE}[\s.,;:!?]*$", _FLAGS
 )
 
 
