@@ -291,7 +291,9 @@ _POINTS_BACK = re.compile(
     _FLAGS,
 )
 _MERE_INPUT = re.compile(
-    rf"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*{FILE}[\s.,;:!?]*$", _FLAGS
+    r"(?:(?:the|my|our|a|an|this|file|data|from|table|spreadsheet|dataset|document|text|called|named|in|at)\s+)*"
+    rf"{FILE}[\s.,;:!?]*$",
+    _FLAGS,
 )
 
 
