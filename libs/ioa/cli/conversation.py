@@ -105,8 +105,8 @@ class ConversationView:
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
     """Lay out a line in `width` columns: time, speaker, act, and the text beside them; nested teams are indented."""
     bars = "│ " * line.depth
-    head = Text(f"{clock(started, line.at):>7}  ", style="dim")
-    head.append(bars)
+    head = Text()
+    head.append(f"{clock(started, line.at):>7}  {bars}", style="dim")
     head.append(_cell(line.speaker, _SPEAKER_WIDTH), style=speaker_style(line.speaker))
     head.append("  ")
     head.append(_cell(line.act, _ACT_WIDTH), style=_MARKS[line.tone] or "dim")
@@ -165,7 +165,9 @@ def _task_status(task: TaskView, now: datetime) -> Text:
 
 
 def _excerpt(text: str, lines: int | None) -> str:
-    all_lines = text.splitlines()
-    if lines is None or len(all_lines) <= lines:
+    if lines is None:
         return text
+    all_lines = [line for line in text.splitlines() if line.strip()]
+    if len(all_lines) <= lines:
+        return "\n".join(all_lines)
     return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines" if lines > 1 else "…"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Sequence
 
 from ioa.cli.reach import listens, places
@@ -24,7 +25,8 @@ def join(targets: Sequence[str], replica: int | None, url: str | None, terminal:
         terminal.line("joining", agents=names, url=chosen)
     else:
         terminal.note(f"joining {', '.join(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
-    serve_hosted(hosted, {**os.environ, "IOA_NATS_URL": chosen})
+    log_format = "console" if sys.stderr.isatty() and not terminal.as_json else "json"
+    serve_hosted(hosted, {"IOA_LOG_FORMAT": log_format, **os.environ, "IOA_NATS_URL": chosen})
 
 
 async def _choose(url: str | None) -> tuple[str, bool]:

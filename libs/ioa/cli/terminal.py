@@ -43,9 +43,18 @@ class Terminal:
 
     def print(self, *what: RenderableType) -> None:
         """Show something to people; programs do not get it."""
-        if not self.as_json:
+        if self.as_json:
+            return
+        if self.console.is_terminal:
             for one in what:
                 self.console.print(one)
+            return
+        with self.console.capture() as captured:
+            for one in what:
+                self.console.print(one)
+        # Rich fills up columns with spaces, which only a terminal swallows.
+        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        sys.stdout.flush()
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of a command that shows or lists something."""

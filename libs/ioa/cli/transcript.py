@@ -141,8 +141,8 @@ class Transcript:
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
                 return [(by, "nested team", f"{task_id} is worked on by a team of its own, {subgroup}", Tone.PLAIN, ())]
-            case SubgroupClosed(task_id=task_id, reason=reason, artifacts=artifacts):
-                return [(CONTROL_PLANE, "result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET, artifacts)]
+            case SubgroupClosed(task_id=task_id, reason=reason):
+                return [(CONTROL_PLANE, "result", f"{task_id} is closed by its nested team: {reason}", Tone.QUIET, ())]
             case MemberLost(agent_id=agent_id):
                 return [(CONTROL_PLANE, "lost", f"{agent_id} is gone: its lease ran out", Tone.BAD, ())]
             case MemberReturned(agent_id=agent_id):
