@@ -47,6 +47,7 @@ class WordSearch:
     """Team tools over a few cards. False in that agents are found by the words they share with the need."""
 
     cards: Sequence[AgentCard]
+    least_similarity: float = 0.45
     searches: int = 0
     known: tuple[Contact, ...] = ()
 
@@ -67,7 +68,7 @@ class WordSearch:
         wanted = set(re.findall(r"\w+", need.text.lower()))
         scored = [(len(wanted & set(re.findall(r"\w+", card.description.lower()))), card) for card in self.cards]
         best = sorted(scored, key=lambda pair: -pair[0])[: need.k]
-        return tuple(Hit(card=card, score=score, similarity=min(1.0, 0.4 + score / 10)) for score, card in best)
+        return tuple(Hit(card=card, score=score, similarity=min(1.0, self.least_similarity + score / 10)) for score, card in best)
 
 
 @dataclass

@@ -173,7 +173,7 @@ def _assign(base: type[AssignSync | AssignAsync]) -> Callable[[GroupState, Agent
         fields: dict[str, Any] = {"assignee": (_one_of(state.living()), ...), "task_desc": (_text(budget.content_chars), ...)}
         base_task: type[AssignedTask] = UsingTask if done else AssignedTask
         if done:
-            fields["uses"] = (_some_of(done, MAX_TASKS_PER_ASSIGNMENT, least=0), ...)
+            fields["uses"] = (_some_of(done, MAX_TASKS_PER_ASSIGNMENT, least=0), [])
         task: Any = create_model(base_task.__name__, __base__=base_task, **fields)
         most = min(budget.max_tasks, MAX_TASKS_PER_ASSIGNMENT)
         return create_model(base.__name__, __base__=base, tasks=(_list_of(task, most), ...))
