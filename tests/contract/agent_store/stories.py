@@ -1,0 +1,37 @@
+"""What the tests put into an agent's memory."""
+
+from __future__ import annotations
+
+from ioa.group.events import Entry
+from ioa.group.machine import step
+from ioa.group.requests import SequencedEntry
+from ioa.group.state import GroupState
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
+from ioa.protocol.messages import Discussion, InformTaskResult, Message
+from tests.unit.group.scenario import COMM, Scenario, launched, said
+
+ENDED: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").finishes("t1").announces("ada").concludes("ada")
+"""A whole conversation: launched, a task, its result, the announcement and the conclusion."""
+
+
+def sequenced(story: Scenario = ENDED, *, gap: int = 7) -> list[SequencedEntry]:
+    """A story as its log entries, with sequences that have gaps, as in a stream shared by many groups."""
+    state: GroupState | None = None
+    entries: list[SequencedEntry] = []
+    for number, event in enumerate(story.log, 1):
+        state = step(state, event).state
+        audience = tuple(member.agent_id for member in state.members)
+        entry = Entry(event=event, state=state, audience=audience)
+        entries.append(SequencedEntry(seq=number * gap, previous_seq=(number - 1) * gap, entry=entry))
+    return entries
+
+
+def message(message_id: str, content: str = "Hello.", comm_id: CommId = COMM) -> Message:
+    """A message with an id of its own."""
+    spoken = said("ada", Discussion(content=content, next_speaker=AgentId("bob")), 1, comm_id=comm_id).message
+    return spoken.model_copy(update={"header": spoken.header.model_copy(update={"message_id": MessageId(message_id)})})
+
+
+def result(content: str, task_id: str = "t1") -> InformTaskResult:
+    """A task's result."""
+    return InformTaskResult(task_id=TaskId(task_id), task_conclusion=content)

@@ -1,0 +1,162 @@
+"""What every agent's memory promises."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ioa.ports.agent_store import AgentStore, Encounter
+from ioa.ports.brain import Contact
+from ioa.protocol.ids import CommId, MessageId, TaskId
+from tests.contract.agent_store.stories import message, result, sequenced
+from tests.unit.group.scenario import COMM, card
+
+OTHER = CommId("another-room")
+T1 = TaskId("t1")
+
+
+async def test_entries_in_order_are_kept_in_order(store: AgentStore) -> None:
+    """A memory gives back exactly the entries that were applied."""
+    story = sequenced()
+
+    applied = [await store.append(entry) for entry in story]
+
+    assert (applied, await store.entries(COMM)) == ([True] * len(story), story)
+
+
+@pytest.mark.parametrize("wrong", [0, 2], ids=["the first again", "one behind a gap"])
+async def test_an_entry_that_is_not_next_changes_nothing(store: AgentStore, wrong: int) -> None:
+    """A duplicate and an entry behind a gap are both refused, and the cursor stays."""
+    story = sequenced()
+    await store.append(story[0])
+
+    refused = await store.append(story[wrong])
+
+    assert (refused, await store.entries(COMM), await store.append(story[1])) == (False, story[:1], True)
+
+
+async def test_an_entry_offered_twice_at_once_is_applied_once(store: AgentStore) -> None:
+    """Calls side by side are one after the other."""
+    story = sequenced()
+
+    applied = await asyncio.gather(*(store.append(story[0]) for _ in range(5)))
+
+    assert (sum(applied), await store.entries(COMM)) == (1, story[:1])
+
+
+async def test_a_group_nobody_heard_of_is_empty(store: AgentStore) -> None:
+    """An unknown group has no entries, no message to send and no result."""
+    known = (await store.entries(OTHER), await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1))
+
+    assert known == ([], None, None)
+
+
+async def test_an_outgoing_message_is_kept_under_its_duty(store: AgentStore) -> None:
+    """A message is found by group and duty, and by nothing else."""
+    await store.put_outgoing("turn:1", message("m1"))
+
+    found = [await store.outgoing(COMM, "turn:1"), await store.outgoing(COMM, "turn:2"), await store.outgoing(OTHER, "turn:1")]
+
+    assert found == [message("m1"), None, None]
+
+
+async def test_a_duty_has_one_message(store: AgentStore) -> None:
+    """A second message under a key replaces the first."""
+    await store.put_outgoing("turn:1", message("m1"))
+    await store.put_outgoing("turn:1", message("m2"))
+
+    assert await store.outgoing(COMM, "turn:1") == message("m2")
+
+
+async def test_dropping_an_answered_message_leaves_its_successor(store: AgentStore) -> None:
+    """What was put under a duty after the answered message stays."""
+    await store.put_outgoing("turn:1", message("m1"))
+    await store.put_outgoing("turn:1", message("m2"))
+
+    await store.drop_outgoing(COMM, MessageId("m1"))
+    kept = await store.outgoing(COMM, "turn:1")
+    await store.drop_outgoing(COMM, MessageId("m2"))
+
+    assert (kept, await store.outgoing(COMM, "turn:1")) == (message("m2"), None)
+
+
+async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: AgentStore) -> None:
+    """The entry that ends a group empties its outbox, and no other group's."""
+    await store.put_outgoing("turn:9", message("m1"))
+    await store.put_outgoing("turn:9", message("m2", comm_id=OTHER))
+
+    for entry in sequenced():
+        await store.append(entry)
+
+    left = (await store.outgoing(COMM, "turn:9"), await store.outgoing(OTHER, "turn:9"))
+    assert left == (None, message("m2", comm_id=OTHER))
+
+
+async def test_attempts_at_a_task_are_counted(store: AgentStore) -> None:
+    """Each beginning is one attempt more, for each task and group apart."""
+    attempts = [await store.begin_task(comm_id, T1) for comm_id in (COMM, COMM, OTHER, COMM)]
+
+    assert attempts == [1, 2, 1, 3]
+
+
+async def test_the_first_result_of_a_task_stands(store: AgentStore) -> None:
+    """A journalled result is never replaced."""
+    await store.begin_task(COMM, T1)
+    before = await store.finished_task(COMM, T1)
+    await store.finish_task(COMM, result("first"))
+    await store.finish_task(COMM, result("second"))
+
+    assert (before, await store.finished_task(COMM, T1)) == (None, result("first"))
+
+
+async def test_a_result_without_a_beginning_is_kept(store: AgentStore) -> None:
+    """A memory does not ask how a result came about."""
+    await store.finish_task(COMM, result("done"))
+
+    assert await store.finished_task(COMM, T1) == result("done")
+
+
+async def test_others_are_remembered_once_for_each_group(store: AgentStore) -> None:
+    """Meeting the same team in two groups adds up; being told of one group twice does not."""
+    for comm_id in (COMM, OTHER):
+        for entry in sequenced():
+            state = entry.entry.state.model_copy(update={"comm_id": comm_id})
+            await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+    await store.meet(COMM, [Encounter(card("bob"), done=2, failed=1), Encounter(card("cy"), done=0, failed=3)])
+    await store.meet(COMM, [Encounter(card("bob"), done=2, failed=1)])
+    await store.meet(OTHER, [Encounter(card("bob"), done=1, failed=0), Encounter(card("eve"), done=5, failed=0)])
+
+    assert list(await store.contacts()) == [Contact(card("eve"), 5, 0), Contact(card("bob"), 3, 1), Contact(card("cy"), 0, 3)]
+
+
+async def test_a_card_that_has_changed_is_the_one_remembered(store: AgentStore) -> None:
+    """Contacts carry the card of the last meeting."""
+    newer = card("bob").model_copy(update={"version": "2"})
+    for comm_id, met in ((COMM, card("bob")), (OTHER, newer)):
+        entry = sequenced()[0]
+        state = entry.entry.state.model_copy(update={"comm_id": comm_id})
+        await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+        await store.meet(comm_id, [Encounter(met, done=1, failed=0)])
+
+    assert list(await store.contacts()) == [Contact(newer, 2, 0)]
+
+
+async def test_a_group_of_which_nothing_is_known_leaves_no_contacts(store: AgentStore) -> None:
+    """Nobody was met in a group that was never seen."""
+    await store.meet(COMM, [Encounter(card("bob"), done=1, failed=0)])
+
+    assert list(await store.contacts()) == []
+
+
+async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> None:
+    """Whenever a call is cancelled, the next one works, and what the cancelled one did is whole or undone."""
+    for rounds in range(40):
+        writing = asyncio.create_task(store.put_outgoing("turn:1", message(f"m{rounds}")))
+        for _ in range(rounds % 5):
+            await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+
+    await store.put_outgoing("turn:1", message("last"))
+    assert await store.outgoing(COMM, "turn:1") == message("last")
