@@ -19,9 +19,9 @@ agent = Agent(
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
         "prepare a full briefing on sales.csv",
-        "coordinate a briefing on this data file",
+        "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
         "have a team prepare a complete data briefing",
-        "get me a full briefing with totals per region, a chart and a report",
+        "prepare a briefing on data.csv with the average per group, a chart of it and a report",
         "organise a briefing package for the management",
         "lead the preparation of a briefing on the data file",
     ],

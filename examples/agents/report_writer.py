@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from textwrap import shorten
 
 from ioa import Agent
 from ioa.agent.sdk import InputFile, TaskContext, UpstreamResult
@@ -47,7 +48,7 @@ _ROWS = 60
 _TITLE = re.compile(r"(?:titled?|called|named|with the title|about)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _VERBS = re.compile(
     r"^(?:(?:please|can you|could you|i want you to|compute|calculate|find|determine|get|tell me|show|load|analy[sz]e"
-    r"|give me|make|draw|the|a|an)\s+)+",
+    r"|give me|make|draw|prepare|coordinate|organi[sz]e|the|a|an|full|complete)\s+)+",
     re.IGNORECASE,
 )
 
@@ -93,9 +94,10 @@ def _title(task: str, goal: str) -> str:
     if match := _TITLE.search(task) or _TITLE.search(goal):
         return match["title"]
     first = re.split(
-        r"[;\n]|(?:,|,?\s+(?:and|then))\s+(?:and |then )*(?:make|draw|write|create|plot|put|give|produce)\b|\.\s", goal.strip()
+        r"[;\n]|:\s|(?:,|,?\s+(?:and|then))\s+(?:and |then )*(?:make|draw|write|create|plot|put|give|produce)\b|\.\s", goal.strip()
     )[0]
-    words = _VERBS.sub("", first).strip(" .,:!?")[:90]
+    words = _VERBS.sub("", first).strip(" .,:!?")
+    words = shorten(words, 90, placeholder=" …")
     return words[:1].upper() + words[1:] if words else "Report"
 
 

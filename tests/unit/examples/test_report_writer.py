@@ -40,6 +40,21 @@ def test_report_of_both(run: Run, data: Path) -> None:
     assert "| North | 231324.8 |" in done.files["report.md"].decode()
 
 
+@pytest.mark.parametrize(
+    ("goal", "title"),
+    [
+        (GOAL, "Total sales per region in sales.csv"),
+        ("prepare a full briefing on sales.csv: compute the total, draw it", "Briefing on sales.csv"),
+        ("find the best month. Then write it down", "Best month"),
+        ("", "Report"),
+    ],
+)
+def test_title(goal: str, title: str, run: Run) -> None:
+    """The title says what the goal is about, without its verbs and its other steps."""
+    context_goal = goal or " "
+    assert run(agent, "a report", results=[upstream("t", "x")], goal=context_goal).text.startswith(f"Report '{title}' ")
+
+
 def test_needs_nothing_else(run: Run) -> None:
     """The page loads nothing: no script, no link, no image but embedded ones."""
     done = run(agent, "a report", results=[upstream("say hello", "hello")], goal="say hello")
