@@ -33,7 +33,7 @@ class Budget:
     repairs: int = 2
     calls: int = 10
     hits: int = 5
-    weak_similarity: float = 0.4
+    weak_similarity: float = 0.35
     answer_timeout: timedelta = timedelta(seconds=30)
     decision_timeout: timedelta = timedelta(seconds=45)
     temperature: float = 0.2
