@@ -1,11 +1,11 @@
 """Finds what blocks an event loop: one callback that keeps the loop from running the others.
 
-The time counts in which the callback ran, slept or waited for the GIL. The time does not in which a thread of this process, be it
-one that holds the GIL, was ready to run and the machine had no core for it (Linux tells it in `/proc/self/task/*/schedstat`), so
-that a busy machine causes no false alarm.
+The time counts in which the callback ran, slept or waited for the GIL. The time in which the thread was ready to run and the
+machine had no core for it does not (Linux tells it in `/proc/self/task/*/schedstat`), so that a busy machine causes no false alarm.
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
 core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
-block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault.
+block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
+time that any thread, such as the one with the GIL, had no core.
 
 It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the standard library only, not uvloop's.
 """
@@ -40,6 +40,33 @@ class Block:
         return f"{held}\n{self.stack}" if self.stack else f"{held} (and something held the GIL, so that the stack is not known)"
 
 
+@dataclass(frozen=True)
+class Measured:
+    """What is known of a callback that took long; times in seconds.
+
+    Args:
+        elapsed: From its start to its end.
+        computed: How long it had a core.
+        starved: How long its thread was ready to run and had none.
+        starved_all: The same, summed over all threads of the process.
+        looks: How often the onlooker saw it, which takes the GIL.
+    """
+
+    elapsed: float
+    computed: float
+    starved: float
+    starved_all: float
+    looks: int
+
+    def blocked(self, threshold: timedelta) -> timedelta | None:
+        """For how long the callback held its loop; None if that is no block."""
+        if self.looks > 1 or self.computed > threshold.total_seconds():
+            held, limit = max(self.elapsed - self.starved, self.computed), threshold
+        else:  # hardly a look got through; a single one may have been let in by the end of what held the GIL
+            held, limit = self.elapsed - self.starved_all, threshold * _GIL_PATIENCE
+        return timedelta(seconds=held) if timedelta(seconds=held) > limit else None
+
+
 @dataclass
 class _Running:
     ident: int
@@ -70,13 +97,16 @@ class LoopWatch:
             del self._running[thread]
             elapsed = time.monotonic() - running.started
             if elapsed > self.threshold.total_seconds():
-                # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
-                starved = sum(max(0.0, delay - running.delays.get(task, 0.0)) for task, delay in _run_delays().items())
-                held = timedelta(seconds=elapsed - starved)
-                computed = timedelta(seconds=time.thread_time() - running.core_time) > self.threshold / 2
-                # A single look may have been let in by the end of what held the GIL.
-                if held > (self.threshold if running.looks > 1 or computed else self.threshold * _GIL_PATIENCE):
-                    self.blocks.append(Block(repr(handle), held, running.stack))
+                self._judge(handle, running, str(thread), elapsed)
+
+    def _judge(self, handle: asyncio.Handle, running: _Running, thread: str, elapsed: float) -> None:
+        # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
+        starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
+        computed = time.thread_time() - running.core_time
+        measured = Measured(elapsed, computed, starved.get(thread, 0.0), sum(starved.values()), running.looks)
+        held = measured.blocked(self.threshold)
+        if held is not None:
+            self.blocks.append(Block(repr(handle), held, running.stack))
 
     def look_on(self) -> None:
         """Follow the loops' threads until `close`: how long each waited for a core, and the stack of what holds it too long."""
