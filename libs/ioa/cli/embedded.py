@@ -20,9 +20,10 @@ from typing import IO
 import structlog
 
 from ioa.adapters.nats_connection import NatsSettings
-from ioa.adapters.nats_server import open_nats_server
+from ioa.adapters.nats_server import NatsServer, open_nats_server
 from ioa.cli.pool import Pool
 from ioa.errors import UnavailableError
+from ioa.runtime.process import background
 from ioa.runtime.system import System, open_system
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
@@ -75,9 +76,18 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
         env = {"IOA_NATS_URL": server.url, "IOA_DIE_WITH_PARENT": "true"}
         supervisor = _Supervisor(data_dir / "logs", env)
         pids: dict[str, int] = {"nats-server": server.pid}
-        async with supervisor.keep(programs, pids):
+        async with background(_keep_server(server, pids)), supervisor.keep(programs, pids):
             await supervisor.until_ready(server.url, sum(agent.replicas for agent in pool.agents))
             yield EmbeddedSystem(server.url, pids)
+
+
+async def _keep_server(server: NatsServer, pids: dict[str, int]) -> None:
+    """Start nats-server again whenever it dies, on the same port and folder; everybody reconnects by themselves."""
+    while True:
+        code = await server.wait()
+        _log.warning("process_died", name="nats-server", code=code)
+        await server.start()
+        pids["nats-server"] = server.pid
 
 
 def _services(data_dir: Path) -> list[Program]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -101,10 +102,25 @@ async def _running(url: str | None) -> AsyncIterator[tuple[System, str]]:
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
     pool = read_pool(wanted.pool) if wanted.pool else Pool()
     configure_logs("warning", "console")
-    data = wanted.data or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioa-", ignore_cleanup_errors=True)))
+    data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")
     system = await stack.enter_async_context(open_embedded_system(data, None, pool))
     return _Stage(await _connect(stack, system.url), embedded=True, kept_in=wanted.data)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """A folder that is removed afterwards, unless the system failed: then its logs may say why."""
+    folder = Path(tempfile.mkdtemp(prefix="ioa-"))
+    failed = False
+    try:
+        yield folder
+    except Exception:
+        failed = True
+        raise
+    finally:
+        if not failed:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _connect(stack: AsyncExitStack, url: str) -> System:

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, Literal, TypeVar
 
 import structlog
@@ -44,12 +45,16 @@ class ProcessSettings(Model):
 
 
 def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
-    """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`.
+    """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`. Durations are seconds or ISO 8601.
 
     Raises:
         InvalidInputError: A value is malformed; the message names its variable.
     """
-    values = {name: environment[key] for name in kind.model_fields if (key := f"IOA_{name.upper()}") in environment}
+    values: dict[str, str | float] = {}
+    for name, field in kind.model_fields.items():
+        written = environment.get(f"IOA_{name.upper()}")
+        if written is not None:
+            values[name] = _seconds(written) if field.annotation is timedelta else written
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -57,9 +62,18 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
         raise InvalidInputError(f"IOA_{str(first['loc'][0]).upper()}: {first['msg']}.") from None
 
 
+def _seconds(written: str) -> str | float:
+    try:
+        return float(written)
+    except ValueError:
+        return written
+
+
 def configure_logs(level: str, style: str) -> None:
     """Write structured logs to standard error."""
-    renderer: Any = structlog.dev.ConsoleRenderer() if style == "console" else structlog.processors.JSONRenderer()
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if style == "console" else structlog.processors.JSONRenderer()
+    )
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

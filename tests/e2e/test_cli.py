@@ -1,0 +1,191 @@
+"""Every command on a running system of real processes, for people and for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from ioa.protocol.codec import decode
+from ioa.protocol.goals import GoalResult
+from tests.e2e.command_line import CommandLine, Running, running_system
+
+
+@pytest.fixture(scope="module")
+def command(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
+    """A folder to run commands in."""
+    return CommandLine(tmp_path_factory.mktemp("user"))
+
+
+@pytest.fixture(scope="module")
+def system(command: CommandLine) -> Iterator[Running]:
+    """A running system with three agents; the commands find it by the folder."""
+    with running_system(command, "--pool", command.write_pool("greeter", "waiter", "breaker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def greeted(command: CommandLine, system: Running) -> list[dict[str, Any]]:
+    """A goal that is done: the JSON lines of `ioa run`."""
+    (command.folder / "ada.txt").write_text("Ada", encoding="utf-8")
+    return command.lines("run", "Greet Ada", "--input", "ada.txt", "--agent", "greeter", "--out", "out")
+
+
+def test_a_goal_is_followed_to_its_result(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa run --json` tells the goal, then each entry, then the result with its files."""
+    assert [line["event"] for line in greeted] == ["goal", *["entry"] * (len(greeted) - 2), "result"]
+    assert {"INFORM_TASK_PROGRESS", "INFORM_TASK_RESULT", "CONCLUSION"} <= {line.get("type") for line in greeted}
+    assert (greeted[-1]["reason"], greeted[-1]["files"]) == ("concluded", ["out/greeting.txt"])
+    assert (command.folder / "out" / "greeting.txt").read_text(encoding="utf-8") == "Hello from a file, ada.txt!"
+
+
+def test_people_see_who_speaks_and_where_the_files_lie(system: Running, command: CommandLine) -> None:
+    """`ioa run` shows speaker, kind of message and tasks without control codes, then the answer and the files."""
+    done = command.run("run", "Greet Ada", "--agent", "waiter", "--out", "people")
+    assert (done.returncode, "\x1b" in done.stdout) == (0, False), done.stderr
+    for words in ("greeter", "sync task", "t1 started", "Hello, nobody in particular!", "people/greeting.txt"):
+        assert words in done.stdout
+
+
+def test_a_goal_that_fails_says_why(system: Running, command: CommandLine) -> None:
+    """The exit code of a failed goal is 1 and its result names the typed reason."""
+    done = command.run("run", "Break a vase", "--agent", "breaker", "--json")
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (done.returncode, result["succeeded"], result["reason"]) == (1, False, "failed"), done.stdout
+    assert "steel" in result["content"]
+
+
+def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`goals`, `groups` and `agents` list the same things in words and as JSON."""
+    goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
+    goals = {goal["goal_id"]: goal["status"] for goal in command.document("goals")}
+    groups = {group["comm_id"]: group["phase"] for group in command.document("groups")}
+    agents = {agent["agent_id"]: agent["online"] for agent in command.document("agents")}
+    assert (goals[goal_id], groups[comm_id], agents) == (
+        "concluded",
+        "concluded",
+        {"breaker": True, "greeter": True, "waiter": True},
+    )
+    for name, words in (("goals", goal_id), ("groups", comm_id), ("agents", "Greets people politely")):
+        assert words in command.run(name).stdout
+
+
+def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None:
+    """`ioa agents search` answers each need with the agent that fits it."""
+    found = command.document("agents", "search", "say hello", "smash something")
+    assert [one["hits"][0]["agent_id"] for one in found] == ["greeter", "breaker"]
+    assert "greeter" in command.run("agents", "search", "say hello").stdout
+
+
+def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa goal show` takes a unique beginning, and fetches the files again."""
+    start = greeted[0]["goal_id"][:16]
+    shown = command.document("goal", "show", start, "--out", "again")
+    assert (shown["result"]["content"], shown["files"]) == (greeted[-1]["content"], ["again/greeting.txt"])
+    text = command.run("goal", "show", start).stdout
+    assert "Greet Ada" in text and "`ioa goal show" in text
+
+
+def test_an_ended_goal_can_be_watched_again(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa goal watch` and `ioa group watch` tell the same entries as the run did."""
+    again = command.lines("goal", "watch", greeted[0]["goal_id"])
+    group = command.lines("group", "watch", greeted[0]["comm_id"])
+    entries = [line for line in greeted if line["event"] == "entry"]
+    assert ([line for line in again if line["event"] == "entry"], group) == (entries, entries)
+
+
+def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """`ioa group show` holds every message and task; `replay` comes to the same states by the machine."""
+    comm_id = greeted[0]["comm_id"]
+    shown = command.document("group", "show", comm_id)
+    replayed = command.lines("group", "replay", comm_id)
+    assert [entry["seq"] for entry in shown["entries"]] == [line["seq"] for line in greeted if line["event"] == "entry"]
+    assert [task["status"] for task in shown["groups"][0]["tasks"]] == ["done"]
+    assert replayed[-1] == {"event": "replayed", "entries": len(shown["entries"]), "groups": 1, "reproduced": True}
+    assert "every state is reproduced" in command.run("group", "replay", comm_id).stdout
+    assert "t1" in command.run("group", "show", comm_id).stdout
+
+
+def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: CommandLine) -> None:
+    """Ctrl-C ends `ioa run` with 130 and says how to go on; the goal runs until it is cancelled."""
+    process = command.start("run", "Wait for the signal", "--agent", "waiter")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "t1 started" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    goal_id = said.partition("ioa goal cancel ")[2].partition("`")[0]
+    assert (process.returncode, command.document("goal", "show", goal_id)["status"]) == (130, "assigned")
+    assert command.document("goal", "cancel", goal_id, "--why", "enough")["reason"] == "cancelled"
+    assert command.run("goal", "watch", goal_id).returncode == 1
+
+
+def test_unknown_ids_are_the_callers_mistake(system: Running, command: CommandLine) -> None:
+    """An id nobody has exits with 2 and one JSON object that says how to find a right one."""
+    for arguments in (("goal", "show", "nope"), ("goal", "cancel", "nope"), ("group", "show", "nope"), ("group", "replay", "nope")):
+        done = command.run(*arguments, "--json")
+        error = json.loads(done.stderr)
+        assert (done.returncode, done.stdout, error["code"]) == (2, "", "not_found")
+        assert f"`ioa {arguments[0]}s`" in error["hint"]
+
+
+def test_an_agent_joins_from_a_file(system: Running, command: CommandLine) -> None:
+    """`ioa agent run FILE.py:ATTR` serves under its replica's id until SIGTERM, and goes offline."""
+    process = command.start("agent", "run", command.folder / "agents.py:greeter", "--replica", "7", "--json")
+    assert process.stdout is not None and process.stderr is not None
+    joining = json.loads(process.stdout.readline())
+    for line in process.stderr:
+        if "agent_ready" in line:
+            break
+    online = {agent["agent_id"]: agent["pool"] for agent in command.document("agents", "--online")}
+    process.terminate()
+    process.communicate(timeout=60)
+    after = {agent["agent_id"] for agent in command.document("agents", "--online")}
+    assert (joining["agents"], online["greeter-7"], process.returncode) == (["greeter-7"], "greeter", 0)
+    assert "greeter-7" not in after
+
+
+def test_a_second_system_on_the_folder_or_port_is_refused(system: Running, command: CommandLine, tmp_path: Path) -> None:
+    """`ioa up` says that the folder, or the port, is in use, and exits with 2."""
+    folder = command.run("up", "--port", "0", "--json")
+    port = command.run("up", "--data", tmp_path / "other", "--port", system.url.rpartition(":")[2])
+    assert (folder.returncode, json.loads(folder.stderr)["code"]) == (2, "conflict")
+    assert (port.returncode, "is in use by another program" in port.stderr) == (2, True)
+
+
+def test_the_doctor_finds_a_healthy_system(system: Running, command: CommandLine) -> None:
+    """`ioa doctor` exits 0 when all is well, in words and as JSON."""
+    document = command.document("doctor")
+    statuses = {one["check"]: one["status"] for one in document["findings"]}
+    assert (document["healthy"], statuses.pop("dead letters") in ("ok", "warning"), set(statuses.values())) == (True, True, {"ok"})
+    assert "healthy" in command.run("doctor").stdout
+
+
+async def test_any_nats_client_can_publish_a_goal(system: Running, command: CommandLine) -> None:
+    """Text and JSON become goals whose results appear on their subjects; garbage becomes a dead letter with its reason."""
+    async with await nats.connect(system.url) as client:
+        js = client.jetstream()
+        await client.publish("ioa.v1.goal", b"Greet somebody")
+        order = {"goal": "Greet Bob", "goal_id": "by-hand", "agent": "greeter", "inputs": [{"name": "bob.txt", "text": "Bob"}]}
+        await client.publish("ioa.v1.goal", json.dumps(order).encode())
+        await client.publish("ioa.v1.goal", b'{"gaol": "Greet nobody"}')
+        await client.flush()
+        results = await js.subscribe("ioa.v1.result.by-hand")
+        dead = await js.subscribe("ioa.v1.dead.*")
+        result = decode(GoalResult, (await results.next_msg(timeout=30)).data)
+        letter = await dead.next_msg(timeout=30)
+    assert (result.reason, "bob.txt" in result.content) == ("concluded", True)
+    assert (letter.subject, letter.data) == ("ioa.v1.dead.unreadable", b'{"gaol": "Greet nobody"}')
+    goals = await asyncio.to_thread(command.document, "goals")
+    assert "Greet somebody" in [goal["goal"] for goal in goals]
+    warning = next(
+        one for one in (await asyncio.to_thread(command.document, "doctor"))["findings"] if one["check"] == "dead letters"
+    )
+    assert (warning["status"], "gaol" in warning["message"] or "goal" in warning["message"]) == ("warning", True)

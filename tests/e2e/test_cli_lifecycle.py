@@ -1,0 +1,96 @@
+"""How systems start and end: carrying on after a restart, leaving nothing behind, and what happens without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.command_line import CommandLine, is_alive, running_system
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> CommandLine:
+    """A folder to run commands in."""
+    return CommandLine(tmp_path)
+
+
+def test_a_system_carries_on_where_it_was_stopped(command: CommandLine) -> None:
+    """A goal that is open when SIGTERM ends the system is finished by the next `ioa up` on the folder."""
+    pool = command.write_pool("waiter")
+    with running_system(command, "--pool", pool) as first:
+        run = command.start("run", "Wait for the signal", "--json")
+        assert run.stdout is not None
+        goal_id = json.loads(run.stdout.readline())["goal_id"]
+        for line in run.stdout:
+            if "INFORM_TASK_PROGRESS" in line:
+                break
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=60)
+        code = first.stop()
+    assert (code, [name for name, pid in first.pids.items() if is_alive(pid)], (command.folder / ".ioa" / "url").exists()) == (
+        0,
+        [],
+        False,
+    )
+    (command.folder / "signal").write_text("green", encoding="utf-8")
+    with running_system(command, "--pool", pool):
+        lines = command.lines("goal", "watch", goal_id)
+    assert (lines[-1]["reason"], "The signal was: green" in lines[-1]["content"]) == ("concluded", True)
+
+
+def test_a_killed_system_leaves_no_process_and_starts_again(command: CommandLine) -> None:
+    """After SIGKILL of `ioa up` its processes end by themselves, and the folder can be used at once."""
+    pool = command.write_pool("greeter")
+    with running_system(command, "--pool", pool) as first:
+        ends = [os.pidfd_open(pid) for pid in first.pids.values()]
+        first.process.kill()
+        first.process.wait()
+    with running_system(command, "--pool", pool):
+        done = command.run("run", "Greet Ada")
+    for end in ends:
+        select.select([end], [], [], 60)
+        os.close(end)
+    left = [name for name, pid in first.pids.items() if is_alive(pid)]
+    assert (done.returncode, left) == (0, []), done.stderr
+
+
+def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
+    """Killing nats-server or the router of a running system costs no goal."""
+    with running_system(command, "--pool", command.write_pool("greeter")) as running:
+        for name in ("nats-server", "ioa_router"):
+            os.kill(running.pids[name], signal.SIGKILL)
+            done = command.run("run", "Greet Ada", "--timeout", "60")
+            assert done.returncode == 0, (name, done.stdout, done.stderr)
+
+
+def test_a_goal_runs_on_a_system_of_its_own(command: CommandLine) -> None:
+    """`ioa run --pool` starts a system, reaches the goal, writes the files, and leaves nothing but them."""
+    pool = command.write_pool("greeter")
+    before = {path.name for path in command.folder.iterdir()}
+    done = command.run("run", "Greet Ada", "--pool", pool, "--out", "files")
+    after = {path.name for path in command.folder.iterdir()} - {"__pycache__"}
+    assert (done.returncode, after - before, "Hello, nobody in particular!" in done.stdout) == (0, {"files"}, True), done.stderr
+
+
+def test_without_a_system_every_command_says_so(command: CommandLine) -> None:
+    """Nothing in reach exits with 3 and names what was tried."""
+    url = "nats://127.0.0.1:9"
+    for arguments in (("goals",), ("groups",), ("agents",), ("run", "Greet Ada"), ("goal", "show", "x"), ("agents", "search", "x")):
+        done = command.run(*arguments, "--url", url, "--json")
+        error = json.loads(done.stderr)
+        assert (done.returncode, done.stdout, error["code"], url in error["message"]) == (3, "", "unavailable", True)
+    doctor = command.run("doctor", "--url", url, "--json")
+    assert (doctor.returncode, json.loads(doctor.stdout)["findings"][0]["check"]) == (3, "server")
+
+
+def test_an_agent_that_cannot_start_stops_the_system_with_its_reason(command: CommandLine) -> None:
+    """`ioa up` with a pool whose agent is no agent exits and shows the end of its log."""
+    command.write_pool("greeter")
+    (command.folder / "pool.toml").write_text('[[agents]]\ntarget = "agents.py:nobody"\n', encoding="utf-8")
+    done = command.run("up", "--port", "0", "--pool", "pool.toml")
+    assert (done.returncode, "has no such attribute: 'nobody'" in done.stderr) == (3, True), done.stderr
