@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
 
-from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
 from ioa.adapters.nats_handles import BucketHandle
 from ioa.adapters.nats_topology import CARDS, LEASES, MEMBERS
 from ioa.errors import IoaError, UnavailableError
@@ -66,7 +66,8 @@ async def _changes(client: Client, watcher: KeyValue.KeyWatcher, reconnects: int
     values: dict[str, bytes] | None = {}
     while client.stats["reconnects"] == reconnects:
         try:
-            entry = await watcher.updates(timeout=_LOOK_UP_SECONDS)  # type: ignore[no-untyped-call]  # nats-py leaves it bare
+            with heeding_cancellation():
+                entry = await watcher.updates(timeout=_LOOK_UP_SECONDS)  # type: ignore[no-untyped-call]  # nats-py leaves it bare
         except (TimeoutError, nats.errors.TimeoutError):
             continue
         if entry is None:

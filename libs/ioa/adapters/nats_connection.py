@@ -116,4 +116,10 @@ async def _close(client: Client) -> None:
     except (TimeoutError, nats.errors.Error, OSError) as error:
         _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
     finally:
-        await client.close()
+        try:
+            await client.close()
+        except OSError:
+            # What was buffered could not be sent to a server that is gone. nats-py stops half-way then, with its tasks running
+            # and the buffer dropped, so that closing once more succeeds.
+            client._status = Client.DISCONNECTED
+            await client.close()

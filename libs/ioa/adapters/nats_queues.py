@@ -17,6 +17,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import APIError
 
+from ioa.adapters.nats_failures import heeding_cancellation
 from ioa.adapters.nats_topology import ACK_WAIT
 from ioa.errors import IoaError
 
@@ -63,7 +64,9 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, side
 async def _next(fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
     while True:
         try:
-            for message in await fetch(1, timeout=_PULL.total_seconds()):
+            with heeding_cancellation():
+                messages = await fetch(1, timeout=_PULL.total_seconds())
+            for message in messages:
                 return message
         except (TimeoutError, nats.errors.TimeoutError):
             continue

@@ -20,6 +20,7 @@ from nats.micro import add_service
 from nats.micro.request import Request
 from prometheus_client import Counter, Histogram
 
+from ioa.adapters.nats_failures import heeding_cancellation
 from ioa.errors import Fault, IoaError, UnavailableError, from_wire
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.model import Model
@@ -131,7 +132,8 @@ class NatsRequester:
         """
         seconds = (timeout or self._timeout).total_seconds()
         try:
-            message = await self._client.request(subject, encode(request), timeout=seconds)
+            with heeding_cancellation():
+                message = await self._client.request(subject, encode(request), timeout=seconds)
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"Nobody serves {subject}.", hint="Is the service running? `ioa doctor` tells.") from None
         except (nats.errors.Error, TimeoutError, OSError) as error:
