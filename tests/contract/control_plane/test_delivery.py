@@ -38,9 +38,7 @@ def letters(client: Client | None) -> DeadLetters:
 
 def result(content: str, goal_id: GoalId = GOAL) -> GoalResult:
     """A result that can be told from others by its text."""
-    return GoalResult(
-        goal_id=goal_id, reason=Reason.CONCLUDED, content=content, comm_id=CommId("room"), turns=3, finished_at=START
-    )
+    return GoalResult(goal_id=goal_id, reason=Reason.CONCLUDED, content=content, comm_id=CommId("room"), turns=3, finished_at=START)
 
 
 async def test_a_goal_has_no_result_at_first(results: Results) -> None:

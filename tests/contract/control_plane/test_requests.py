@@ -1,0 +1,206 @@
+"""What requests and services promise: an answer, or an error of the class it was raised as."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_requests import Endpoint, NatsRequester, answer, open_service
+from ioa.adapters.nats_server import NatsServer
+from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError
+from ioa.protocol.model import Model
+from ioa.protocol.registry import Deregister
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
+
+SUBJECT = "ioa.v1.test.echo"
+SOON = timedelta(milliseconds=200)
+
+
+class Echo(Model):
+    """Something to send to and fro."""
+
+    text: str
+
+
+async def echo(request: Echo) -> Echo:
+    """Answer with what was asked."""
+    return request
+
+
+@asynccontextmanager
+async def serving(client: Client, *endpoints: Endpoint) -> AsyncIterator[NatsRequester]:
+    """One replica that answers, and somebody to ask it."""
+    async with open_service(client, "ioa-test", "Answers tests", "0.1.0", endpoints):
+        await client.flush()
+        yield NatsRequester(client)
+
+
+async def test_a_request_is_answered(nats_client: Client) -> None:
+    """A request comes to its endpoint's method, decoded, and its answer comes back."""
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+        assert await requester.request(SUBJECT, Echo(text="Grüße ✂"), Echo) == Echo(text="Grüße ✂")
+
+
+@pytest.mark.parametrize("code", sorted(ERRORS))
+async def test_an_error_keeps_its_class(nats_client: Client, code: str) -> None:
+    """Whatever a service raises arrives as the class it was, with message and hint on one line each."""
+    raised = ERRORS[code]("It broke:\nGrüße ✂, {a}.", hint="Mend\r\nit.")
+
+    async def fail(_: Echo) -> Echo:
+        raise raised
+
+    async with serving(nats_client, Endpoint("fail", SUBJECT, answer(Echo, fail))) as requester:
+        with pytest.raises(IoaError) as caught:
+            await requester.request(SUBJECT, Echo(text=""), Echo)
+    assert (type(caught.value), caught.value.message, caught.value.hint) == (type(raised), "It broke: Grüße ✂, {a}.", "Mend it.")
+
+
+async def test_a_crash_is_told_and_survived(nats_client: Client) -> None:
+    """A method that fails in a way nobody foresaw says so to the asker, who learns no details, and answers the next one."""
+
+    async def divide(request: Echo) -> Echo:
+        return Echo(text=str(1 // len(request.text)))
+
+    async with serving(nats_client, Endpoint("divide", SUBJECT, answer(Echo, divide))) as requester:
+        with pytest.raises(IoaError, match="its log says why"):
+            await requester.request(SUBJECT, Echo(text=""), Echo)
+        assert await requester.request(SUBJECT, Echo(text="x"), Echo) == Echo(text="1")
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\xc1", b"\x81\xa4text\x07", b"{}", b"\x90" * 4_000])
+async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes) -> None:
+    """A payload that is no request is refused as invalid input."""
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))):
+        reply = await nats_client.request(SUBJECT, garbage, timeout=5)
+    assert (reply.headers or {}).get("Nats-Service-Error-Code") == InvalidInputError.wire_code
+
+
+async def test_nobody_there_is_told_at_once(nats_client: Client) -> None:
+    """A request to a service that does not run fails at once and says so."""
+    async with asyncio.timeout(1):
+        with pytest.raises(UnavailableError, match="Nobody serves"):
+            await NatsRequester(nats_client).request(SUBJECT, Echo(text=""), Echo)
+
+
+async def test_silence_is_unavailable(nats_client: Client) -> None:
+    """A service that does not answer in time is unavailable, which a retry can help."""
+    never = asyncio.Event()
+
+    async def hang(request: Echo) -> Echo:
+        await never.wait()
+        return request
+
+    async with serving(nats_client, Endpoint("hang", SUBJECT, answer(Echo, hang))) as requester:
+        with pytest.raises(UnavailableError, match="did not answer"):
+            await requester.request(SUBJECT, Echo(text=""), Echo, timeout=SOON)
+        never.set()
+
+
+async def test_a_request_too_large_is_not_sent(nats_client: Client) -> None:
+    """What does not fit into a message is refused before it leaves."""
+    with pytest.raises(PayloadTooLargeError):
+        await NatsRequester(nats_client).request(SUBJECT, Echo(text="x" * 1_000_001), Echo)
+
+
+async def test_an_answer_too_large_is_told(nats_client: Client) -> None:
+    """An answer that fits into no message arrives as that error, not as silence."""
+
+    async def grow(_: Echo) -> Echo:
+        return Echo(text="x" * 1_000_001)
+
+    async with serving(nats_client, Endpoint("grow", SUBJECT, answer(Echo, grow))) as requester:
+        with pytest.raises(PayloadTooLargeError):
+            await requester.request(SUBJECT, Echo(text=""), Echo)
+
+
+async def test_another_kind_of_answer_is_refused(nats_client: Client) -> None:
+    """An answer that is not what was asked for is never taken for it."""
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+        with pytest.raises(InvalidInputError):
+            await requester.request(SUBJECT, Echo(text="x"), Deregister)
+
+
+async def test_requests_run_side_by_side(nats_client: Client) -> None:
+    """One slow request blocks no other."""
+    last_came = asyncio.Event()
+
+    async def wait_for_last(request: Echo) -> Echo:
+        if request.text == "last":
+            last_came.set()
+        await last_came.wait()
+        return request
+
+    async with serving(nats_client, Endpoint("wait", SUBJECT, answer(Echo, wait_for_last))) as requester:
+        asked = [str(number) for number in range(40)] + ["last"]
+        answers = await asyncio.gather(*(requester.request(SUBJECT, Echo(text=text), Echo) for text in asked))
+    assert [given.text for given in answers] == asked
+
+
+async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: NatsServer) -> None:
+    """Replicas share the requests: each is answered once."""
+    served: list[str] = []
+
+    async def note(request: Echo) -> Echo:
+        served.append(request.text)
+        return request
+
+    endpoint = Endpoint("note", SUBJECT, answer(Echo, note))
+    async with (
+        open_connection(NatsSettings(nats_server.url, "second")) as second,
+        open_service(second, "ioa-test", "Answers tests", "0.1.0", [endpoint]),
+        serving(nats_client, endpoint) as requester,
+    ):
+        await second.flush()
+        await asyncio.gather(*(requester.request(SUBJECT, Echo(text=str(number)), Echo) for number in range(60)))
+    assert sorted(served, key=int) == [str(number) for number in range(60)]
+
+
+async def test_leaving_finishes_what_is_in_flight(nats_client: Client) -> None:
+    """A replica that is told to stop still answers what it has taken, and takes nothing more."""
+    taken, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Echo) -> Echo:
+        taken.set()
+        await leave.wait()
+        return request
+
+    async def ask(requester: NatsRequester) -> Echo:
+        return await requester.request(SUBJECT, Echo(text="x"), Echo)
+
+    async with asyncio.TaskGroup() as group, serving(nats_client, Endpoint("slow", SUBJECT, answer(Echo, slow))) as requester:
+        asked = group.create_task(ask(requester))
+        await taken.wait()
+        leave.set()
+    assert asked.result() == Echo(text="x")
+    with pytest.raises(UnavailableError):
+        await NatsRequester(nats_client).request(SUBJECT, Echo(text="x"), Echo)
+
+
+async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+    """Nothing has to be restarted when nats-server was killed: the same replica answers."""
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+        await crash(nats_server)
+        await nats_server.start()
+
+        async def asked() -> Echo | None:
+            try:
+                return await requester.request(SUBJECT, Echo(text="back"), Echo, timeout=timedelta(seconds=1))
+            except UnavailableError:
+                return None
+
+        assert await eventually(asked, lambda given: given is not None) == Echo(text="back")
+
+
+async def test_a_service_can_stop_while_the_server_is_away(nats_client: Client, nats_server: NatsServer) -> None:
+    """A replica ends in good order even when there is nobody left to tell."""
+    async with asyncio.timeout(5), serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))):
+        await crash(nats_server)
+        await eventually(lambda: not nats_client.is_connected)
+    assert not nats_client.is_connected

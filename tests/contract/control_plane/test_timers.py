@@ -1,0 +1,151 @@
+"""What timers promise: each instant that was armed comes back once, whatever dies in between, and never early."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_delivery import NatsTimers
+from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import ROUTERS, TIMERS
+from ioa.adapters.system_clock import SystemClock
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import Timers
+from ioa.protocol.ids import CommId
+from ioa.protocol.subjects import parse_comm
+from ioa.runtime.process import background
+from ioa.testing.manual_clock import ManualClock
+from ioa.testing.memory_delivery import MemoryTimers
+from ioa.testing.nats_server import crash
+
+A, B = CommId("a"), CommId("b")
+
+
+class Rig(Protocol):
+    """Timers, and the router they come back to."""
+
+    @property
+    def timers(self) -> Timers:
+        """Where they are armed."""
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is for them."""
+
+    async def fired(self) -> tuple[CommId, datetime]:
+        """The next timer that fires, and when it did."""
+
+
+class MemoryRig:
+    """Fires a timer by moving the clock to it."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.timers = MemoryTimers(self.clock)
+        self._due: list[CommId] = []
+
+    async def fired(self) -> tuple[CommId, datetime]:
+        """Move the clock to the next timer."""
+        if not self._due:
+            at = self.timers.next_at()
+            assert at is not None, "no timer is armed"
+            self.clock.advance_to(at)
+            self._due += self.timers.take_due()
+        return self._due.pop(0), self.clock.now()
+
+
+class NatsRig:
+    """Waits for the server to fire."""
+
+    def __init__(self, client: Client) -> None:
+        self.clock = SystemClock()
+        self.timers = NatsTimers(client.jetstream())
+        self._arrived: asyncio.Queue[tuple[CommId, datetime]] = asyncio.Queue()
+
+    async def take(self, delivery: Delivery) -> None:
+        """Take what fires, as a router does."""
+        self._arrived.put_nowait((parse_comm(delivery.subject), self.clock.now()))
+
+    async def fired(self) -> tuple[CommId, datetime]:
+        """Wait for the next timer."""
+        return await asyncio.wait_for(self._arrived.get(), 15)
+
+
+@pytest.fixture
+async def rig(client: Client | None) -> AsyncIterator[Rig]:
+    """Timers with nothing armed."""
+    if client is None:
+        yield MemoryRig()
+        return
+    nats = NatsRig(client)
+    async with background(consume(client, TIMERS, ROUTERS, nats.take)):
+        yield nats
+
+
+async def arm(rig: Rig, *timers: tuple[CommId, int]) -> datetime:
+    """Arm timers, each given in ms from now; return what now is."""
+    now = rig.clock.now()
+    for comm_id, after_ms in timers:
+        await rig.timers.schedule(comm_id, now + timedelta(milliseconds=after_ms))
+    return now
+
+
+async def test_a_timer_comes_back_to_its_group_and_not_early(rig: Rig) -> None:
+    """A timer names its group and does not come before its instant."""
+    now = await arm(rig, (A, 300))
+    comm_id, at = await rig.fired()
+    assert (comm_id, at >= now + timedelta(milliseconds=300)) == (A, True)
+
+
+async def test_timers_come_in_the_order_of_their_instants(rig: Rig) -> None:
+    """What is armed later but due earlier comes first."""
+    await arm(rig, (A, 1_500), (B, 200))
+    assert [(await rig.fired())[0] for _ in range(2)] == [B, A]
+
+
+async def test_one_instant_armed_twice_is_one_timer(rig: Rig) -> None:
+    """Any number of routers may arm a group's deadline."""
+    await arm(rig, (A, 300), (A, 300), (B, 1_500))
+    assert [(await rig.fired())[0] for _ in range(2)] == [A, B]
+
+
+async def test_two_instants_are_two_timers(rig: Rig) -> None:
+    """A group may be looked at more than once."""
+    await arm(rig, (A, 200), (A, 1_200), (B, 2_200))
+    assert [(await rig.fired())[0] for _ in range(3)] == [A, A, B]
+
+
+async def test_an_instant_that_has_passed_fires_at_once(rig: Rig) -> None:
+    """A deadline that was noticed late is acted on now."""
+    await arm(rig, (A, -3_600_000), (B, 60_000))
+    assert (await rig.fired())[0] == A
+
+
+async def test_a_timer_may_be_armed_again_after_it_fired(rig: Rig) -> None:
+    """The instant of a timer that fired can be armed anew."""
+    at = await arm(rig, (A, 100))
+    await rig.fired()
+    await rig.timers.schedule(A, at + timedelta(milliseconds=100))
+    assert (await rig.fired())[0] == A
+
+
+async def test_a_distant_timer_can_be_armed(rig: Rig) -> None:
+    """A deadline a month ahead is no problem, and does not come now."""
+    await arm(rig, (A, 30 * 86_400_000), (B, 100))
+    assert (await rig.fired())[0] == B
+
+
+async def test_timers_outlive_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+    """A timer that was armed before a crash fires after it: the one that is due yet, and the one that fell due meanwhile, once."""
+    rig = NatsRig(nats_client)
+    await arm(rig, (A, 10), (B, 2_500))
+    await crash(nats_server)
+    await nats_server.start()
+    async with background(consume(nats_client, TIMERS, ROUTERS, rig.take)):
+        assert [(await rig.fired())[0] for _ in range(2)] == [A, B]
