@@ -81,6 +81,11 @@ class AgentClient:
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._registered = asyncio.Event()
 
+    @property
+    def groups_followed(self) -> int:
+        """In how many groups the agent takes part now."""
+        return len(self._sessions)
+
     async def run(self, stop: Stop) -> None:
         """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline."""
         async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as group:

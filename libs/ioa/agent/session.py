@@ -116,7 +116,9 @@ class GroupSession:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
         if entry.seq <= self.cursor:
             return True
-        if entry.previous_seq != self.cursor or not await self._voice.store.append(entry):
+        if entry.previous_seq != self.cursor:
+            return False
+        if not await patiently(lambda: self._voice.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
             return False
         self._history.apply(entry)
         return True
@@ -222,7 +224,7 @@ class GroupSession:
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""
-        await self._voice.store.meet(self._history.comm_id, self._encounters())
+        await patiently(lambda: self._voice.store.meet(self._history.comm_id, self._encounters()), agent_id=self.me)
         await self._files.remove()
         _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
 

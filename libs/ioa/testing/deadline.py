@@ -6,19 +6,20 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
 _LOOK_EVERY_SECONDS = 0.01
 
 
+@overload
+async def eventually(look: Callable[[], Awaitable[T]], until: Callable[[T], bool] = ..., *, within: timedelta = ...) -> T: ...
+@overload
+async def eventually(look: Callable[[], T], until: Callable[[T], bool] = ..., *, within: timedelta = ...) -> T: ...
 async def eventually(
-    look: Callable[[], T | Awaitable[T]],
-    until: Callable[[T], bool] = bool,
-    *,
-    within: timedelta = timedelta(seconds=15),
-) -> T:
+    look: Callable[[], Any], until: Callable[[Any], bool] = bool, *, within: timedelta = timedelta(seconds=15)
+) -> Any:
     """Look again and again until what is seen satisfies `until`, and return it.
 
     Raises:
@@ -28,7 +29,7 @@ async def eventually(
     deadline = loop.time() + within.total_seconds()
     while True:
         found = look()
-        seen: T = await found if inspect.isawaitable(found) else found
+        seen = await found if inspect.isawaitable(found) else found
         if until(seen):
             return seen
         if loop.time() > deadline:

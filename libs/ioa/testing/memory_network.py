@@ -96,9 +96,9 @@ class MemoryNetwork:
         self.said: list[Message] = []
         """Every message that reached the router, repeated ones too."""
         self.offered: list[tuple[Goal, IoaError]] = []
-        """Goals whose lead raised, which is why they were offered again."""
+        """Goals whose lead raised, each with the error, so that they were offered again."""
         self._inboxes = _Inboxes()
-        self._goals: asyncio.Queue[Goal] = asyncio.Queue()
+        self._goals: dict[PoolId | None, asyncio.Queue[Goal]] = defaultdict(asyncio.Queue)
         self._records = MemoryGoalRecords()
         self._timers = MemoryTimers(clock)
         cards, leases, self._memberships = MemoryCards(), MemoryLeases(clock, _LEASE), MemoryMemberships()
@@ -116,9 +116,9 @@ class MemoryNetwork:
         self._inboxes.push_as = push
 
     async def offer(self, goal: Goal) -> CommId:
-        """Put a goal on record and offer it to whoever leads goals."""
+        """Put a goal on record and offer it to the pool it names, or to anybody."""
         await self._records.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
-        self._goals.put_nowait(goal)
+        self._goals[PoolId(goal.agent) if goal.agent else None].put_nowait(goal)
         return comm_id_of_goal(goal.goal_id)
 
     async def entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
@@ -128,6 +128,18 @@ class MemoryNetwork:
     async def result(self, goal: Goal) -> GoalResult | None:
         """A goal's result."""
         return await self.results.get(goal.goal_id)
+
+    def is_online(self, agent_id: AgentId) -> bool:
+        """Whether an agent's lease stands."""
+        return self._view.is_online(agent_id)
+
+    def open_groups(self, agent_id: AgentId) -> Sequence[CommId]:
+        """The groups an agent is in, as far as the registry knows."""
+        return self._memberships.groups_of(agent_id)
+
+    async def push_to(self, agent_id: AgentId, entry: SequencedEntry) -> None:
+        """Show an agent an entry that nobody recorded for it."""
+        await self._inboxes.push([agent_id], entry)
 
     async def cancel(self, comm_id: CommId) -> None:
         """Cancel a group as a user would."""
@@ -160,7 +172,10 @@ class MemoryNetwork:
         online = [record.card for record in self._view.cards() if self._view.is_online(record.card.agent_id)]
         by_need = []
         for need in search.needs:
-            hits = [Hit(card=card, score=self.similarity(need.text, card), similarity=self.similarity(need.text, card)) for card in online]
+            hits = [
+                Hit(card=card, score=self.similarity(need.text, card), similarity=self.similarity(need.text, card))
+                for card in online
+            ]
             by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
         return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
 
@@ -193,17 +208,22 @@ class MemoryNetwork:
             yield entries
 
     async def take_goals(self, pool: PoolId, lead: Lead, *, side_by_side: int) -> None:
-        """Lead one goal at a time; one whose lead raises is offered again at once."""
+        """Lead goals, one of the pool and one of anybody's at a time; one whose lead raises is offered again at once."""
+        async with asyncio.TaskGroup() as group:
+            for queue in (self._goals[pool], self._goals[None]):
+                group.create_task(self._take_goals(queue, lead))
+
+    async def _take_goals(self, queue: asyncio.Queue[Goal], lead: Lead) -> None:
         while True:
-            goal = await self._goals.get()
+            goal = await queue.get()
             try:
                 await lead(goal)
             except IoaError as error:
                 self.offered.append((goal, error))
-                self._goals.put_nowait(goal)
+                queue.put_nowait(goal)
                 await asyncio.sleep(0)
             except asyncio.CancelledError:
-                self._goals.put_nowait(goal)
+                queue.put_nowait(goal)
                 raise
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:

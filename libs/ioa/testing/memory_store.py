@@ -27,6 +27,8 @@ class MemoryStore:
         self._contacts: dict[AgentId, Contact] = {}
         self.usable = True
         """Set to False, every call fails until it is set to True again."""
+        self.refusals = 0
+        """How many calls have failed."""
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
@@ -98,4 +100,5 @@ class MemoryStore:
     async def _arrive(self) -> None:
         await asyncio.sleep(0)
         if not self.usable:
+            self.refusals += 1
             raise UnavailableError("The agent's memory cannot be used: the disk is full.")

@@ -1,0 +1,207 @@
+"""A few agents at work on a network in memory, which a test can crash, stop and start again one by one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.sdk import Agent
+from ioa.group.events import Said
+from ioa.group.state import GroupState
+from ioa.ports.brain import Brain, Team
+from ioa.protocol.goals import Goal, GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    InformTaskResult,
+    Message,
+    Pause,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import CountedIds, ManualClock
+from ioa.testing.memory_network import MemoryNetwork
+from ioa.testing.memory_store import MemoryStore
+from ioa.testing.scripted_brain import ScriptedBrain
+
+GOAL = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"))
+T1 = TaskId("t1")
+
+
+def task(task_id: str = "t1", assignee: str = "worker") -> TaskSpec:
+    """A task for somebody."""
+    return TaskSpec(task_id=TaskId(task_id), assignee=AgentId(assignee), task_desc=f"do {task_id}")
+
+
+def one_task() -> ScriptedBrain:
+    """A leader that has one thing done by the worker, waits for it and concludes."""
+    return ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))],
+        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+
+
+def task_beside() -> ScriptedBrain:
+    """A leader that has one thing done by the worker beside the discussion, pauses for it and concludes."""
+    return ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))],
+        utterances=[AsyncTaskAssignment(tasks=(task(),)), Pause(triggers=(T1,)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+
+
+def working(function: Callable[..., Any], agent_id: str = "worker") -> Agent:
+    """An agent that works as a function does."""
+    agent = Agent(agent_id, description=f"{agent_id} works.", examples=["work"])
+    agent.task(function)
+    return agent
+
+
+def idle(agent_id: str) -> Agent:
+    """An agent that says it is done."""
+    return working(lambda words: f"{agent_id} did it", agent_id)
+
+
+class Stop:
+    """Tells a client to end."""
+
+    def __init__(self) -> None:
+        self._told = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return when it is time."""
+        await self._told.wait()
+
+    def tell(self) -> None:
+        """It is time."""
+        self._told.set()
+
+
+@dataclass
+class Member:
+    """An agent, its brain and its memory; the client is what may crash."""
+
+    agent: Agent
+    brain: Brain
+    store: MemoryStore = field(default_factory=MemoryStore)
+    stop: Stop = field(default_factory=Stop)
+    client: AgentClient | None = None
+    running: asyncio.Task[None] | None = None
+
+
+class Company:
+    """The network and the members by id."""
+
+    def __init__(self, group: asyncio.TaskGroup, folder: Path, drain: timedelta, renew_every: timedelta) -> None:
+        self.network = MemoryNetwork(ManualClock(), renew_every=renew_every)
+        self.folder = folder
+        self.members: dict[str, Member] = {}
+        self._group = group
+        self._drain = drain
+        self._ids = CountedIds()
+
+    async def start(self, agent: Agent, brain: Brain | None = None) -> Member:
+        """Have an agent join; returns once it is registered."""
+        member = self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
+        await self.restart(agent.agent_id)
+        return member
+
+    async def restart(self, agent_id: str, *, forgetful: bool = False) -> None:
+        """Start a member's client on the memory it left, or on an empty one."""
+        member = self.members[agent_id]
+        member.stop = Stop()
+        if forgetful:
+            member.store = MemoryStore()
+        options = ClientOptions(self.folder / agent_id, drain=self._drain, reform_after=timedelta(milliseconds=1))
+        card = member.agent.card_as(AgentId(agent_id))
+        member.client = AgentClient(
+            member.agent, card, member.brain, self.network, member.store, self.network.clock, self._ids, options
+        )
+        member.running = self._group.create_task(member.client.run(member.stop))
+        await eventually(lambda: self.network.is_online(AgentId(agent_id)))
+
+    async def crash(self, agent_id: str) -> None:
+        """End a member's client in the middle of whatever it does."""
+        running = self.members[agent_id].running
+        assert running is not None
+        running.cancel()
+        await asyncio.wait([running])
+
+    async def stop(self, agent_id: str) -> None:
+        """Tell a member's client to end, and wait until it has."""
+        member = self.members[agent_id]
+        assert member.running is not None
+        member.stop.tell()
+        await member.running
+
+    async def has_done(self, goal: Goal = GOAL) -> GoalResult:
+        """Offer a goal and wait for its result."""
+        await self.network.offer(goal)
+        return await self.result(goal)
+
+    async def result(self, goal: Goal = GOAL) -> GoalResult:
+        """Wait for a goal's result."""
+        found = await eventually(lambda: self.network.result(goal))
+        assert found is not None
+        return found
+
+    def sessions(self, agent_id: str) -> int:
+        """How many groups a member follows."""
+        client = self.members[agent_id].client
+        assert client is not None
+        return client.groups_followed
+
+    async def state(self, comm_id: CommId) -> GroupState | None:
+        """Where a group stands."""
+        head = await self.network.log.last(comm_id)
+        return head.entry.state if head else None
+
+    async def messages(self, comm_id: CommId) -> list[Message]:
+        """Everything that was said in a group."""
+        entries = await self.network.entries(comm_id)
+        return [entry.entry.event.message for entry in entries if isinstance(entry.entry.event, Said)]
+
+    async def task_result(self, comm_id: CommId, task_id: TaskId = T1) -> InformTaskResult:
+        """Wait for the result of a task and return the only one there is."""
+
+        async def results() -> list[InformTaskResult]:
+            payloads = [message.payload for message in await self.messages(comm_id)]
+            return [one for one in payloads if isinstance(one, InformTaskResult) and one.task_id == task_id]
+
+        [only] = await eventually(results)
+        return only
+
+    async def records_are_complete(self, comm_id: CommId, agent_ids: Sequence[str]) -> bool:
+        """Wait until each member's own record is exactly the group's log."""
+        log = [(stored.seq, stored.entry) for stored in await self.network.entries(comm_id)]
+        for agent_id in agent_ids:
+            store = self.members[agent_id].store
+            own = await eventually(lambda store=store: store.entries(comm_id), until=lambda own: len(own) == len(log))  # type: ignore[misc]
+            if [(entry.seq, entry.entry) for entry in own] != log:
+                return False
+        return True
+
+
+@asynccontextmanager
+async def open_company(
+    folder: Path, *, drain: timedelta = timedelta(seconds=5), renew_every: timedelta = timedelta(milliseconds=20)
+) -> AsyncIterator[Company]:
+    """Open a company; whoever still works when the block ends is crashed."""
+    async with asyncio.TaskGroup() as group:
+        company = Company(group, folder, drain, renew_every)
+        try:
+            yield company
+        finally:
+            for member in company.members.values():
+                if member.running is not None:
+                    member.running.cancel()

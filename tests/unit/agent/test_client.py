@@ -1,0 +1,474 @@
+"""Agents lead goals, follow their groups and survive what a network, a disk and a process do to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.group.requests import Accepted, LaunchGroup, Rejected, SequencedEntry
+from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Discussion,
+    Header,
+    InformTaskResult,
+    Message,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+)
+from ioa.protocol.search import Need
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.memory_network import Push
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+BOTH = ("lead", "worker")
+
+
+async def _open(company: Company, brain: ScriptedBrain) -> None:
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), brain)
+    assert await company.network.offer(GOAL) == ROOM
+
+
+@pytest.mark.parametrize("brain", [one_task, task_beside])
+async def test_a_goal_is_led_to_its_result(company: Company, brain: Callable[[], ScriptedBrain]) -> None:
+    """A leader forms its team, has a task done and concludes; both members' records are the log."""
+    await _open(company, brain())
+
+    result = await company.result()
+
+    assert (result.reason, result.content, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, "All done.", True)
+
+
+def _lost(_to: AgentId, _entry: SequencedEntry) -> Sequence[SequencedEntry]:
+    return []
+
+
+def _twice(_to: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
+    return [entry, entry]
+
+
+class _Late:
+    """Holds each push back until the next one, which then comes first."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[AgentId, CommId], SequencedEntry] = {}
+
+    def __call__(self, to: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
+        held = self._held.pop((to, entry.entry.state.comm_id), None)
+        if held is None:
+            self._held[to, entry.entry.state.comm_id] = entry
+            return []
+        return [entry, held]
+
+
+class _EverySecond:
+    """Loses every second push."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, _to: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
+        self._count += 1
+        return [entry] if self._count % 2 else []
+
+
+@pytest.mark.parametrize("push", [_lost, _twice, _Late(), _EverySecond()], ids=["lost", "twice", "out of order", "gaps"])
+async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
+    """Whatever becomes of pushes, each member applies each entry once, in order, and nothing is said twice."""
+    company.network.deliver_pushes(push)
+    await _open(company, one_task())
+
+    result = await company.result()
+    kinds = [message.payload.type for message in await company.messages(ROOM)]
+
+    assert (result.reason, await company.records_are_complete(ROOM, BOTH), [kind for kind in kinds if "PROGRESS" not in kind]) == (
+        Reason.CONCLUDED,
+        True,
+        ["SYNC_TASK_ASSIGNMENT", "INFORM_TASK_RESULT", "CONCLUDE_GROUP_DISCUSSION", "CONCLUSION"],
+    )
+
+
+async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
+    """While nobody answers an agent goes on asking; afterwards everything is in the log once."""
+    began, let_go = asyncio.Event(), asyncio.Event()
+
+    async def work(words: str) -> str:
+        began.set()
+        await let_go.wait()
+        return "done"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await began.wait()
+    company.network.reachable = False
+    let_go.set()
+    await eventually(lambda: company.members["worker"].store.finished_task(ROOM, task().task_id))
+    company.network.reachable = True
+
+    result = await company.result()
+    ids = [message.header.message_id for message in await company.messages(ROOM)]
+
+    assert (result.reason, len(ids) - len(set(ids)), await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, 0, True)
+
+
+class _Deaf:
+    """A network whose answer to one kind of message never arrives, although the message does."""
+
+    def __init__(self, company: Company, kind: type[Payload]) -> None:
+        self.reached = asyncio.Event()
+        self._kind = kind
+        self._say = company.network.say
+        company.network.say = self.say  # type: ignore[method-assign]
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Say it, and for the kind that is lost, never return."""
+        answer = await self._say(message)
+        if isinstance(message.payload, self._kind) and not self.reached.is_set():
+            self.reached.set()
+            await asyncio.Event().wait()
+        return answer
+
+
+async def test_a_crash_before_the_answer_says_nothing_twice(company: Company) -> None:
+    """A leader that dies between sending and the answer sends the same message again, which the log holds once."""
+    company.network.deliver_pushes(_lost)
+    deaf = _Deaf(company, SyncTaskAssignment)
+    await _open(company, one_task())
+    await deaf.reached.wait()
+    await company.crash("lead")
+    await company.restart("lead")
+
+    result = await company.result()
+    said = [message for message in await company.messages(ROOM) if isinstance(message.payload, SyncTaskAssignment)]
+
+    assert (result.reason, len(said)) == (Reason.CONCLUDED, 1)
+
+
+async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
+    """A message whose answer is lost is sent again under its id, and stands in the log once."""
+    async with open_company(tmp_path, renew_every=timedelta(hours=1)) as company:
+        say, answered = company.network.say, set()
+
+        async def say_and_lose_the_first_answer(message: Message) -> Accepted | Rejected:
+            answer = await say(message)
+            if message.header.message_id not in answered:
+                answered.add(message.header.message_id)
+                raise UnavailableError("The answer was lost.")
+            return answer
+
+        company.network.deliver_pushes(lambda to, entry: [] if to == "lead" else [entry])
+        company.network.say = say_and_lose_the_first_answer  # type: ignore[method-assign]
+        await company.start(
+            idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions)
+        )
+        await company.crash("lead")
+        await company.network.offer(GOAL)
+        await company.network.launch(LaunchGroup(owner=AgentId("lead"), members=(), goal_id=GOAL.goal_id))
+        await company.restart("lead")
+
+        result = await company.result()
+        sent = [message.header.message_id for message in company.network.said]
+        logged = [message.header.message_id for message in await company.messages(ROOM)]
+
+    assert (result.reason, sent, logged) == (Reason.CONCLUDED, ["m-1", "m-1", "m-2"], ["m-1", "m-2"])
+
+
+async def test_a_crash_before_sending_says_what_was_prepared(company: Company) -> None:
+    """A leader that dies after it has decided but before anything was sent says what it had decided."""
+    await company.start(idle("worker"))
+    lead = await company.start(
+        idle("lead"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions)
+    )
+    await company.crash("lead")
+    await lead.store.put_outgoing("turn:1", _prepared(SyncTaskAssignment(tasks=(task(),)), 1))
+    await company.network.offer(GOAL)
+    await company.network.launch(LaunchGroup(owner=AgentId("lead"), members=(AgentId("worker"),), goal_id=GOAL.goal_id))
+    await company.restart("lead")
+
+    first = await eventually(lambda: company.messages(ROOM))
+    await company.task_result(ROOM)
+
+    assert first[0].header.message_id == "prepared"
+
+
+async def test_a_refused_message_is_dropped_and_thought_over(company: Company) -> None:
+    """A prepared message that the router refuses is replaced by a new thought, which is told why."""
+    await company.start(idle("worker"))
+    brain = one_task()
+    lead = await company.start(idle("lead"), brain)
+    await company.crash("lead")
+    await lead.store.put_outgoing("turn:1", _prepared(Discussion(content="You?", next_speaker=AgentId("nobody")), 1))
+    await company.restart("lead")
+
+    result = await company.has_done()
+
+    assert (result.reason, [len(view.refusals) for view in brain.views]) == (Reason.CONCLUDED, [1, 0, 0])
+
+
+async def test_a_prepared_message_of_an_old_turn_is_never_sent(company: Company) -> None:
+    """What was prepared for a turn that has passed stays unsaid, and is forgotten with the group."""
+    await company.start(idle("worker"))
+    lead = await company.start(idle("lead"), one_task())
+    await lead.store.put_outgoing("turn:99", _prepared(ConcludeGroupDiscussion(), 99))
+
+    result = await company.has_done()
+    await company.records_are_complete(ROOM, BOTH)
+
+    said = [message.header.message_id for message in company.network.said]
+    assert (result.reason, "prepared" in said, await lead.store.outgoing(ROOM, "turn:99")) == (Reason.CONCLUDED, False, None)
+
+
+async def test_a_brain_that_fails_is_asked_again(company: Company) -> None:
+    """A thought that raises costs a refusal, not the turn."""
+    brain = one_task()
+    thoughts = brain.speak
+    failures = iter([KeyError("no idea"), UnavailableError("no model")])
+
+    async def speak(view: object) -> object:
+        for failure in failures:
+            raise failure
+        return await thoughts(view)  # type: ignore[arg-type]
+
+    brain.speak = speak  # type: ignore[assignment,method-assign]
+    await _open(company, brain)
+
+    result = await company.result()
+
+    assert (result.reason, brain.views[0].refusals) == (Reason.CONCLUDED, ("KeyError: 'no idea'", "no model"))
+
+
+async def test_a_brain_that_is_always_refused_loses_its_turn(company: Company) -> None:
+    """After three refusals a member is silent, and the floor passes on when its time is up."""
+    illegal = Discussion(content="You?", next_speaker=AgentId("nobody"))
+    lead = ScriptedBrain(teams=[Team(members=(AgentId("worker"),))], utterances=[illegal] * 3)
+    await company.start(idle("worker"), ScriptedBrain(utterances=[ConcludeGroupDiscussion()], conclusions=one_task()._conclusions))
+    await company.start(idle("lead"), lead)
+    await company.network.offer(GOAL)
+    await eventually(lambda: len(company.network.said) == 3)
+    state = await company.state(ROOM)
+    assert state is not None
+    await company.network.advance(state.limits.floor_timeout)
+
+    result = await company.result()
+
+    assert (result.reason, [len(view.refusals) for view in lead.views]) == (Reason.CONCLUDED, [0, 1, 2])
+
+
+async def test_a_full_disk_only_delays(company: Company) -> None:
+    """While an agent's memory cannot be written its groups wait, and go on by themselves afterwards."""
+    began, let_go = asyncio.Event(), asyncio.Event()
+    runs = []
+
+    async def work(words: str) -> str:
+        runs.append(words)
+        began.set()
+        await let_go.wait()
+        return "done"
+
+    worker = await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await began.wait()
+    worker.store.usable = False
+    let_go.set()
+    await eventually(lambda: worker.store.refusals)
+    worker.store.usable = True
+
+    result = await company.result()
+
+    assert (result.reason, runs, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, ["do t1"], True)
+
+
+async def test_a_group_that_ended_while_away_is_caught_up_with(company: Company) -> None:
+    """A member that was away when its group ended learns it from the log, and tidies up."""
+    await company.start(idle("worker"))
+    company.network.deliver_pushes(_lost)
+    deaf = _Deaf(company, InformTaskResult)
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await deaf.reached.wait()
+    await company.crash("worker")
+    await company.result()
+
+    await company.restart("worker")
+
+    assert await company.records_are_complete(ROOM, BOTH)
+    await eventually(lambda: company.network.open_groups(AgentId("worker")) == [])
+    assert not (company.folder / "worker" / ROOM).exists()
+
+
+async def test_sessions_end_with_their_groups(company: Company) -> None:
+    """After many goals neither sessions nor memberships nor files are left."""
+    await company.start(idle("worker"))
+    lead = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))] * 20,
+        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 20,
+        conclusions=list(one_task()._conclusions) * 20,
+    )
+    await company.start(idle("lead"), lead)
+
+    goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(20)]
+    reasons = [(await company.has_done(goal)).reason for goal in goals]
+    await eventually(lambda: all(company.sessions(agent_id) == 0 for agent_id in BOTH))
+
+    left = [path for path in company.folder.rglob("*") if path.is_file()]
+    assert (set(reasons), left) == ({Reason.CONCLUDED}, [])
+
+
+async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
+    """An agent that is shown a group it is no member of asks once, hears that it is none, and stays up."""
+    stranger = await company.start(idle("stranger"))
+    company.network.deliver_pushes(lambda to, entry: [entry])
+    await _open(company, one_task())
+    await company.result()
+    entries = await company.network.entries(ROOM)
+    pushed = SequencedEntry(seq=entries[-1].seq, previous_seq=entries[-2].seq, entry=entries[-1].entry)
+
+    await company.network.push_to(AgentId("stranger"), pushed)
+    await eventually(lambda: company.sessions("stranger") == 0)
+
+    assert stranger.running is not None
+    assert (stranger.running.done(), list(await stranger.store.entries(ROOM))) == (False, [])
+
+
+async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
+    """The result says that there is no agent, and for which need."""
+    await company.start(idle("lead"), ScriptedBrain(teams=[NobodyFits(needs=("a horoscope", "a poem"))]))
+
+    result = await company.has_done()
+
+    assert (result.reason, "“a horoscope”; “a poem”" in result.content) == (Reason.NO_AGENT, True)
+
+
+@pytest.mark.parametrize("failure", [ForbiddenError("The searches are spent."), ValueError("no idea")])
+async def test_a_leader_that_cannot_decide_fails_the_goal(company: Company, failure: Exception) -> None:
+    """An error that no retry helps ends the goal, and is told."""
+
+    class Helpless(ScriptedBrain):
+        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+            raise failure
+
+    await company.start(idle("lead"), Helpless())
+
+    result = await company.has_done()
+
+    assert (result.reason, str(failure) in result.content) == (Reason.FAILED, True)
+
+
+async def test_a_goal_comes_back_while_discovery_is_away(company: Company) -> None:
+    """A goal whose leader gets no answer is offered again until it does."""
+    asked = []
+
+    class Seeking(ScriptedBrain):
+        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+            asked.append(mission.text)
+            if len(asked) < 3:
+                raise UnavailableError("Discovery does not answer.")
+            found = await tools.search_client([Need(text=mission.text)])
+            return Team(members=tuple(hit.card.agent_id for hit in found.merged if hit.card.agent_id != "lead"))
+
+    brain = Seeking(utterances=one_task()._utterances, conclusions=one_task()._conclusions)
+    await _open(company, brain)
+
+    result = await company.result()
+
+    assert (result.reason, len(asked), len(company.network.offered)) == (Reason.CONCLUDED, 3, 2)
+
+
+async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -> None:
+    """A member that cannot join costs another formation."""
+    brain = one_task()
+    brain._teams.appendleft(Team(members=(AgentId("gone"),)))
+    await _open(company, brain)
+
+    result = await company.result()
+
+    assert (result.reason, len(brain.missions)) == (Reason.CONCLUDED, 2)
+
+
+async def test_a_team_that_never_holds_is_given_up(company: Company) -> None:
+    """After three formations the goal ends as one that nobody can do."""
+    await company.start(idle("lead"), ScriptedBrain(teams=[Team(members=(AgentId("gone"),))] * 3))
+
+    result = await company.has_done()
+
+    assert (result.reason, result.content) == (
+        Reason.NO_AGENT,
+        "The agents that fit the goal went away before the team was complete.",
+    )
+
+
+async def test_a_goal_that_another_leads_is_let_go(company: Company) -> None:
+    """Whoever comes second finds the group there, and neither disturbs it nor takes the goal again."""
+    await company.start(idle("worker"))
+    first = await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await company.result()
+    await company.crash("lead")
+    second = one_task()
+    await company.start(idle("second"), second)
+
+    await company.network.offer(GOAL.model_copy(update={"agent": "second"}))
+    await eventually(lambda: len(second.missions) == 1)
+    await company.stop("second")
+
+    messages = await company.messages(ROOM)
+    assert (company.network.offered, {message.header.sender for message in messages} <= set(BOTH), first.running is not None) == (
+        [],
+        True,
+        True,
+    )
+
+
+async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> None:
+    """A goal that comes back after its group was opened leads to the same group, not to a second one."""
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await company.result()
+    brain = company.members["lead"].brain
+    assert isinstance(brain, ScriptedBrain)
+    brain._teams.append(Team(members=()))
+
+    await company.network.offer(GOAL)
+    await eventually(lambda: len(brain.missions) == 2)
+
+    entries = await company.network.entries(ROOM)
+    assert (company.network.offered, [entry.entry.event.type for entry in entries].count("group_launched")) == ([], 1)
+
+
+async def test_a_leader_remembers_how_others_did(company: Company) -> None:
+    """When a group has ended its owner knows who did how many tasks."""
+    await _open(company, one_task())
+    await company.result()
+    lead = company.members["lead"]
+
+    met = await eventually(lead.store.contacts)
+
+    assert [(contact.card.agent_id, contact.tasks_done, contact.tasks_failed) for contact in met] == [("worker", 1, 0)]
+
+
+def _prepared(payload: Payload, turn: int) -> Message:
+    header = Header(
+        message_id=MessageId("prepared"),
+        comm_id=ROOM,
+        sender=AgentId("lead"),
+        state=Phase.DISCUSSING,
+        turn=turn,
+        after=0,
+        sent_at=NEW_YEAR,
+    )
+    return Message(header=header, payload=payload)
