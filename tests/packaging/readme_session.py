@@ -98,11 +98,12 @@ def session_of(markdown: str, clone_from: str) -> str:
 
 def _run(command: str, line: int, clone_from: str) -> str:
     shown = f"echo {shlex.quote(f'[line {line}] $ {command}')}"
-    if _bare(command) in RUN_BY_CI:
+    command = _bare(command)
+    if command in RUN_BY_CI:
         return f"{shown} '(left to .ci/run)'"
     if command.endswith("&") and not command.endswith("&&"):
         return f"{shown}\nstart {shlex.quote(command.removesuffix('&').strip())}"
-    return f"{shown}\n{_with_local_clone(_bare(command), clone_from)}"
+    return f"{shown}\n{_with_local_clone(command, clone_from)}"
 
 
 def _bare(command: str) -> str:

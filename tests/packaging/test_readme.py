@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -69,9 +70,9 @@ def _go_through(markdown: str, clone_from: Path, folder: Path) -> tuple[int, str
     try:
         session.wait(_TIMEOUT_SECONDS)
     finally:
-        if session.poll() is None:
-            os.killpg(session.pid, signal.SIGKILL)
-            session.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(session.pid, signal.SIGKILL)  # what the session left behind, if anything
+        session.wait()
     return session.returncode, log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -105,7 +106,7 @@ ANSWER = 42
 ```sh
 python3 -c 'import answer; print("the answer:", \\
   answer.ANSWER)'
-python3 -c 'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print("ready", flush=True); time.sleep(600)' &
+python3 -c 'import signal, sys, time; signal.signal(15, lambda *_: sys.exit(0)); print("ready", flush=True); time.sleep(99)' &  # it
 ```
 ```python
 print("in between")
