@@ -72,6 +72,11 @@ class ConversationView:
         """Say what is waited for while nothing happens."""
         self._waiting = what
 
+    def refresh(self) -> None:
+        """Draw the footer now, not only at its next tick."""
+        if self._live is not None:
+            self._live.refresh()
+
     def show(self, stored: StoredEntry) -> None:
         """Show the next entry."""
         self._waiting = ""

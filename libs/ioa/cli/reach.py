@@ -76,8 +76,8 @@ async def open_reached_system(url: str | None) -> AsyncIterator[System]:
 async def listens(url: str) -> bool:
     """Whether a program listens where one of these servers should. Quicker than NATS, which would try again and again."""
     for one in url.split(","):
-        parts = urlsplit(one if "://" in one else f"nats://{one}")
         try:
+            parts = urlsplit(one if "://" in one else f"nats://{one}")
             async with asyncio.timeout(_PATIENCE.total_seconds()):
                 _, writer = await asyncio.open_connection(parts.hostname or "127.0.0.1", parts.port or _NATS_PORT)
         except (OSError, ValueError, TimeoutError):

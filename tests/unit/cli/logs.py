@@ -1,0 +1,19 @@
+"""Group logs for tests of what is read off them, made by the real machine."""
+
+from __future__ import annotations
+
+from ioa.group.events import Entry
+from ioa.group.machine import step
+from ioa.group.state import GroupState
+from ioa.ports.group_log import StoredEntry
+from tests.unit.group.scenario import Scenario
+
+
+def log_of(story: Scenario, *, first_seq: int = 1) -> list[StoredEntry]:
+    """The log that a scenario's events leave behind."""
+    entries: list[StoredEntry] = []
+    state: GroupState | None = None
+    for seq, event in enumerate(story.log, first_seq):
+        state = step(state, event).state
+        entries.append(StoredEntry(seq, Entry(event=event, state=state, audience=())))
+    return entries

@@ -1,0 +1,113 @@
+"""How lines are laid out."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import sys
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ioa.cli.conversation import ConversationView, clock, line_text, speaker_style
+from ioa.cli.terminal import Terminal
+from ioa.cli.transcript import Line, Tone
+from ioa.protocol.ids import CommId
+from tests.unit.cli.logs import log_of
+from tests.unit.group.scenario import START, launched
+
+
+def _line(**changes: Any) -> Line:
+    values: dict[str, Any] = {
+        "seq": 1,
+        "comm_id": CommId("room"),
+        "depth": 0,
+        "at": START + timedelta(seconds=1.26),
+        "speaker": "ada",
+        "act": "discussion",
+        "text": "one two three",
+        "tone": Tone.PLAIN,
+    }
+    return Line(**values | changes)
+
+
+def test_text_stays_beside_its_speaker() -> None:
+    """A text that is too long goes on below itself, not below the speaker."""
+    shown = line_text(_line(text="word " * 10), START, 70).plain.splitlines()
+    assert shown[0].startswith("   1.3s  ada               discussion   word")
+    assert all(row.startswith(" " * 40 + "word") for row in shown[1:]) and len(shown) > 1
+
+
+def test_nested_teams_are_indented_on_every_row() -> None:
+    """Each level of nesting is a bar on every row of the line."""
+    shown = line_text(_line(depth=2, text="one\ntwo"), START, 120).plain.splitlines()
+    assert (shown[0].startswith("   1.3s  │ │ ada"), shown[1].startswith("         │ │ ")) == (True, True)
+
+
+def test_a_long_message_is_cut_to_an_excerpt() -> None:
+    """An excerpt drops empty lines and says how much is left out."""
+    shown = line_text(_line(text="1\n\n2\n3\n4\n5"), START, 120, excerpt=2).plain.splitlines()
+    assert [row[40:] for row in shown] == ["1", "2", "… 3 more lines"]
+
+
+def test_speakers_keep_their_colour() -> None:
+    """The same agent has the same colour every time; the control plane is dim."""
+    assert (speaker_style("ada") == speaker_style("ada"), speaker_style("·")) == (True, "dim")
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(0, "0.0s"), (59.94, "59.9s"), (61, "1:01"), (3_700, "61:40"), (-1, "0.0s")])
+def test_times_are_short(seconds: float, shown: str) -> None:
+    """Seconds below a minute, minutes above; a clock that runs behind gives zero."""
+    assert clock(START, START + timedelta(seconds=seconds)) == shown
+
+
+def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal there is no footer, no control code and no trailing space."""
+    with ConversationView(Terminal(as_json=False)) as view:
+        for stored in log_of(launched("ada", "bob").says("ada", to="bob")):
+            view.show(stored)
+    assert capsys.readouterr().out.splitlines() == [
+        "   0.0s  ada               team         leads a team with bob",
+        "   0.0s  ada               discussion   to bob: …",
+    ]
+
+
+def test_a_program_gets_one_object_for_each_entry(capsys: pytest.CaptureFixture[str]) -> None:
+    """With JSON each entry is one line."""
+    with ConversationView(Terminal(as_json=True)) as view:
+        for stored in log_of(launched("ada", "bob").says("ada", to="bob")):
+            view.show(stored)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["event"], line["type"]) for line in lines] == [("entry", "group_launched"), ("entry", "DISCUSSION")]
+
+
+def _screen(stream: io.StringIO) -> str:
+    """What was written, without control codes."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+
+
+class _TerminalStream(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal the footer names the open tasks, and is gone at the end."""
+    stream = _TerminalStream()
+    monkeypatch.setattr(sys, "stdout", stream)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with ConversationView(Terminal(as_json=False)) as view:
+        view.wait_for("waiting for an agent to take the goal")
+        for stored in log_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob")):
+            view.show(stored)
+        view.refresh()
+        during = _screen(stream)
+    after = _screen(stream)
+    assert ("t1 → bob: do it" in during, "t1 bob  do it" in during, "t1 bob  do it" in after.rpartition("t1 bob")[2]) == (
+        True,
+        True,
+        False,
+    )
+    assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1

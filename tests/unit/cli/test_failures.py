@@ -1,0 +1,87 @@
+"""How commands fail: exit codes and messages, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from ioa.cli.failures import ExitCode, code_of, only_error, reported
+from ioa.cli.main import app
+from ioa.errors import ConflictError, InvalidInputError, IoaError, MissingExtraError, NotFoundError, UnavailableError
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (InvalidInputError("x"), ExitCode.BAD_USE),
+        (NotFoundError("x"), ExitCode.BAD_USE),
+        (ConflictError("x"), ExitCode.BAD_USE),
+        (MissingExtraError("x"), ExitCode.BAD_USE),
+        (UnavailableError("x"), ExitCode.UNREACHABLE),
+        (IoaError("x"), ExitCode.FAILED),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(error: IoaError, code: ExitCode) -> None:
+    """The caller's fault is 2, a system out of reach 3, anything else 1."""
+    assert code_of(error) is code
+
+
+def test_an_error_in_groups_is_found() -> None:
+    """Task groups wrap errors; a single one inside is the error, two are a bug to be seen whole."""
+    error = UnavailableError("gone")
+    wrapped = ExceptionGroup("outer", [ExceptionGroup("inner", [error])])
+    assert (only_error(wrapped), only_error(ExceptionGroup("two", [error, error]))) == (error, None)
+
+
+def test_people_read_a_message_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
+    """Errors go to standard error, with what to do below."""
+    with pytest.raises(typer.Exit) as left, reported(as_json=False):
+        raise NotFoundError("There is no goal [x].", hint="`ioa goals` lists them.")
+    assert (left.value.exit_code, *capsys.readouterr()) == (
+        2,
+        "",
+        "error: There is no goal [x].\n       `ioa goals` lists them.\n",
+    )
+
+
+def test_programs_read_an_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """With JSON an error is one object with code, message and hint."""
+    with pytest.raises(typer.Exit), reported(as_json=True):
+        raise UnavailableError("Gone.", hint="Wait.")
+    assert json.loads(capsys.readouterr().err) == {"code": "unavailable", "message": "Gone.", "hint": "Wait."}
+
+
+def test_a_bug_keeps_its_traceback() -> None:
+    """What is no error of IoA is not hidden."""
+    with pytest.raises(ZeroDivisionError), reported(as_json=True):
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["goal", "show"], ["up", "--port", "x"], ["run", "a", "--frobnicate"]])
+def test_wrong_use_exits_with_two(arguments: list[str]) -> None:
+    """A command, argument or option that does not exist is explained, as JSON where it was asked for."""
+    plain = CliRunner().invoke(app, arguments)
+    asked = CliRunner().invoke(app, [*arguments, "--json"])
+    assert (plain.exit_code, asked.exit_code, asked.stdout, json.loads(asked.stderr)["code"]) == (2, 2, "", "usage")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", " "], "The goal is not valid"),
+        (["run", "x", "--max-turns", "0"], "The max turns is not valid"),
+        (["run", "x", "--agent", "a.b"], "'a.b' is not a valid id"),
+        (["run", "x", "--input", "missing.csv"], "The input missing.csv is no file."),
+        (["run", "x", "--url", "nats://127.0.0.1:9", "--pool", "p.toml"], "--url names a running system"),
+        (["up", "--pool", "missing.toml"], "The pool file missing.toml cannot be read"),
+        (["agents", "search", " "], "A need is empty."),
+        (["agent", "run", "missing.py:agent"], "There is no file missing.py."),
+    ],
+)
+def test_values_that_cannot_be_are_named(arguments: list[str], message: str) -> None:
+    """Each wrong value exits with 2 and a sentence that names it, before anything is started."""
+    result = CliRunner().invoke(app, [*arguments, "--json"])
+    assert (result.exit_code, message in json.loads(result.stderr)["message"]) == (2, True), result.stderr

@@ -1,0 +1,35 @@
+"""Where commands look for a system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ioa.cli.reach import Place, listens, noted_url, places, read_url
+from ioa.runtime.process import DEFAULT_URL
+
+
+def test_what_was_named_is_the_only_place(tmp_path: Path) -> None:
+    """An option wins over the environment, and either over everything that is likely."""
+    environment = {"IOA_NATS_URL": "nats://there:1"}
+    assert (places("nats://here:1", environment, tmp_path), places(None, environment, tmp_path)) == (
+        [Place("nats://here:1", "--url")],
+        [Place("nats://there:1", "IOA_NATS_URL")],
+    )
+
+
+def test_a_system_of_this_folder_is_tried_before_the_default(tmp_path: Path) -> None:
+    """The folder's note comes first, then the default address; without a note only the default."""
+    before = places(None, {}, tmp_path)
+    with noted_url(tmp_path, "nats://127.0.0.1:4999"):
+        during = places(None, {}, tmp_path)
+    assert (before, [place.url for place in during], read_url(tmp_path)) == (
+        [Place(DEFAULT_URL, "the default")],
+        ["nats://127.0.0.1:4999", DEFAULT_URL],
+        None,
+    )
+
+
+async def test_a_server_that_listens_is_seen(nats_url: str) -> None:
+    """One of several addresses is enough; a closed port or a broken address is none."""
+    found = [await listens(url) for url in (nats_url, f"nats://127.0.0.1:9,{nats_url}", "nats://127.0.0.1:9", "nats://[broken")]
+    assert found == [True, True, False, False]

@@ -1,0 +1,27 @@
+"""What the command costs before it does anything."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+_HEAVY = "nats rich.live rich.markdown httpx sqlite3 structlog prometheus_client ioa.runtime"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Importing the command loads neither NATS nor logging nor what draws tables; each command does so when it runs."""
+    code = f"import sys, ioa.cli.main; print([name for name in {_HEAVY.split()!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_every_command_has_help() -> None:
+    """Each command and family says what it does."""
+    from typer.testing import CliRunner
+
+    from ioa.cli.main import app
+
+    families = ["up", "run", "goals", "goal", "goal show", "goal watch", "goal cancel", "agents", "agents search", "agent run"]
+    families += ["groups", "group show", "group watch", "group replay", "doctor"]
+    runs = {family: CliRunner().invoke(app, [*family.split(), "--help"]) for family in families}
+    assert {family: (run.exit_code, "Usage:" in run.stdout) for family, run in runs.items()} == dict.fromkeys(families, (0, True))

@@ -1,0 +1,91 @@
+"""What a transcript says about a log."""
+
+from __future__ import annotations
+
+from ioa.cli.transcript import Tone, Transcript, entry_document
+from ioa.group.state import ParentTask
+from ioa.protocol.ids import CommId, TaskId
+from tests.unit.cli.logs import log_of
+from tests.unit.group.scenario import COMM, Scenario, launched
+
+
+def _said(story: Scenario) -> list[tuple[str, str, str]]:
+    transcript = Transcript()
+    return [(line.speaker, line.act, line.text) for stored in log_of(story) for line in transcript.read(stored)]
+
+
+def test_each_message_is_one_line_in_order() -> None:
+    """Speaker, act and content of a whole conversation, a task after the other."""
+    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").assigns_and_waits("ada", "t1:bob")
+    story = story.progresses("t1").finishes("t1").announces("ada").concludes("ada")
+    assert _said(story) == [
+        ("ada", "team", "leads a team with bob"),
+        ("ada", "discussion", "to bob: …"),
+        ("bob", "discussion", "to ada: …"),
+        ("ada", "sync task", "t1 → bob: do it"),
+        ("bob", "progress", "t1 started"),
+        ("bob", "result", "t1 done: done"),
+        ("ada", "conclude", ""),
+        ("ada", "conclusion", "Ten."),
+    ]
+
+
+def test_pauses_name_what_they_wait_for() -> None:
+    """A pause names its triggers."""
+    story = launched("ada", "bob", "cleo").assigns("ada", "t1:bob", "t2:cleo").progresses("t1").progresses("t2")
+    assert _said(story.pauses("ada", "t1", "t2"))[-1] == ("ada", "pause", "until t1, t2 are closed")
+
+
+def test_what_a_rule_did_is_said() -> None:
+    """A floor that passed on, a lost member's task and a cancelled group are told, though no member said them."""
+    silent = _said(launched("ada", "bob").timer())
+    lost = _said(launched("ada", "bob").assigns_and_waits("ada", "t1:bob").loses("bob").timers(2))
+    cancelled = _said(launched("ada", "bob").cancelled())
+    assert silent[-1] == ("·", "timer", "ada was silent; bob has the floor")
+    assert ("·", "lost", "bob is gone: its lease ran out") in lost
+    assert [act for _, act, _ in lost if act == "task failed"] == ["task failed"]
+    assert cancelled[-1][:2] == ("·", "cancelled")
+
+
+def test_a_failed_conclusion_is_bad_news() -> None:
+    """A conclusion that says the goal was not reached has the tone of a failure and names the reason."""
+    from ioa.protocol.goals import Reason
+
+    story = launched("ada").announces("ada").concludes("ada", Reason.NO_AGENT)
+    transcript = Transcript()
+    last = [line for stored in log_of(story) for line in transcript.read(stored)][-1]
+    assert (last.text, last.tone) == ("no_agent: Ten.", Tone.BAD)
+
+
+def test_depth_counts_from_the_group_that_is_looked_at() -> None:
+    """The lines of a nested team that is looked at by itself are not indented."""
+    nested = launched("ada", depth=2, parent=ParentTask(comm_id=CommId("parent"), task_id=TaskId("t1")))
+    transcript = Transcript()
+    assert [line.depth for stored in log_of(nested) for line in transcript.read(stored)] == [0]
+
+
+def test_tasks_are_known_with_their_status_and_times() -> None:
+    """The task list tells assignee, status, description and how long each took; only open ones are running."""
+    story = launched("ada", "bob", "cleo").assigns("ada", "t1:bob", "t2:cleo").progresses("t1").progresses("t2")
+    transcript = Transcript()
+    for stored in log_of(story.after(2).finishes("t1")):
+        transcript.read(stored)
+    tasks = {task.task_id: (task.assignee, task.status, task.task_desc) for task in transcript.tasks(COMM)}
+    assert tasks == {TaskId("t1"): ("bob", "done", "do it"), TaskId("t2"): ("cleo", "open", "do it")}
+    first = transcript.tasks()[0]
+    assert first.started_at is not None and first.ended_at is not None
+    assert ((first.ended_at - first.started_at).total_seconds(), [task.task_id for task in transcript.open_tasks()]) == (2, ["t2"])
+
+
+def test_an_entry_for_programs_names_sender_body_and_state() -> None:
+    """The document of a message has its official type, its fields, and where the group stands since."""
+    stored = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob"))[-1]
+    document = entry_document(stored)
+    assert (document["type"], document["sender"], document["phase"], document["floor_holder"]) == (
+        "SYNC_TASK_ASSIGNMENT",
+        "ada",
+        "assigned",
+        None,
+    )
+    assert document["body"]["tasks"][0]["task_desc"] == "do it"
+    assert document["tasks"] == [{"task_id": "t1", "assignee": "bob", "status": "open", "why": "", "subgroup": None}]
