@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from threading import Lock
 from typing import Any
 
 import pint
@@ -37,8 +38,16 @@ _UNIT_NAMES = {
 }  # fmt: skip
 
 
-@lru_cache(maxsize=1)
+_REGISTRY_LOCK = Lock()
+
+
 def _registry() -> Any:
+    with _REGISTRY_LOCK:  # tasks run in threads, and quantities of two registries do not mix
+        return _created_registry()
+
+
+@lru_cache(maxsize=1)
+def _created_registry() -> Any:
     return pint.UnitRegistry(non_int_type=Fraction)
 
 
