@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import traceback
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -161,7 +162,7 @@ class Worker:
             if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
                 raise
             _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=running.task_id)
-            return TaskOutcome.FAILED, f"{type(error).__name__}: {error}"
+            return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip()
         if not isinstance(answer, str):
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text."
         return TaskOutcome.DONE, answer

@@ -85,7 +85,13 @@ class MemoryNetwork:
         clock: Decides when leases, floors and pauses run out; move it with `advance`.
     """
 
-    def __init__(self, clock: ManualClock, *, renew_every: timedelta = timedelta(milliseconds=50)) -> None:
+    def __init__(
+        self,
+        clock: ManualClock,
+        *,
+        renew_every: timedelta = timedelta(milliseconds=50),
+        task_lease: timedelta = timedelta(seconds=30),
+    ) -> None:
         self.clock = clock
         self.log = MemoryGroupLog()
         self.results = MemoryResults()
@@ -104,7 +110,7 @@ class MemoryNetwork:
         cards, leases, self._memberships = MemoryCards(), MemoryLeases(clock, _LEASE), MemoryMemberships()
         self._view = MemoryRegistryView(cards, leases)
         ledger = GroupLedger(self.log, self._timers, self._inboxes, self.results, clock)
-        timeouts = GroupTimeouts(3, timedelta(minutes=1), timedelta(seconds=30), timedelta(minutes=10), timedelta(minutes=1))
+        timeouts = GroupTimeouts(3, timedelta(minutes=1), task_lease, timedelta(minutes=10), timedelta(minutes=1))
         self._setup = GroupSetup(ledger, self.log, self._records, self._view, self._memberships, clock, timeouts)
         self._router = Router(ledger, self._records, self._timers, clock)
         self._registry = Registry(

@@ -102,8 +102,8 @@ class Member:
 class Company:
     """The network and the members by id."""
 
-    def __init__(self, group: asyncio.TaskGroup, folder: Path, drain: timedelta, renew_every: timedelta) -> None:
-        self.network = MemoryNetwork(ManualClock(), renew_every=renew_every)
+    def __init__(self, group: asyncio.TaskGroup, folder: Path, drain: timedelta, network: MemoryNetwork) -> None:
+        self.network = network
         self.folder = folder
         self.members: dict[str, Member] = {}
         self._group = group
@@ -194,11 +194,16 @@ class Company:
 
 @asynccontextmanager
 async def open_company(
-    folder: Path, *, drain: timedelta = timedelta(seconds=5), renew_every: timedelta = timedelta(milliseconds=20)
+    folder: Path,
+    *,
+    drain: timedelta = timedelta(seconds=5),
+    renew_every: timedelta = timedelta(milliseconds=20),
+    task_lease: timedelta = timedelta(seconds=30),
 ) -> AsyncIterator[Company]:
     """Open a company; whoever still works when the block ends is crashed."""
     async with asyncio.TaskGroup() as group:
-        company = Company(group, folder, drain, renew_every)
+        network = MemoryNetwork(ManualClock(), renew_every=renew_every, task_lease=task_lease)
+        company = Company(group, folder, drain, network)
         try:
             yield company
         finally:

@@ -1,0 +1,504 @@
+"""Tasks are done once, their leases kept, and whatever an author's function does stays the task's own affair."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.group.events import Entry, GroupLaunched
+from ioa.group.requests import Accepted, Rejected
+from ioa.ports.brain import Team
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+from ioa.testing.deadline import eventually
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, working
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+
+
+class Running:
+    """A function that waits until a test lets it go, and remembers each run."""
+
+    def __init__(self) -> None:
+        self.attempts: list[int] = []
+        self.cancelled: list[int] = []
+        self.began = asyncio.Event()
+        self.let_go = asyncio.Event()
+
+    async def __call__(self, words: str, ctx: TaskContext) -> str:
+        """Wait, then say which attempt this was."""
+        self.attempts.append(ctx.attempt)
+        self.began.set()
+        try:
+            await self.let_go.wait()
+        except asyncio.CancelledError:
+            self.cancelled.append(ctx.attempt)
+            raise
+        return f"done in attempt {ctx.attempt}"
+
+    def function(self) -> Callable[..., Any]:
+        """The function itself, as an author would write it."""
+
+        async def work(words: str, ctx: TaskContext) -> str:
+            return await self(words, ctx)
+
+        return work
+
+
+async def _give_task(company: Company, function: Callable[..., Any]) -> None:
+    await company.start(working(function))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+
+
+async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(company: Company) -> None:
+    """After a crash in the middle the function runs once more and is told so; one result is recorded."""
+    run = Running()
+    await _give_task(company, run.function())
+    await run.began.wait()
+    await company.crash("worker")
+    run.let_go.set()
+    await company.restart("worker")
+
+    result = await company.task_result(ROOM)
+
+    assert (result.task_conclusion, run.attempts) == ("done in attempt 2", [1, 2])
+
+
+async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -> None:
+    """A process that dies between the journal and the report sends the journalled result after its restart."""
+    say, journalled = company.network.say, asyncio.Event()
+
+    async def swallow_the_first_result(message: Message) -> Accepted | Rejected:
+        if isinstance(message.payload, InformTaskResult) and not journalled.is_set():
+            journalled.set()
+            await asyncio.Event().wait()
+        return await say(message)
+
+    company.network.say = swallow_the_first_result  # type: ignore[method-assign]
+    run = Running()
+    run.let_go.set()
+    await _give_task(company, run.function())
+    await journalled.wait()
+    await company.crash("worker")
+    await company.restart("worker")
+
+    result = await company.task_result(ROOM)
+
+    assert (result.task_conclusion, run.attempts) == ("done in attempt 1", [1])
+
+
+async def test_an_agent_without_its_memory_starts_its_task_afresh(company: Company) -> None:
+    """With an empty store everything is read from the log, and the open task is done."""
+    run = Running()
+    await _give_task(company, run.function())
+    await run.began.wait()
+    await company.crash("worker")
+    run.let_go.set()
+    await company.restart("worker", forgetful=True)
+
+    result = await company.result()
+
+    assert (result.reason, run.attempts, await company.records_are_complete(ROOM, ("lead", "worker"))) == (
+        Reason.CONCLUDED,
+        [1, 1],
+        True,
+    )
+
+
+async def test_a_task_that_was_cancelled_while_away_is_not_begun_again(company: Company) -> None:
+    """Whoever comes back reads the log before it acts."""
+    run = Running()
+    await _give_task(company, run.function())
+    await run.began.wait()
+    await company.crash("worker")
+    await company.network.cancel(ROOM)
+    await company.restart("worker")
+
+    assert await company.records_are_complete(ROOM, ("worker",))
+    assert run.attempts == [1]
+
+
+async def test_cancelling_stops_an_async_function(company: Company) -> None:
+    """When its task is closed an async function is cancelled, and nothing is reported."""
+    run = Running()
+    await _give_task(company, run.function())
+    await run.began.wait()
+
+    await company.network.cancel(ROOM)
+    await eventually(lambda: run.cancelled)
+    await eventually(lambda: company.sessions("worker") == 0)
+
+    payloads = [message.payload for message in await company.messages(ROOM)]
+    assert [one for one in payloads if isinstance(one, InformTaskResult)] == []
+
+
+async def test_cancelling_tells_a_sync_function(company: Company) -> None:
+    """When its task is closed a sync function sees it in its context; what it returns then is late, and not told."""
+    began, returned = threading.Event(), threading.Event()
+
+    def work(words: str, ctx: TaskContext) -> str:
+        began.set()
+        while not ctx.cancelled:
+            pass
+        returned.set()
+        return "too late"
+
+    await _give_task(company, work)
+    await eventually(began.is_set)
+    await company.network.cancel(ROOM)
+    await eventually(returned.is_set)
+    await eventually(lambda: company.sessions("worker") == 0)
+
+    assert [one for one in company.network.said if isinstance(one.payload, InformTaskResult)] == []
+
+
+def _raises(error: BaseException) -> Callable[[str], NoReturn]:
+    def work(words: str) -> NoReturn:
+        raise error
+
+    return work
+
+
+def _raises_async(error: BaseException) -> Callable[[str], Any]:
+    async def work(words: str) -> NoReturn:
+        raise error
+
+    return work
+
+
+class _WordlessError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize(
+    ("function", "told"),
+    [
+        (_raises(ValueError("wrong")), "ValueError: wrong"),
+        (_raises(InvalidInputError("Not like this.", hint="Like that.")), "Not like this. Like that."),
+        (_raises(SystemExit(3)), "SystemExit: 3"),
+        (_raises(KeyboardInterrupt()), "KeyboardInterrupt"),
+        (_raises(StopIteration(1)), "RuntimeError: coroutine raised StopIteration"),
+        (_raises(asyncio.CancelledError()), "CancelledError"),
+        (_raises_async(ValueError("wrong")), "ValueError: wrong"),
+        (_raises_async(SystemExit(3)), "SystemExit: 3"),
+        (_raises_async(asyncio.CancelledError()), "CancelledError"),
+        (_raises_async(TimeoutError()), "TimeoutError"),
+        (_raises(_WordlessError()), "_WordlessError: <exception str() failed>"),
+        (lambda words: 42, "The agent's function returned int, not text."),
+        (lambda words: None, "The agent's function returned NoneType, not text."),
+        (lambda words, ctx: str(ctx.artifact("../x", "y")), "'../x' is no plain file name. Use a short name without folders."),
+        (lambda words, ctx: ctx.artifact("x.txt", "y").unlink() or "ok", "No such file or directory"),
+    ],
+)
+async def test_what_a_function_does_wrong_fails_its_task(company: Company, function: Callable[..., Any], told: str) -> None:
+    """Any exception, even one that would end a process, and any answer that is no text, is a failed task and no more."""
+    await _give_task(company, function)
+
+    result = await company.task_result(ROOM)
+
+    running = company.members["worker"].running
+    assert running is not None
+    assert (result.outcome, told in result.task_conclusion, running.done()) == (TaskOutcome.FAILED, True, False)
+
+
+async def test_a_function_that_returns_an_awaitable_is_awaited(company: Company) -> None:
+    """A sync function may hand back a coroutine."""
+
+    async def later(words: str) -> str:
+        return f"later: {words}"
+
+    await _give_task(company, lambda words: later(words))
+
+    assert (await company.task_result(ROOM)).task_conclusion == "later: do t1"
+
+
+async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
+    """What does not fit into a message is attached as a file, whole; the message holds its beginning."""
+    answer = "äöü€𝄞 " * 60_000
+    await _give_task(company, lambda words: answer)
+
+    result = await company.task_result(ROOM)
+    whole = await company.network.get_file(result.artifacts[0])
+
+    assert (result.outcome, result.artifacts[0].name, whole.decode() == answer, answer.startswith(result.task_conclusion[:-4])) == (
+        TaskOutcome.DONE,
+        "t1.txt",
+        True,
+        True,
+    )
+    assert (await company.result()).reason == Reason.CONCLUDED
+
+
+async def test_text_that_cannot_be_encoded_is_replaced(company: Company) -> None:
+    """An answer may hold half a character, as names from a file system do."""
+    await _give_task(company, lambda words: "caf\udce9")
+
+    assert (await company.task_result(ROOM)).task_conclusion == "caf?"
+
+
+async def test_files_arrive_with_what_builds_on_them(company: Company) -> None:
+    """An attached file is there for a task that uses the result, under its name and read-only."""
+    seen = []
+
+    def build(words: str, ctx: TaskContext) -> str:
+        if words == "do t1":
+            ctx.artifact("möbel & co.csv", "a,b\n1,2\n")
+            return "made"
+        [result] = ctx.results
+        [file] = result.artifacts
+        seen.append(
+            (result.content, file.name, file.path.read_text(), oct(file.path.stat().st_mode)[-3:], list(ctx.workspace.iterdir()))
+        )
+        return "used"
+
+    second = task("t2").model_copy(update={"uses": (T1,)})
+    brain = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))],
+        utterances=[SyncTaskAssignment(tasks=(task(),)), SyncTaskAssignment(tasks=(second,)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    await company.start(working(build))
+    await company.start(idle("lead"), brain)
+
+    result = await company.has_done()
+
+    assert (result.reason, seen) == (Reason.CONCLUDED, [("made", "möbel & co.csv", "a,b\n1,2\n", "444", [])])
+
+
+async def test_a_brain_that_cannot_say_how_leaves_the_task_to_the_function(company: Company) -> None:
+    """When `approach` raises, the task is done alone in its own words."""
+    worker = ScriptedBrain()
+
+    async def approach(*_: object) -> NoReturn:
+        raise KeyError("no idea")
+
+    worker.approach = approach  # type: ignore[assignment,method-assign]
+    await company.start(working(lambda words: f"alone: {words}"), worker)
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+
+    assert (await company.task_result(ROOM)).task_conclusion == "alone: do t1"
+
+
+def _delegating() -> tuple[ScriptedBrain, ScriptedBrain]:
+    """A worker that has its task done by a helper in a nested team, and the helper."""
+    worker = ScriptedBrain(
+        approaches=[Team(members=(AgentId("helper"),))],
+        utterances=[SyncTaskAssignment(tasks=(task("s1", "helper"),)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="The helper did it.")],
+    )
+    return worker, ScriptedBrain()
+
+
+async def test_a_nested_team_does_a_task(company: Company) -> None:
+    """The conclusion of a nested team is the result of its task, and its members' records are complete."""
+    worker, helper = _delegating()
+    await company.start(idle("helper"), helper)
+    await company.start(idle("worker"), worker)
+    await company.start(idle("lead"), one_task())
+
+    result = await company.has_done()
+    nested = comm_id_of_task(ROOM, T1)
+    state = await company.state(nested)
+
+    assert state is not None
+    assert (
+        result.reason,
+        state.phase.is_terminal,
+        state.depth,
+        await company.records_are_complete(nested, ("worker", "helper")),
+    ) == (
+        Reason.CONCLUDED,
+        True,
+        1,
+        True,
+    )
+
+
+async def test_a_nested_team_that_was_announced_but_never_opened_is_opened_after_all(company: Company) -> None:
+    """An agent that died between the parent's entry and the nested group opens it after its restart."""
+    worker, helper = _delegating()
+    worker._approaches.append(Team(members=(AgentId("helper"),)))
+    append, announced = company.network.log.append, asyncio.Event()
+
+    async def fail_to_open(comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
+        if isinstance(entry.event, GroupLaunched) and entry.event.charter.parent is not None and not announced.is_set():
+            announced.set()
+            raise UnavailableError("The log does not answer.")
+        return await append(comm_id, entry, expected_seq=expected_seq)
+
+    company.network.log.append = fail_to_open  # type: ignore[method-assign]
+    await company.start(idle("helper"), helper)
+    await company.start(idle("worker"), worker)
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await announced.wait()
+    await company.crash("worker")
+    await company.restart("worker")
+
+    assert (await company.result()).reason == Reason.CONCLUDED
+
+
+async def test_a_restart_leaves_a_nested_team_to_its_work(company: Company) -> None:
+    """An agent whose nested team is at work does not do the task itself after its restart."""
+    run = Running()
+    worker, helper = _delegating()
+    runs: list[str] = []
+    await company.start(working(run.function(), "helper"), helper)
+    await company.start(working(runs.append), worker)
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await run.began.wait()
+    await company.crash("worker")
+    await company.restart("worker")
+    run.let_go.set()
+
+    result = await company.result()
+
+    assert (result.reason, runs, run.attempts) == (Reason.CONCLUDED, [], [1])
+
+
+async def test_a_refused_nested_team_leaves_the_task_to_its_assignee(company: Company) -> None:
+    """When no team can be opened the function does the task."""
+    await company.start(working(lambda words: f"alone: {words}"), ScriptedBrain(approaches=[Team(members=(AgentId("gone"),))]))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+
+    assert (await company.task_result(ROOM)).task_conclusion == "alone: do t1"
+
+
+async def test_progress_is_told_at_most_once_a_second(company: Company) -> None:
+    """However much a function reports, the group hears the acknowledgement and the latest news."""
+    began, let_go = threading.Event(), threading.Event()
+
+    def work(words: str, ctx: TaskContext) -> str:
+        for number in range(10_000):
+            ctx.progress(f"step {number}", number / 10_000)
+        began.set()
+        let_go.wait(20)
+        return "done"
+
+    await _give_task(company, work)
+    await eventually(began.is_set)
+
+    await eventually(lambda: _reports(company), until=lambda heard: bool(heard) and heard[-1].content == "step 9999")
+    let_go.set()
+    await company.result()
+
+    assert [report.number for report in await _reports(company)] in ([1], [1, 2])
+
+
+async def test_odd_progress_does_no_harm(company: Company) -> None:
+    """News that is too long, no text or not encodable is made to fit."""
+
+    def work(words: str, ctx: TaskContext) -> str:
+        ctx.progress("€" * 300_000)
+        ctx.progress({"not": "text", "half": "\udce9"}, 1)  # type: ignore[arg-type]
+        return "done"
+
+    await _give_task(company, work)
+
+    assert (await company.task_result(ROOM)).outcome == TaskOutcome.DONE
+
+
+async def test_a_lease_is_kept_while_a_task_runs(tmp_path: Path) -> None:
+    """A task goes on for many leases as long as its agent lives."""
+    lease = timedelta(milliseconds=300)
+    async with open_company(tmp_path, task_lease=lease) as company:
+        run = Running()
+        await _give_task(company, run.function())
+        await run.began.wait()
+
+        for reports in range(1, 8):
+            await eventually(lambda: _reports(company), until=lambda told, least=reports: len(told) >= least)  # type: ignore[misc]
+            await company.network.advance(lease * 0.9)
+        run.let_go.set()
+
+        result = await company.result()
+    assert (result.reason, run.attempts) == (Reason.CONCLUDED, [1])
+
+
+async def _reports(company: Company) -> list[InformTaskProgress]:
+    payloads = [message.payload for message in await company.messages(ROOM)]
+    return [one for one in payloads if isinstance(one, InformTaskProgress)]
+
+
+async def test_a_stop_waits_for_running_tasks(company: Company) -> None:
+    """A task that ends within the drain time is reported before the agent goes offline."""
+    run = Running()
+    await _give_task(company, run.function())
+    await run.began.wait()
+    asyncio.get_running_loop().call_soon(run.let_go.set)
+
+    await company.stop("worker")
+
+    result = await company.task_result(ROOM)
+    assert (result.task_conclusion, company.network.is_online(AgentId("worker"))) == ("done in attempt 1", False)
+
+
+async def test_a_stop_waits_no_longer_than_the_drain_time(tmp_path: Path) -> None:
+    """A sync function that never looks whether it should stop holds up neither the stop nor the loop's end."""
+    async with open_company(tmp_path, drain=timedelta(milliseconds=50)) as company:
+        began, let_go = threading.Event(), threading.Event()
+
+        def work(words: str) -> str:
+            began.set()
+            let_go.wait(60)
+            return "at last"
+
+        await _give_task(company, work)
+        await eventually(began.is_set)
+
+        async with asyncio.timeout(5):
+            await company.stop("worker")
+        let_go.set()
+
+        assert [one for one in company.network.said if isinstance(one.payload, InformTaskResult)] == []
+
+
+async def test_functions_run_at_most_as_many_at_once_as_allowed(company: Company) -> None:
+    """More tasks than slots are done one after the other, and all are acknowledged meanwhile."""
+    lock, running, most = threading.Lock(), [0], [0]
+
+    def work(words: str) -> str:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        with lock:
+            running[0] -= 1
+        return words
+
+    tasks = tuple(task(f"t{number}") for number in range(1, 21))
+    brain = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))],
+        utterances=[SyncTaskAssignment(tasks=tasks), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    await company.start(working(work))
+    await company.start(idle("lead"), brain)
+
+    result = await company.has_done()
+
+    payloads = [message.payload for message in await company.messages(ROOM)]
+    done = sorted(one.task_conclusion for one in payloads if isinstance(one, InformTaskResult))
+    assert (result.reason, done, most[0] <= 4) == (Reason.CONCLUDED, sorted(f"do {one.task_id}" for one in tasks), True)
