@@ -1,0 +1,170 @@
+"""Services as processes of their own, for tests that kill them: started, waited for, killed, and their logs shown."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+
+_PING_FOR = timedelta(milliseconds=250)
+_STOP_GRACE = timedelta(seconds=10)
+_TAIL_LINES = 40
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One running process of a service."""
+
+    module: str
+    process: asyncio.subprocess.Process
+    log_path: Path
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self.process.returncode is None
+
+    async def kill(self) -> None:
+        """End the process by SIGKILL, as a crash would, and return once it is gone."""
+        if self.is_running:
+            self.process.kill()
+        await self.process.wait()
+
+    async def stop(self) -> int:
+        """End the process by SIGTERM and return its exit code.
+
+        Raises:
+            TimeoutError: It did not end in time; it was killed.
+        """
+        if self.is_running:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(_STOP_GRACE.total_seconds()):
+                return await self.process.wait()
+        except TimeoutError:
+            await self.kill()
+            raise
+
+
+class ServiceProcesses:
+    """Services on one NATS server. Made by `open_services`."""
+
+    def __init__(self, client: Client, env: Mapping[str, str], logs: Path) -> None:
+        self._client = client
+        self._env = env
+        self._logs = logs
+        self._started: list[Replica] = []
+
+    async def start(self, *modules: str, replicas: int = 2, within: timedelta = timedelta(seconds=30)) -> None:
+        """Start services such as `ioa_router` and return once every replica of each answers a ping (NATS ADR-32).
+
+        Raises:
+            AssertionError: A replica ended, or did not answer in time; the message holds the end of its log.
+        """
+        before = {module: len(self.running(module)) for module in modules}
+        for module in modules:
+            for _ in range(replicas):
+                self._started.append(await self._spawn(module))
+        for module in modules:
+            await self.answering(module, before[module] + replicas, within=within)
+
+    async def answering(self, module: str, replicas: int, *, within: timedelta = timedelta(seconds=30)) -> None:
+        """Wait until so many replicas of a service answer.
+
+        Raises:
+            AssertionError: They do not.
+        """
+        deadline = asyncio.get_running_loop().time() + within.total_seconds()
+        while (found := await self._ping(module)) != replicas:
+            ended = [replica for replica in self._started if replica.module == module and not replica.is_running]
+            died = [replica for replica in ended if replica.process.returncode not in (0, -signal.SIGKILL, -signal.SIGTERM)]
+            if died or asyncio.get_running_loop().time() > deadline:
+                raise AssertionError(f"{found} replicas of {module} answer, not {replicas}.\n{self.logs()}")
+
+    def running(self, module: str) -> list[Replica]:
+        """The replicas of a service that run, oldest first."""
+        return [replica for replica in self._started if replica.module == module and replica.is_running]
+
+    async def stop_all(self) -> list[int]:
+        """End every process by SIGTERM, all at once, and return their exit codes."""
+        running = [replica for replica in self._started if replica.is_running]
+        return await asyncio.gather(*(replica.stop() for replica in running))
+
+    async def kill_all(self) -> None:
+        """Leave nothing behind."""
+        for replica in self._started:
+            await replica.kill()
+
+    def logs(self) -> str:
+        """The end of every process's log."""
+        shown = []
+        for replica in self._started:
+            lines = replica.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+            shown.append("\n".join([f"--- {replica.log_path.name} (code {replica.process.returncode}) ---", *lines]))
+        return "\n".join(shown)
+
+    async def _spawn(self, module: str) -> Replica:
+        path = self._logs / f"{module}-{len(self._started)}.log"
+        with path.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                module,
+                env={**os.environ, **self._env},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return Replica(module, process, path)
+
+    async def _ping(self, module: str) -> int:
+        """Count the replicas that answer within a moment."""
+        inbox = self._client.new_inbox()
+        replies: set[bytes] = set()
+        subscription = await self._client.subscribe(inbox)
+        try:
+            await self._client.publish(f"$SRV.PING.{module.replace('_', '-')}", reply=inbox)
+            async with asyncio.timeout(_PING_FOR.total_seconds()):
+                while True:
+                    replies.add((await anext(subscription.messages)).data)
+        except TimeoutError:
+            return len([reply for reply in replies if reply])
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
+
+@asynccontextmanager
+async def open_services(nats_url: str, logs: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[ServiceProcesses]:
+    """Be ready to start services on a NATS server; whatever still runs at the end is killed, and its log written out.
+
+    Args:
+        nats_url: Where NATS is.
+        logs: A folder for the processes' output.
+        env: Settings for every service, such as `IOA_LEASE`; the URL is set already.
+    """
+    await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
+    told = {"IOA_NATS_URL": nats_url, "IOA_DIE_WITH_PARENT": "true", "PYTHONUNBUFFERED": "1", **(env or {})}
+    async with open_connection(NatsSettings(nats_url, "service-processes")) as client:
+        services = ServiceProcesses(client, told, logs)
+        try:
+            yield services
+        finally:
+            await services.kill_all()
+            sys.stdout.write(services.logs() + "\n")

@@ -1,0 +1,144 @@
+"""The control plane as it runs: registry, group setup and router as processes in two replicas each, on a real nats-server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import DEAD, LOG
+from ioa.errors import ForbiddenError, NoAgentError, NotFoundError
+from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.protocol.messages import Discussion
+from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Renew
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
+from ioa.testing.processes import ServiceProcesses, open_services
+from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
+
+SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")
+
+
+@pytest.fixture
+async def services(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[ServiceProcesses]:
+    """The control plane, ready."""
+    env = {"IOA_LEASE": "2", "IOA_RENEW_EVERY": "0.5"}
+    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+        await processes.start(*SERVICES)
+        yield processes
+
+
+@pytest.fixture
+async def caller(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIterator[Caller]:
+    """Somebody outside, with three agents that keep their leases."""
+    assert services.running("ioa_router")
+    async with open_connection(NatsSettings(nats_server.url, "caller")) as client:
+        caller = Caller(client)
+        await caller.register(ADA, BOB, EVE)
+        keeper = asyncio.create_task(_renew(caller))
+        yield caller
+        keeper.cancel()
+        await asyncio.wait([keeper])
+
+
+async def _renew(caller: Caller) -> None:
+    while True:
+        for agent_id in (ADA, BOB, EVE):
+            await caller.ask(subjects.RENEW, Renew(agent_id=agent_id), Lease)
+        await asyncio.sleep(0.5)
+
+
+async def online(caller: Caller) -> list[str]:
+    """Who is alive."""
+    agents = (await caller.ask(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)).agents
+    return [status.card.agent_id for status in agents]
+
+
+async def test_agents_come_go_and_are_not_forgotten(caller: Caller) -> None:
+    """An agent that stops renewing goes offline on every replica, keeps its card, and may come back by renewing."""
+    zoe = AgentId("zoe")
+    await caller.register(zoe)
+    await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve", "zoe"])
+    for _ in range(8):
+        await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve"])
+    known = await caller.ask(subjects.GET_AGENTS, GetAgents(agent_ids=(zoe,)), Agents)
+    assert [(status.card.agent_id, status.online) for status in known.agents] == [("zoe", False)]
+    await caller.ask(subjects.RENEW, Renew(agent_id=zoe), Lease)
+    await eventually(lambda: online(caller), lambda ids: "zoe" in ids)
+    await caller.ask(subjects.DEREGISTER, Deregister(agent_id=zoe), Acknowledged)
+    await eventually(lambda: online(caller), lambda ids: "zoe" not in ids, within=timedelta(seconds=1))
+    with pytest.raises(NotFoundError):
+        await caller.ask(subjects.RENEW, Renew(agent_id=AgentId("nobody")), Lease)
+
+
+async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller: Caller, services: ServiceProcesses) -> None:
+    """While every message is sent twice in a dozen groups, one replica of each service is killed: all logs are whole and legal."""
+    goals = [GoalId(f"goal-{number}") for number in range(12)]
+
+    async def entries_in_thirties() -> int:
+        return (await caller.client.jetstream().stream_info(LOG)).state.messages // 30
+
+    async with asyncio.TaskGroup() as group:
+        talks = [group.create_task(converse(caller, goal_id)) for goal_id in goals]
+        for number, module in enumerate(("ioa_router", "ioa_groups", "ioa_registry"), start=1):
+            await eventually(entries_in_thirties, number.__le__)
+            await services.running(module)[0].kill()
+    assert [talk.result() for talk in talks] == [comm_id_of_goal(goal_id) for goal_id in goals]
+    for goal_id in goals:
+        await check(caller, goal_id)
+
+
+async def test_any_part_may_be_killed_and_started_again(
+    caller: Caller, services: ServiceProcesses, nats_server: NatsServer
+) -> None:
+    """After each part in turn was killed while idle and started again, goals work as before, the old records are all there."""
+    goals = [GoalId("goal-0")]
+    await converse(caller, goals[0])
+    for part in (*SERVICES, "nats-server"):
+        if part == "nats-server":
+            await crash(nats_server)
+            await nats_server.start()
+        else:
+            for replica in services.running(part):
+                await replica.kill()
+            await services.start(part)
+        goals.append(GoalId(f"after-{part.replace('_', '-')}"))
+        await caller.register(ADA, BOB, EVE)
+        await converse(caller, goals[-1])
+    for goal_id in goals:
+        await check(caller, goal_id)
+    assert await services.stop_all() == [0] * 6
+
+
+async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, services: ServiceProcesses) -> None:
+    """A silent group ends at its deadline, a cancelled one at once; strangers, impostors, the absent and garbage are refused."""
+    late, cancelled, nobody = GoalId("late"), GoalId("cancelled"), GoalId("nobody")
+    for goal_id, timeout in ((late, 2.0), (cancelled, 60), (nobody, 1.5)):
+        await caller.publish_goal(goal_id, timeout=timeout)
+    with pytest.raises(NoAgentError):
+        await caller.launch(cancelled, ADA, AgentId("absent"))
+    comm_id = (await caller.launch(cancelled, ADA, BOB)).state.comm_id
+    await caller.launch(late, ADA, BOB)
+    with pytest.raises(ForbiddenError):
+        await caller.entries(comm_id, EVE)
+    with pytest.raises(NotFoundError):
+        await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupStanding)
+    stranger = await caller.say(comm_id, EVE, Discussion(content="Hello.", next_speaker=ADA), 1, 1)
+    await caller.ask(subjects.CANCEL, CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
+    await caller.client.jetstream().publish(subjects.GOAL, b'{"goal": "x", "goal_id": 7}')
+    ended = [(await caller.result(goal_id)).reason for goal_id in (late, cancelled, nobody)]
+    assert (getattr(stranger, "code", None), ended) == ("not_a_member", [Reason.DEADLINE, Reason.CANCELLED, Reason.DEADLINE])
+
+    async def letters() -> int:
+        return (await caller.client.jetstream().stream_info(DEAD)).state.messages
+
+    assert await eventually(letters) == 1
+    assert len(services.running("ioa_router")) == 2
