@@ -21,10 +21,9 @@ from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.rules import RuleBrain
 from ioa.agent.sdk import Agent
+from ioa.cli.brains import open_brain
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Brain
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
 
@@ -77,14 +76,15 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
     """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
     for one in hosted:
         _ = one.agent.function
-    run_process(WorkerSettings, functools.partial(_serve, hosted), environment)
+    run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment)
 
 
-async def _serve(hosted: Sequence[Hosted], settings: WorkerSettings, stop: StopSignal) -> None:
+async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:
     names = ",".join(one.agent_id for one in hosted)
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
-        network, clock, ids, brain = NatsAgentNetwork(client), SystemClock(), RandomIds(), await _create_brain(stack)
+        brain = await stack.enter_async_context(open_brain(environment))
+        network, clock, ids = NatsAgentNetwork(client), SystemClock(), RandomIds()
         async with asyncio.TaskGroup() as group:
             for one in hosted:
                 folder = settings.agent_data / one.agent_id
@@ -92,25 +92,6 @@ async def _serve(hosted: Sequence[Hosted], settings: WorkerSettings, stop: StopS
                 options = ClientOptions(folder / "groups", settings.tasks_at_once, settings.goals_at_once, settings.drain)
                 card = one.agent.card_as(one.agent_id)
                 group.create_task(AgentClient(one.agent, card, brain, network, store, clock, ids, options).run(stop))
-
-
-async def _create_brain(stack: AsyncExitStack) -> Brain:
-    """A model brain when a model is configured, else the rule brain, which is what the model brain falls back to.
-
-    What only a model needs is imported only for one: it would be a fifth of the time in which an agent starts.
-    """
-    rules = RuleBrain()
-    if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in os.environ):
-        return rules
-    import httpx
-
-    from ioa.adapters.openai_chat import ModelSettings, OpenAiChat
-    from ioa.agent.model import ModelBrain
-
-    model = ModelSettings.from_environment(os.environ)
-    if model is None:
-        return rules
-    return ModelBrain(OpenAiChat(model, await stack.enter_async_context(httpx.AsyncClient())), rules)
 
 
 def _load_file(path: Path) -> object:

@@ -1,0 +1,100 @@
+"""Goals that a real, small model drives through the whole system: poor answers, and every group ends by the rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from pydantic import TypeAdapter
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.agent.model import Budget
+from ioa.cli.brains import BUDGET_VARIABLE
+from ioa.cli.embedded import EmbeddedSystem, open_embedded_system
+from ioa.cli.pool import Pool, PooledAgent
+from ioa.cli.replaying import replayed
+from ioa.group.events import Said
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult
+from ioa.runtime.system import System, open_system
+from tests.integration.model.goals import CARDS, FRUGAL, GOALS
+
+pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(600)]
+
+AT_ONCE = 3
+GOAL_TIMEOUT_S = 150
+MAX_TURNS = 3
+
+_AGENT = """
+from ioa import Agent
+
+agent = Agent({agent_id!r}, description={description!r}, examples={examples!r})
+
+@agent.task
+def run(task: str) -> str:
+    return "Done: " + task[:200]
+"""
+
+
+@pytest.fixture
+async def system(llama_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EmbeddedSystem]:
+    """A whole system of processes whose agents talk by the model."""
+    monkeypatch.setenv("IOA_LLM_BASE_URL", llama_url)
+    monkeypatch.setenv("IOA_LLM_MODEL", "smollm2")
+    monkeypatch.setenv(BUDGET_VARIABLE, TypeAdapter(Budget).dump_json(FRUGAL).decode())
+    agents = []
+    for number, card in enumerate(CARDS):
+        file = tmp_path / f"{card.agent_id.replace('-', '_')}.py"
+        # Every agent serves goals of every kind here: what is tested is how they talk, not who is found.
+        examples = [goal for goal in GOALS if GOALS.index(goal) % len(CARDS) == number]
+        text = _AGENT.format(agent_id=card.agent_id, description=card.description, examples=examples)
+        file.write_text(text, encoding="utf-8")
+        agents.append(PooledAgent(target=f"{file}:agent"))
+    async with open_embedded_system(tmp_path / "data", None, Pool(agents=tuple(agents))) as running:
+        yield running
+
+
+async def test_twenty_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem, tmp_path: Path) -> None:
+    """Each goal has one typed result, each log replays through the machine, and the router refused nothing a model said."""
+    async with open_system(NatsSettings(system.url, "test"), patience=timedelta(seconds=10)) as outside:
+        side_by_side = asyncio.Semaphore(AT_ONCE)
+
+        async def reach(goal: str) -> GoalResult:
+            async with side_by_side:
+                return await _reach(outside, goal)
+
+        async with asyncio.TaskGroup() as tasks:
+            reached = [tasks.create_task(reach(goal)) for goal in GOALS]
+        results = [task.result() for task in reached]
+        kinds: list[str] = []
+        for standing in await outside.groups():
+            entries = await outside.entries(standing.state.comm_id)
+            assert len(list(replayed(entries))) == len(entries)
+            kinds += [stored.entry.event.message.payload.type for stored in entries if isinstance(stored.entry.event, Said)]
+        assert all(standing.state.phase.is_terminal for standing in await outside.groups())
+    lines = [line for file in tmp_path.glob("data/logs/agent-*.log") for line in file.read_text().splitlines()]
+    logs = [json.loads(line) for line in lines if line.startswith("{")]
+    refused = [line for line in logs if line["event"] == "refused"]
+    fallbacks = [line["cause"] for line in logs if line["event"] == "model_fallback"]
+    print(
+        {reason: [r.reason for r in results].count(reason) for reason in {r.reason for r in results}},
+        {kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        f"{len(fallbacks)} fallbacks: {({cause: fallbacks.count(cause) for cause in set(fallbacks)})}",
+    )
+    assert (len(results), refused) == (20, [])
+
+
+async def _reach(outside: System, goal: str) -> GoalResult:
+    goal_id = await outside.launch(GoalOrder(goal=goal, max_turns=MAX_TURNS, timeout=GOAL_TIMEOUT_S))
+    return await outside.wait_for_result(goal_id)
+
+
+def test_a_budget_survives_its_variable() -> None:
+    """What one process writes into the variable another reads back."""
+    adapter = TypeAdapter(Budget)
+    assert asdict(adapter.validate_json(adapter.dump_json(FRUGAL))) == asdict(FRUGAL)
