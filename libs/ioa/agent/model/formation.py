@@ -15,7 +15,7 @@ from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import Need, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, Need, SearchResult
 
 
 @dataclass
@@ -58,19 +58,23 @@ class TeamFormation:
     async def form(self, system: str, mission: Mission, tools: TeamTools, findings: Findings) -> Team | NobodyFits:
         """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
 
+        The mission's own words are searched first. Only if they find nobody may the model give up: its own wording of a need can
+        be too poor to find an agent that is there.
+
         Raises:
             NoUsableAnswer: The model failed before it launched.
             UnavailableError: Discovery does not answer.
         """
         contacts = await tools.contacts()
-        may_search = True
-        for call in range(self._budget.calls):
+        may_search = await self._search([mission.text[:MAX_NEED_CHARS]], tools, findings)
+        served = not findings.unserved
+        for call in range(1, self._budget.calls):
             may_search = may_search and call < self._budget.calls - 1
             if not may_search and not findings.cards:
                 break
-            may_give_up = bool(findings.unserved)
+            may_give_up = bool(findings.unserved) and not served
             shape = answers.formation(list(findings.cards), self._budget, may_search=may_search, may_give_up=may_give_up)
-            prompt = self._prompt(mission, contacts, findings, self._budget.calls - call)
+            prompt = self._prompt(mission, contacts, findings, self._budget.calls - call, may_give_up=may_give_up)
             match await self._dialogue.decide(system, prompt, shape):
                 case answers.LaunchGroupChat(members=members):
                     return findings.team(members, mission.me.agent_id)
@@ -78,7 +82,10 @@ class TeamFormation:
                     may_search = await self._search(needs, tools, findings)
                 case _:
                     break
-        return NobodyFits(needs=tuple(findings.unserved) or (mission.text[:500],))
+        if served:
+            return findings.best_team(mission.me.agent_id)
+        named = [need for need in findings.unserved if need != findings.needs[0]]
+        return NobodyFits(needs=tuple(named) or (mission.text[:500],))
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when searching more would bring nothing."""
@@ -93,7 +100,9 @@ class TeamFormation:
             return False
         return True
 
-    def _prompt(self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int) -> str:
+    def _prompt(
+        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, *, may_give_up: bool
+    ) -> str:
         known = [
             f"{context.agent_line(contact.card, 200)} ({contact.tasks_done} tasks done for you, {contact.tasks_failed} failed)"
             for contact in contacts[:10]
@@ -103,7 +112,7 @@ class TeamFormation:
             "form_team",
             calls=self._budget.calls,
             calls_left=calls_left,
-            may_give_up=self._prompts.fill("form_team_give_up") if findings.unserved else "",
+            may_give_up=self._prompts.fill("form_team_give_up") if may_give_up else "",
             goal=context.goal(mission.text, self._budget),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),

@@ -219,25 +219,24 @@ async def test_searches_and_launches_with_agents_that_were_found() -> None:
         decision(type="launch_group_chat", members=["bob", "ann"]),
     )
     assert await ann.form_team(mission(), search) == Team(members=(BOB,))
-    assert (search.searches, "carl: draws charts" in model.asked[1].prompt) == (1, True)
+    assert (search.searches, "carl: draws charts" in model.asked[1].prompt) == (2, True)
 
 
 async def test_launches_only_agents_that_were_found() -> None:
-    """An invented member is refused, and so is launching before a search."""
+    """An invented member is refused."""
     ann, model = brain(
-        decision(type="launch_group_chat", members=["bob"]),
         decision(type="search_client", needs=["CSV"]),
         decision(type="launch_group_chat", members=["mallory"]),
         decision(type="launch_group_chat", members=["carl"]),
     )
     assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(CARL,))
-    assert len(model.asked) == 4
+    assert len(model.asked) == 3
 
 
 async def test_launches_with_the_best_if_the_model_fails_after_a_search() -> None:
     """What the searches brought is not thrown away."""
     ann, _ = brain(decision(type="search_client", needs=["statistics of CSV files"]), "?", "?", "?")
-    assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(BOB,))
+    assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(CARL, BOB))
     assert ann.tally.fallbacks == {("form_team", Cause.USELESS_ANSWER): 1}
 
 
@@ -258,7 +257,17 @@ async def test_a_repeated_search_leaves_only_the_launch() -> None:
     search = WordSearch(CARDS)
     ann, model = brain(again, again, decision(type="launch_group_chat", members=["carl"]))
     assert await ann.form_team(mission(), search) == Team(members=(CARL,))
-    assert (search.searches, "search_client" in json.dumps(model.asked[2].shape.model_json_schema())) == (1, False)
+    assert (search.searches, "search_client" in json.dumps(model.asked[2].shape.model_json_schema())) == (2, False)
+
+
+async def test_does_not_give_up_on_a_goal_whose_own_words_find_somebody() -> None:
+    """A poor wording of the needs is not taken for the lack of an agent."""
+    ann, _ = brain(
+        decision(type="search_client", needs=["juggle torches"]),
+        *[decision(type="report_nobody_fits")] * 3,
+    )
+    formed = await ann.form_team(Mission("draws charts", (), CARDS[0], 0), WordSearch(CARDS, least_similarity=0.2))
+    assert (formed, ann.tally.fallbacks) == (Team(members=(CARL,)), {("form_team", Cause.USELESS_ANSWER): 1})
 
 
 async def test_reports_the_need_that_nobody_serves() -> None:
