@@ -7,20 +7,18 @@ starter does.
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import IO
 
 import structlog
 
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.cli.failures import ExitCode
+from ioa.cli.nursery import Nursery, Program
 from ioa.cli.pool import Pool
 from ioa.errors import UnavailableError
 from ioa.runtime.process import background
@@ -28,24 +26,19 @@ from ioa.runtime.system import System, open_system
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 
+_PRELOADED = ("ioa.cli.main", "ioa.cli.joining", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
+"""What the processes have in common; discovery's own libraries are its alone."""
+
 _START_PATIENCE = timedelta(seconds=60)
 _STOP_GRACE = timedelta(seconds=12)
 _POLL_SECONDS = 0.05
 _FIRST_RESTART_SECONDS = 0.2
 _LONGEST_RESTART_SECONDS = 10.0
 _HEALTHY_AFTER_SECONDS = 10.0
+_ATTEMPTS = 5
 _LAST_LINES_BYTES = 2_000
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class Program:
-    """A process to keep running. Its output goes to `<logs>/<name>.log`."""
-
-    name: str
-    arguments: Sequence[str]
-    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -73,7 +66,7 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
     data_dir = await asyncio.to_thread(data_dir.absolute)
     async with open_nats_server(data_dir / "nats", port) as server:
         programs = [*_services(data_dir), *_agents(pool, data_dir)]
-        env = {"IOA_NATS_URL": server.url, "IOA_DIE_WITH_PARENT": "true"}
+        env = {"IOA_NATS_URL": server.url}
         supervisor = _Supervisor(data_dir / "logs", env)
         pids: dict[str, int] = {"nats-server": server.pid}
         async with background(_keep_server(server, pids)), supervisor.keep(programs, pids):
@@ -92,7 +85,7 @@ async def _keep_server(server: NatsServer, pids: dict[str, int]) -> None:
 
 def _services(data_dir: Path) -> list[Program]:
     return [
-        Program(name, ["-m", name], {"IOA_INDEX_FOLDER": str(data_dir / "index")} if name == "ioa_discovery" else {})
+        Program(name, name, env={"IOA_INDEX_FOLDER": str(data_dir / "index")} if name == "ioa_discovery" else None)
         for name in SERVICES
     ]
 
@@ -105,7 +98,7 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
             source, _, attribute = agent.target.rpartition(":")
             name = "-".join(["agent", Path(source).stem, attribute, *numbered[1:]])
             env = {"IOA_AGENT_DATA": str(data_dir / "agents")} | agent.env
-            programs.append(Program(name, ["-m", "ioa.cli", "agent", "run", agent.target, *numbered], env))
+            programs.append(Program(name, "ioa.cli", ["agent", "run", agent.target, *numbered], env))
     return programs
 
 
@@ -114,8 +107,8 @@ class _Supervisor:
 
     def __init__(self, logs: Path, env: Mapping[str, str]) -> None:
         self._logs = logs
-        self._env = env
-        self._failed: dict[str, int] = {}
+        self._nursery = Nursery(logs, env, _PRELOADED)
+        self._deaths: dict[str, list[int]] = {}
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:
@@ -156,9 +149,12 @@ class _Supervisor:
         return agents <= online and (await system.index_status()).cards >= len(known)
 
     def _raise_if_failed(self) -> None:
-        for name, code in self._failed.items():
+        for name, codes in self._deaths.items():
+            # A part of a system that was killed may still be closing what a new one wants to open: give it a few attempts.
+            if ExitCode.BAD_USE not in codes and len(codes) < _ATTEMPTS:
+                continue
             raise UnavailableError(
-                f"{name} ended with code {code} while starting:\n{_tail(self._logs / f'{name}.log')}",
+                f"{name} ended with code {codes[-1]} while starting:\n{_tail(self._logs / f'{name}.log')}",
                 hint=f"Its whole log is {self._logs / name}.log.",
             )
 
@@ -167,46 +163,17 @@ class _Supervisor:
         pause = _FIRST_RESTART_SECONDS
         while True:
             started = loop.time()
-            process = await self._start(program)
+            process = await self._nursery.start(program)
             pids[program.name] = process.pid
             try:
                 code = await process.wait()
             finally:
-                await _stop(process)
-            self._failed[program.name] = code
+                await process.stop(_STOP_GRACE.total_seconds())
+            self._deaths.setdefault(program.name, []).append(code)
             _log.warning("process_died", name=program.name, code=code)
             pause = _FIRST_RESTART_SECONDS if loop.time() - started > _HEALTHY_AFTER_SECONDS else pause
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_RESTART_SECONDS)
-
-    async def _start(self, program: Program) -> asyncio.subprocess.Process:
-        with _open_log(self._logs / f"{program.name}.log") as log:
-            return await asyncio.create_subprocess_exec(
-                sys.executable,
-                *program.arguments,
-                env={**os.environ, **self._env, **program.env},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """End a process by its own pid: politely, then by force."""
-    if process.returncode is not None:
-        return
-    process.send_signal(signal.SIGTERM)
-    try:
-        async with asyncio.timeout(_STOP_GRACE.total_seconds()):
-            await process.wait()
-    except TimeoutError:
-        process.kill()
-        await process.wait()
-
-
-def _open_log(path: Path) -> IO[bytes]:
-    return path.open("ab")
 
 
 def _tail(path: Path) -> str:

@@ -1,0 +1,132 @@
+"""Starting many Python processes at the price of few: one process imports what all of them need, and each is a fork of it.
+
+A system on one machine is a dozen processes, each of which would spend most of its start on the same imports. The fork server is
+that of the standard library; it has no threads and runs nothing itself, so that forking it is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import multiprocessing
+import os
+import runpy
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import wait
+from pathlib import Path
+
+_PR_SET_NAME = 15
+_MAX_NAME_BYTES = 15
+
+
+@dataclass(frozen=True)
+class Program:
+    """A Python module to run as a process. Its output goes to `<logs>/<name>.log`."""
+
+    name: str
+    module: str
+    arguments: Sequence[str] = ()
+    env: Mapping[str, str] | None = None
+
+
+class Offspring:
+    """A process that runs, or has ended."""
+
+    def __init__(self, process: multiprocessing.process.BaseProcess) -> None:
+        self._process = process
+        self._ended = asyncio.Event()
+        asyncio.get_running_loop().add_reader(process.sentinel, self._see_end)
+        assert process.pid is not None
+        self.pid = process.pid
+
+    async def wait(self) -> int:
+        """Wait until it has ended and return its exit code (negative: the signal)."""
+        await self._ended.wait()
+        code = self._process.exitcode
+        assert code is not None
+        return code
+
+    async def stop(self, grace_seconds: float) -> None:
+        """End it by its own pid: politely, then by force."""
+        if not self._ended.is_set():
+            self._process.terminate()
+            try:
+                async with asyncio.timeout(grace_seconds):
+                    await self._ended.wait()
+            except TimeoutError:
+                self._process.kill()
+                await self._ended.wait()
+        self._process.close()
+
+    def _see_end(self) -> None:
+        asyncio.get_running_loop().remove_reader(self._process.sentinel)
+        self._process.join()
+        self._ended.set()
+
+
+class Nursery:
+    """Start programs. `preloaded` names modules that most of them import; they must start no thread and open nothing."""
+
+    def __init__(self, logs: Path, env: Mapping[str, str], preloaded: Sequence[str]) -> None:
+        self._logs = logs
+        self._env = env
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(list(preloaded))
+        self._warm = False
+        self._warming = asyncio.Lock()
+
+    async def start(self, program: Program) -> Offspring:
+        """Start a program."""
+        async with self._warming:
+            if not self._warm:
+                await asyncio.to_thread(self._warm_up)
+                self._warm = True
+        env = {**os.environ, **self._env, **(program.env or {})}
+        process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
+        # Not in a thread: the library keeps its list of processes without a lock, and with a warm server this takes 2 ms.
+        process.start()
+        return Offspring(process)
+
+    def _warm_up(self) -> None:
+        """Start the server and wait until it has imported everything: it answers only then."""
+        first = self._context.Process(target=_nothing)
+        first.start()
+        first.join()
+        first.close()
+
+    def log_of(self, program: Program) -> Path:
+        """Where a program's output goes."""
+        return self._logs / f"{program.name}.log"
+
+
+def _nothing() -> None:
+    """Take part in warming up."""
+
+
+def _become(program: Program, env: Mapping[str, str], log: str) -> None:
+    """Turn this fork into the program, as if it had been started by `python -m`."""
+    starter = multiprocessing.parent_process()
+    assert starter is not None
+    threading.Thread(target=_end_with, args=(starter.sentinel,), daemon=True).start()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_NAME, program.name.removeprefix("agent-").encode()[:_MAX_NAME_BYTES])
+    # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the others.
+    os.setsid()
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
+        os.dup2(source, stream)
+    os.environ.clear()
+    os.environ.update(env)
+    sys.argv[1:] = program.arguments
+    sys.modules.pop(f"{program.module}.__main__", None)
+    runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+
+
+def _end_with(sentinel: int) -> None:
+    """End this process in good order when its starter is gone, however that died."""
+    wait([sentinel])
+    os.kill(os.getpid(), signal.SIGTERM)
