@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from ioa.errors import UnavailableError
@@ -33,6 +33,8 @@ class MemoryGroupLog:
         self._mishaps: deque[Mishap] = deque()
         self.reachable = True
         """Set to False, every call fails until it is set to True again."""
+        self.on_append: Callable[[], None] = lambda: None
+        """Called when an append is under way, so that something can happen in between."""
 
     def fail_next_append(self, mishap: Mishap) -> None:
         """Have one more append end in `UnavailableError`, stored or not."""
@@ -46,6 +48,7 @@ class MemoryGroupLog:
     async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
         """Append if nobody else has."""
         await self._arrive()
+        self.on_append()
         encode(entry, max_payload_bytes=MAX_PAYLOAD_BYTES)
         mishap = self._mishaps.popleft() if self._mishaps else None
         if mishap is Mishap.NOT_STORED:

@@ -1,0 +1,184 @@
+"""The whole control plane on fakes: two replicas of the router over one log, and a clock that a test moves."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ioa.errors import UnavailableError
+from ioa.group.events import GroupLaunched, Said
+from ioa.group.machine import step
+from ioa.group.requests import Accepted, LaunchGroup, Rejected
+from ioa.group.state import GroupState, OpenTask, ParentTask
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import Goal, GoalRecord, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id_of_goal
+from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
+from ioa.protocol.registry import Register
+from ioa.protocol.subjects import say
+from ioa.runtime.ledger import GroupLedger
+from ioa.testing.manual_clock import CountedIds, ManualClock
+from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryResults, MemoryTimers
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa_groups.intake import Intake
+from ioa_groups.membership import MembershipWatch
+from ioa_groups.setup import GroupSetup, GroupTimeouts
+from ioa_registry.registry import Registry
+from ioa_router.router import Router
+from tests.unit.group.scenario import card, charter, limits
+
+ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
+GOAL = GoalId("goal-1")
+ROOM = comm_id_of_goal(GOAL)
+LEASE = timedelta(seconds=10)
+TIMEOUTS = GroupTimeouts(
+    max_depth=2,
+    floor_timeout=timedelta(seconds=60),
+    task_lease=timedelta(seconds=30),
+    pause_timeout=timedelta(seconds=600),
+    conclusion_timeout=timedelta(seconds=50),
+)
+
+
+class Plane:
+    """Every part of the control plane, over stores that share one clock."""
+
+    def __init__(self) -> None:
+        self.clock, self.ids = ManualClock(), CountedIds()
+        self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
+        self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryArtifacts()
+        self.goals, self.work, self.memberships = MemoryGoalRecords(), MemoryWorkQueue(), MemoryMemberships()
+        self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
+        self.view = MemoryRegistryView(self.cards, self.leases)
+        self.ledgers = [GroupLedger(self.log, self.timers, self.inboxes, self.results, self.clock) for _ in range(2)]
+        self.routers = [Router(ledger, self.goals, self.timers, self.clock) for ledger in self.ledgers]
+        self.setup = GroupSetup(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock, TIMEOUTS)
+        self.intake = Intake(self.goals, self.work, self.timers, self.artifacts, self.dead, self.view, self.ledgers[0], self.clock)
+        self.watch = MembershipWatch(self.ledgers[0], self.view, self.memberships, self.clock)
+        self.registry = Registry(
+            cards=self.cards,
+            leases=self.leases,
+            view=self.view,
+            open_groups=self.memberships,
+            memberships=self.memberships,
+            log=self.log,
+            work=self.work,
+            clock=self.clock,
+            lease=LEASE,
+            renew_every=LEASE / 3,
+        )
+
+    async def join(self, *agents: AgentId) -> None:
+        """Register agents."""
+        for agent_id in agents:
+            await self.registry.register(Register(card=card(agent_id)))
+
+    async def accept(self, goal_id: GoalId = GOAL, *, max_turns: int = 10, timeout: timedelta = timedelta(hours=1)) -> GoalRecord:
+        """Put a goal on record as the intake does."""
+        goal = Goal(goal_id=goal_id, goal="Count to ten.", max_turns=max_turns, timeout=timeout)
+        record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
+        await self.timers.schedule(comm_id_of_goal(goal_id), record.deadline)
+        return record
+
+    async def open(self, *agents: AgentId, max_turns: int = 10) -> GroupState:
+        """Register agents, accept a goal and open its group; the first agent owns it."""
+        await self.join(*agents)
+        await self.accept(max_turns=max_turns)
+        return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL))).state
+
+    async def nest(self, task_id: str, *agents: AgentId) -> GroupState:
+        """Open a nested team for a task of the goal's group; the first agent owns it."""
+        parent = ParentTask(comm_id=ROOM, task_id=TaskId(task_id))
+        request = LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL, parent=parent, goal="Count to five.")
+        return (await self.setup.launch(request)).state
+
+    def begin(self, comm_id: CommId, *agents: AgentId, max_turns: int = 10) -> GroupLaunched:
+        """What launches a group without any goal or registry, now."""
+        rules = limits(max_turns=max_turns)
+        rules = rules.model_copy(update={"deadline": self.clock.now() + timedelta(days=1)})
+        return GroupLaunched(at=self.clock.now(), charter=charter(*agents, limits=rules).model_copy(update={"comm_id": comm_id}))
+
+    async def message(self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, turn: int | None = None) -> Message:
+        """Something a member might say, with the turn that fits unless another is given."""
+        if turn is None:
+            state = await self.state(comm_id)
+            turn = state.turn
+            if isinstance(payload, InformTaskProgress | InformTaskResult):
+                task = state.task(payload.task_id)
+                turn = task.turn if task is not None else turn
+        header = Header(
+            message_id=MessageId(self.ids.new("m")),
+            comm_id=comm_id,
+            sender=sender,
+            state=Phase.DISCUSSING,
+            turn=turn,
+            after=0,
+            sent_at=self.clock.now(),
+        )
+        return Message(header=header, payload=payload)
+
+    async def send(self, message: Message, router: int = 0) -> Accepted | Rejected:
+        """Send a message to a replica of the router."""
+        header = message.header
+        return (await self.routers[router].say(say(header.comm_id, header.sender), encode(message))).answer
+
+    async def says(self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, router: int = 0) -> Accepted | Rejected:
+        """Say something."""
+        return await self.send(await self.message(sender, payload, comm_id=comm_id), router)
+
+    async def state(self, comm_id: CommId = ROOM) -> GroupState:
+        """Where a group stands."""
+        head = await self.log.last(comm_id)
+        assert head is not None
+        return head.entry.state
+
+    async def entries(self, comm_id: CommId = ROOM) -> list[StoredEntry]:
+        """A group's whole log."""
+        return list(await self.log.read(comm_id, after=0, limit=10_000))
+
+    async def reason(self, goal_id: GoalId = GOAL) -> Reason | None:
+        """How a goal ended; None while it has not."""
+        result = await self.results.get(goal_id)
+        return result.reason if result else None
+
+    async def fire_due(self, router: int = 0) -> None:
+        """Bring every timer that is due to a router; what fails comes back."""
+        for comm_id in self.timers.take_due():
+            try:
+                await self.routers[router].fire_timer(comm_id)
+            except UnavailableError:
+                await self.timers.schedule(comm_id, self.clock.now())
+
+    async def run_timers(self, limit: int = 1_000) -> None:
+        """Let nothing happen but timers until none is armed."""
+        for fired in range(limit):
+            at = self.timers.next_at()
+            if at is None:
+                return
+            self.clock.advance_to(at)
+            await self.fire_due(fired % 2)
+        raise AssertionError("timers never come to rest")
+
+    async def replayed(self, comm_id: CommId = ROOM) -> list[GroupState]:
+        """The states that the machine makes of a log's events."""
+        state: GroupState | None = None
+        states = []
+        for stored in await self.entries(comm_id):
+            state = step(state, stored.entry.event).state
+            states.append(state)
+        return states
+
+
+def open_task(state: GroupState, task_id: str) -> OpenTask:
+    """A task that must be open."""
+    task = state.task(TaskId(task_id))
+    assert isinstance(task, OpenTask)
+    return task
+
+
+def messages_of(entries: list[StoredEntry]) -> list[MessageId]:
+    """The ids of the messages in a log, in order."""
+    return [stored.entry.event.message.header.message_id for stored in entries if isinstance(stored.entry.event, Said)]

@@ -1,0 +1,205 @@
+"""Taking groups forward: one guarded append decides, an armed timer always watches, and nothing is owed for long."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+import pytest
+
+from ioa.errors import UnavailableError
+from ioa.group.events import CancelRequested, MemberLost, Said
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    SyncTaskAssignment,
+)
+from ioa.testing.memory_log import Mishap
+from tests.unit.group.scenario import specs
+from tests.unit.group.walk import any_event
+from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane
+
+T = TypeVar("T")
+
+
+async def test_an_entry_is_shown_to_every_member_with_its_place() -> None:
+    """Each member is pushed every entry once, with its sequence and the one before it."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    seqs = [stored.seq for stored in await plane.entries()]
+    shown = [[(entry.seq, entry.previous_seq) for entry in plane.inboxes.of(agent_id)] for agent_id in (ADA, BOB)]
+    assert shown == [[(seqs[0], 0), (seqs[1], seqs[0])]] * 2
+
+
+async def test_both_of_two_racing_events_are_recorded() -> None:
+    """Two replicas that record different legal events at once both get their place, and the states follow from the order."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob", "t2:eve"))))
+    reports = [
+        await plane.message(agent_id, InformTaskProgress(task_id=TaskId(task_id), number=1))
+        for agent_id, task_id in ((BOB, "t1"), (EVE, "t2"))
+    ]
+    await asyncio.gather(*(plane.send(report, router) for router, report in enumerate(reports)))
+    entries = await plane.entries()
+    assert (len(entries), await plane.replayed()) == (4, [stored.entry.state for stored in entries])
+
+
+async def test_a_stale_memory_refuses_nothing() -> None:
+    """What is illegal in the state a replica remembers is judged again on the log's head."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
+    await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
+    answer = await plane.says(ADA, ConcludeGroupDiscussion(), router=0)
+    assert answer.outcome == "accepted"
+
+
+async def test_a_stale_memory_accepts_nothing_illegal() -> None:
+    """What is legal in the state a replica remembers, but not in the log, is refused and leaves no trace."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    late = await plane.message(ADA, Discussion(content="Late.", next_speaker=BOB))
+    await plane.says(ADA, ConcludeGroupDiscussion(), router=1)
+    answer = await plane.send(late, 0)
+    assert (answer.outcome, len(await plane.entries())) == ("rejected", 2)
+
+
+async def test_an_append_that_was_stored_unanswered_counts() -> None:
+    """When the answer to an append is lost, the ledger finds its entry, reports its sequence, and pays what it owes."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
+    recorded = await plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now()))
+    entries = await plane.entries()
+    assert (recorded.seq, len(entries), await plane.reason()) == (entries[-1].seq, 2, Reason.CANCELLED)
+
+
+async def test_an_append_that_was_not_stored_is_told() -> None:
+    """When an append is lost, the caller hears that it may try again, and trying again records the event once."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    plane.log.fail_next_append(Mishap.NOT_STORED)
+    with pytest.raises(UnavailableError):
+        await plane.send(message)
+    assert (await plane.send(message)).outcome == "accepted"
+    assert len(await plane.entries()) == 2
+
+
+async def test_nothing_is_appended_without_an_armed_timer() -> None:
+    """While no timer can be armed no group moves, so that none can be left without one."""
+    plane = Plane()
+    before = await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=59.5))
+    plane.timers.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    assert await plane.state() == before
+
+
+async def test_timers_are_not_armed_for_every_message() -> None:
+    """A timer that fires early enough serves later deadlines too: it looks, and arms the next."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    armed = len(plane.timers.pending(ROOM))
+    for speaker, other in ((ADA, BOB), (BOB, ADA)) * 4:
+        plane.clock.advance(timedelta(milliseconds=10))
+        await plane.says(speaker, Discussion(content="You.", next_speaker=other))
+    assert len(plane.timers.pending(ROOM)) == armed
+
+
+async def test_a_timer_that_fires_during_a_slow_append_is_replaced() -> None:
+    """An append that outlasts the timer armed before it arms another, since the first one saw the old state."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+
+    def dawdle() -> None:
+        plane.clock.advance(timedelta(seconds=200))
+        assert plane.timers.take_due()
+
+    plane.log.on_append = dawdle
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
+    due = (await plane.state()).next_deadline()
+    assert due is not None
+    assert min(plane.timers.pending(ROOM)) <= max(due, plane.clock.now())
+
+
+async def test_a_lost_effect_is_made_up_for() -> None:
+    """A router that ends a group and cannot publish the result leaves a timer that brings another one to do it."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    plane.results.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.says(ADA, Conclusion(content="Ten."))
+    assert await plane.reason() is None
+    plane.results.reachable = True
+    plane.clock.advance(timedelta(seconds=3))
+    await plane.fire_due(router=1)
+    assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_a_refused_event_changes_nothing() -> None:
+    """An illegal event raises with its code; log, inboxes and results stay as they were."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    before = (await plane.entries(), list(plane.inboxes.of(ADA)))
+    with pytest.raises(IllegalEventError) as refused:
+        await plane.ledgers[0].record(ROOM, MemberLost(at=plane.clock.now(), agent_id=EVE))
+    assert refused.value.code is RejectionCode.NO_CHANGE
+    assert (await plane.entries(), list(plane.inboxes.of(ADA))) == before
+
+
+async def test_an_event_of_a_group_nobody_launched_is_refused() -> None:
+    """Only a launch, or its abandonment, opens a log."""
+    plane = Plane()
+    with pytest.raises(IllegalEventError) as refused:
+        await plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now()))
+    assert (refused.value.code, await plane.log.last(ROOM)) == (RejectionCode.NO_GROUP, None)
+
+
+@pytest.mark.parametrize("seed", range(40))
+async def test_an_open_group_always_has_a_timer_in_time(seed: int) -> None:
+    """Whatever happens on whichever replica, a timer is armed for the next deadline or sooner, and timers alone end the group."""
+    rng, plane = random.Random(seed), Plane()
+    await plane.ledgers[0].record(ROOM, plane.begin(ROOM, ADA, BOB, EVE, max_turns=rng.choice((3, 12))))
+    for _ in range(60):
+        if rng.random() < 0.3:
+            plane.clock.advance(timedelta(seconds=rng.choice((0.2, 5, 29.9, 30, 61, 700))))
+            await plane.fire_due(rng.randrange(2))
+        await _anything(plane, rng)
+        due = (await plane.state()).next_deadline()
+        assert due is None or min(plane.timers.pending(ROOM)) <= max(due, plane.clock.now())
+    await plane.run_timers()
+    entries = await plane.entries()
+    assert (await plane.state()).phase.is_terminal
+    assert await plane.replayed() == [stored.entry.state for stored in entries]
+
+
+async def _anything(plane: Plane, rng: random.Random) -> None:
+    """Let a replica record any event, legal or not, now and then with a mishap."""
+
+    def choose(options: Sequence[T], /) -> T:
+        return rng.choice(options)
+
+    event = any_event(await plane.state(), plane.clock.now(), choose)
+    if isinstance(event, Said):
+        header = event.message.header.model_copy(update={"comm_id": ROOM, "message_id": plane.ids.new("m")})
+        event = event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+    if rng.random() < 0.1:
+        plane.log.fail_next_append(rng.choice(tuple(Mishap)))
+    try:
+        await plane.ledgers[rng.randrange(2)].record(ROOM, event)
+    except (IllegalEventError, UnavailableError):
+        return
