@@ -1,0 +1,344 @@
+"""Opening, ending and showing groups: whoever asks again gets the same, and nested teams share their parents' fate."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
+from ioa.group.state import ClosedTask, ParentTask
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_task
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskResult,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+from tests.unit.group.scenario import specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task
+
+NESTED = comm_id_of_task(ROOM, TaskId("t1"))
+LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL)
+
+
+async def test_a_launch_opens_the_group() -> None:
+    """The group has the goal's text and limits, the owner holds the floor, and every member is counted as one."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    record = await plane.accept(max_turns=7)
+    standing = await plane.setup.launch(LAUNCH)
+    assert standing.charter is not None
+    assert (standing.charter.goal, standing.state.limits.max_turns, standing.state.limits.deadline) == (
+        record.goal.goal,
+        7,
+        record.deadline,
+    )
+    assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
+
+
+async def test_launching_again_gives_the_same_group() -> None:
+    """The owner that repeats its launch, also with other members and later, gets the group that is there."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    again = await plane.setup.launch(LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL))
+    head = (await plane.entries())[-1]
+    assert (again.seq, again.state, len(await plane.entries())) == (head.seq, head.entry.state, 2)
+
+
+async def test_a_launch_sent_many_times_at_once_is_one() -> None:
+    """Launches that race open one group, and all are told the same."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    await plane.accept()
+    standings = await asyncio.gather(*(plane.setup.launch(LAUNCH) for _ in range(10)))
+    assert ({standing.seq for standing in standings}, len(await plane.entries())) == ({1}, 1)
+
+
+async def test_another_owner_cannot_launch_a_goal_that_is_led() -> None:
+    """Of two agents that lead one goal the second learns that it is taken, and is no member of anything it knows."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
+    with pytest.raises(ConflictError):
+        await plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL))
+    assert not (await plane.state()).is_member(EVE)
+
+
+@pytest.mark.parametrize(("agent_id", "why"), [("nobody", "not registered"), ("eve", "not online")])
+async def test_the_absent_cannot_join(agent_id: str, why: str) -> None:
+    """A member that is unknown or offline is named, and nothing is opened."""
+    plane = Plane()
+    await plane.join(EVE)
+    plane.clock.advance(timedelta(seconds=11))
+    await plane.join(ADA)
+    await plane.accept()
+    with pytest.raises(NoAgentError, match=why):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(AgentId(agent_id),), goal_id=GOAL))
+    assert (await plane.log.comm_ids(), list(plane.memberships.agents())) == ([], [])
+
+
+async def test_an_unknown_goal_cannot_be_launched() -> None:
+    """A group needs a goal on record."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    with pytest.raises(NotFoundError):
+        await plane.setup.launch(LAUNCH)
+
+
+async def test_an_ended_goal_cannot_be_launched() -> None:
+    """A goal that was cancelled before anybody took it stays cancelled."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    await plane.accept()
+    await plane.setup.cancel(CancelGroup(goal_id=GOAL, why="Enough."))
+    with pytest.raises(ConflictError):
+        await plane.setup.launch(LAUNCH)
+    assert await plane.reason() is Reason.CANCELLED
+
+
+async def test_a_group_is_cancelled_once() -> None:
+    """Cancelling ends the group with the reason given; cancelling again, or what has ended, changes nothing."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    for why in ("Enough.", "Really."):
+        await plane.setup.cancel(CancelGroup(goal_id=GOAL, why=why))
+    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert (result.reason, result.content, len(await plane.entries())) == (Reason.CANCELLED, "Enough.", 2)
+
+
+async def test_a_cancel_that_meets_a_launch_cancels_it() -> None:
+    """Whether a cancel comes before, during or after a launch, the goal ends cancelled."""
+    for turns in range(6):
+        plane = Plane()
+        await plane.join(ADA, BOB)
+        await plane.accept()
+        launch = asyncio.create_task(_launched(plane))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        await launch
+        assert await plane.reason() is Reason.CANCELLED
+
+
+async def _launched(plane: Plane) -> None:
+    try:
+        await plane.setup.launch(LAUNCH)
+    except ConflictError:
+        return
+
+
+@pytest.mark.parametrize("request_", [CancelGroup(), CancelGroup(goal_id=GOAL, comm_id=ROOM)])
+async def test_a_cancel_names_one_thing(request_: CancelGroup) -> None:
+    """Neither or both of goal and group is no cancel."""
+    with pytest.raises(InvalidInputError):
+        await Plane().setup.cancel(request_)
+
+
+@pytest.mark.parametrize("request_", [CancelGroup(goal_id=GOAL), CancelGroup(comm_id=ROOM)])
+async def test_what_is_not_there_cannot_be_cancelled(request_: CancelGroup) -> None:
+    """An unknown goal or group is not found."""
+    with pytest.raises(NotFoundError):
+        await Plane().setup.cancel(request_)
+
+
+async def test_a_goal_without_a_team_is_abandoned() -> None:
+    """The agent that finds nobody ends the goal with its reason; saying so twice is one end."""
+    plane = Plane()
+    await plane.accept()
+    for content in ("Nobody paints.", "Nobody."):
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.NO_AGENT, content=content))
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert (result.reason, result.content) == (Reason.NO_AGENT, "Nobody paints.")
+
+
+async def test_a_goal_that_is_led_cannot_be_abandoned() -> None:
+    """An agent that gives up too late does not end another's group; an unknown goal is not found."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    with pytest.raises(ConflictError):
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
+    with pytest.raises(NotFoundError):
+        await plane.setup.abandon(AbandonGoal(goal_id=GoalId("other"), by=EVE, reason=Reason.NO_AGENT, content="Nobody."))
+    assert (await plane.state()).phase is Phase.DISCUSSING
+
+
+async def with_task() -> Plane:
+    """A group in which bob has the task t1 and eve is there to help."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    return plane
+
+
+async def test_a_task_is_served_by_a_nested_team() -> None:
+    """The assignee's team is one deeper, has a share of the turns left, the same deadline, and is known to the parent."""
+    plane = await with_task()
+    nested = await plane.nest("t1", BOB, EVE)
+    parent = await plane.state()
+    assert (nested.comm_id, nested.depth, nested.floor_holder) == (NESTED, 1, BOB)
+    assert (nested.limits.max_turns, nested.limits.deadline) == (4, parent.limits.deadline)
+    assert open_task(parent, "t1").subgroup == NESTED
+
+
+async def test_opening_a_nested_team_again_gives_the_same() -> None:
+    """Launches of one nested team that are repeated or race open it once."""
+    plane = await with_task()
+    states = await asyncio.gather(*(plane.nest("t1", BOB, EVE) for _ in range(6)))
+    assert (states, len(await plane.entries(NESTED))) == ([await plane.state(NESTED)] * 6, 1)
+
+
+async def test_a_nested_conclusion_closes_the_task() -> None:
+    """What the nested team concludes is the result of the task, and the floor returns to the assigner."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
+    await plane.says(BOB, Conclusion(content="Five."), comm_id=NESTED)
+    parent = await plane.state()
+    task = parent.task(TaskId("t1"))
+    assert isinstance(task, ClosedTask)
+    assert (task.outcome, parent.floor_holder, await plane.reason()) == (TaskOutcome.DONE, ADA, None)
+
+
+@pytest.mark.parametrize("how", ["cancelled", "out of time"])
+async def test_a_nested_failure_fails_the_task(how: str) -> None:
+    """A nested team that ends without its conclusion fails the task and nothing else."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    if how == "cancelled":
+        await plane.setup.cancel(CancelGroup(comm_id=NESTED))
+    else:
+        while not (await plane.state(NESTED)).phase.is_terminal:
+            due = (await plane.state(NESTED)).next_deadline()
+            assert due is not None
+            plane.clock.advance_to(due)
+            await plane.routers[1].fire_timer(NESTED)
+    task = (await plane.state()).task(TaskId("t1"))
+    assert isinstance(task, ClosedTask)
+    assert task.outcome is TaskOutcome.FAILED
+
+
+async def test_cancelling_the_parent_cancels_the_nested_team() -> None:
+    """The goal's end ends every team that works for it, down to the last."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2:eve",))), comm_id=NESTED)
+    parent = ParentTask(comm_id=NESTED, task_id=TaskId("t2"))
+    deepest = await plane.setup.launch(LaunchGroup(owner=EVE, members=(ADA,), goal_id=GOAL, parent=parent, goal="Count to two."))
+    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    phases = [(await plane.state(comm_id)).phase for comm_id in (ROOM, NESTED, deepest.state.comm_id)]
+    assert (phases, await plane.reason()) == ([Phase.CANCELLED] * 3, Reason.CANCELLED)
+
+
+async def test_a_task_closed_by_its_assignee_cancels_the_nested_team() -> None:
+    """An assignee that reports by itself no longer needs its team."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    assert (await plane.state(NESTED)).phase is Phase.CANCELLED
+
+
+async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() -> None:
+    """However a cancel of the goal and the launch of a nested team cross, no team goes on working for nobody."""
+    for turns in range(12):
+        plane = await with_task()
+        launch = asyncio.create_task(_nested(plane))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        await launch
+        await plane.run_timers()
+        head = await plane.log.last(NESTED)
+        assert head is None or head.entry.state.phase.is_terminal, turns
+
+
+async def _nested(plane: Plane) -> None:
+    try:
+        await plane.nest("t1", BOB, EVE)
+    except (ConflictError, ForbiddenError):
+        return
+
+
+async def test_only_the_assignee_may_nest() -> None:
+    """A task that is another's, unknown or closed gets no team, and neither does another goal."""
+    plane = await with_task()
+    with pytest.raises(ForbiddenError):
+        await plane.nest("t1", EVE, BOB)
+    with pytest.raises(ForbiddenError):
+        await plane.nest("t9", BOB, EVE)
+    parent = ParentTask(comm_id=ROOM, task_id=TaskId("t1"))
+    with pytest.raises(InvalidInputError):
+        await plane.setup.launch(LaunchGroup(owner=BOB, members=(EVE,), goal_id=GoalId("other"), parent=parent, goal="x"))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    with pytest.raises(ForbiddenError):
+        await plane.nest("t1", BOB, EVE)
+    assert list(await plane.log.comm_ids()) == [ROOM]
+
+
+async def test_a_group_is_shown() -> None:
+    """Where a group stands can be asked by anybody; a group that is not there is not found."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    standing = await plane.setup.get(GetGroup(comm_id=ROOM))
+    assert (standing.state, standing.charter is not None) == (await plane.state(), True)
+    with pytest.raises(NotFoundError):
+        await plane.setup.get(GetGroup(comm_id=CommId("nowhere")))
+
+
+async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
+    """However long and heavy the log is, pages that fit into messages join to the whole of it."""
+    plane = Plane()
+    await plane.open(ADA, BOB, max_turns=300)
+    for speaker, other in ((ADA, BOB), (BOB, ADA)) * 70:
+        await plane.says(speaker, Discussion(content="x" * 15_000, next_speaker=other))
+    seen, pages = [0], 0
+    while True:
+        page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=seen[-1]))
+        assert [entry.previous_seq for entry in page.entries] == [*seen[-1:], *(entry.seq for entry in page.entries[:-1])]
+        seen += [entry.seq for entry in page.entries]
+        pages += 1
+        if page.complete:
+            break
+    assert seen[1:] == [stored.seq for stored in await plane.entries()]
+    assert pages > 2
+
+
+async def test_who_is_up_to_date_is_told_nothing() -> None:
+    """Behind the head there is nothing, and that is the whole answer."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    head = (await plane.entries())[-1].seq
+    page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA, after=head))
+    assert (page.entries, page.complete) == ((), True)
+
+
+async def test_only_members_are_told() -> None:
+    """A stranger learns nothing of a group, not even its length; a group that is not there is not found."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    with pytest.raises(ForbiddenError):
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+    with pytest.raises(NotFoundError):
+        await plane.setup.sync(Sync(comm_id=CommId("nowhere"), agent_id=ADA))
+
+
+async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> None:
+    """The parent's discussion goes on while a nested team works."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.nest("t1", BOB, EVE)
+    answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
+    assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)

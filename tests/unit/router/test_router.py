@@ -1,0 +1,215 @@
+"""Deciding about messages and deadlines: the same answer however often it is asked, and nothing for strangers."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, UnavailableError
+from ioa.group.events import LaunchAbandoned, TimerFired
+from ioa.group.rejection import RejectionCode
+from ioa.group.requests import Accepted, Rejected
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Phase
+from ioa.protocol.subjects import say
+from ioa.testing.memory_log import Mishap
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of
+
+
+async def test_a_repeated_message_gets_the_first_answer() -> None:
+    """A message that is in the log is accepted with its sequence again, by any replica, also after others have spoken."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    first = await plane.send(message)
+    await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
+    again = [await plane.send(message, router) for router in (0, 1)]
+    assert again == [first, first]
+    assert len(await plane.entries()) == 3
+
+
+async def test_the_last_message_may_be_repeated_too() -> None:
+    """A conclusion whose answer was lost is accepted again although the group has ended."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    message = await plane.message(ADA, Conclusion(content="Ten."))
+    plane.log.fail_next_append(Mishap.STORED_UNANSWERED)
+    answers = [await plane.send(message, router) for router in (0, 1, 0)]
+    assert answers == [Accepted(seq=(await plane.entries())[-1].seq)] * 3
+    assert await plane.reason() is Reason.CONCLUDED
+
+
+async def test_a_message_sent_many_times_at_once_is_one() -> None:
+    """Twenty copies of one message over two replicas leave one entry and twenty equal answers."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    answers = await asyncio.gather(*(plane.send(message, number % 2) for number in range(20)))
+    entries = await plane.entries()
+    assert set(answers) == {Accepted(seq=entries[-1].seq)}
+    assert messages_of(entries) == [message.header.message_id]
+
+
+async def test_one_of_two_messages_for_a_turn_wins() -> None:
+    """Two different messages for the same turn race: one is accepted, the other hears that the turn is over."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    messages = [await plane.message(ADA, Discussion(content=text, next_speaker=BOB)) for text in ("One.", "Two.")]
+    answers = await asyncio.gather(*(plane.send(message, router) for router, message in enumerate(messages)))
+    lost = [answer for answer in answers if isinstance(answer, Rejected)]
+    assert [answer.code for answer in lost] == [RejectionCode.STALE_TURN]
+    assert len(messages_of(await plane.entries())) == 1
+
+
+async def test_a_rejection_says_what_would_be_legal() -> None:
+    """A floor holder whose message is illegal is told its code and the kinds it could send; the log does not grow."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    answer = await plane.says(ADA, Conclusion(content="Ten."))
+    assert isinstance(answer, Rejected)
+    assert (answer.code, "CONCLUDE_GROUP_DISCUSSION" in answer.legal) == (RejectionCode.WRONG_PHASE, True)
+    assert len(await plane.entries()) == 1
+
+
+@pytest.mark.parametrize(("comm_id", "sender"), [(ROOM, "bob"), ("gother", "ada")])
+async def test_nobody_speaks_as_somebody_else(comm_id: str, sender: str) -> None:
+    """A payload that names another sender or group than its subject is forbidden."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    with pytest.raises(ForbiddenError):
+        await plane.routers[0].say(f"ioa.v1.comm.{comm_id}.say.{sender}", encode(message))
+    assert len(await plane.entries()) == 1
+
+
+async def test_a_stranger_is_rejected() -> None:
+    """Who is no member is told so, whatever it says."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    answer = await plane.says(EVE, Discussion(content="Hello.", next_speaker=ADA))
+    assert isinstance(answer, Rejected)
+    assert answer.code is RejectionCode.NOT_A_MEMBER
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", b"x" * 100])
+async def test_garbage_is_refused(data: bytes) -> None:
+    """What is no message is the caller's fault."""
+    with pytest.raises(InvalidInputError):
+        await Plane().routers[0].say(say(ROOM, ADA), data)
+
+
+async def test_a_message_too_large_is_refused_unread() -> None:
+    """A payload beyond the limit of a message is refused."""
+    with pytest.raises(PayloadTooLargeError):
+        await Plane().routers[0].say(say(ROOM, ADA), b"\xc1" * 512_001)
+
+
+@pytest.mark.parametrize("subject", ["ioa.v1.comm.room.say.*", "ioa.v1.comm.>.say.ada", "ioa.v1.comm.room.say", "ioa.v1.goal"])
+async def test_a_subject_that_names_nobody_is_refused(subject: str) -> None:
+    """A wildcard is no name."""
+    with pytest.raises(InvalidInputError):
+        await Plane().routers[0].say(subject, b"")
+
+
+async def test_a_group_that_is_not_there_is_not_found() -> None:
+    """Speaking in a group nobody launched is told apart from being rejected."""
+    plane = Plane()
+    message = await plane.message(ADA, ConcludeGroupDiscussion(), comm_id=CommId("nowhere"), turn=1)
+    with pytest.raises(NotFoundError):
+        await plane.send(message)
+
+
+async def test_a_silent_holder_is_passed_over_when_its_time_is_up() -> None:
+    """A timer that fires at the floor's deadline hands the floor on and arms the next deadline."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=60))
+    await plane.fire_due()
+    state = await plane.state()
+    assert (state.floor_holder, min(plane.timers.pending(ROOM))) == (BOB, state.next_deadline())
+
+
+async def test_an_early_timer_only_arms_the_next() -> None:
+    """A timer that finds nothing due records nothing."""
+    plane = Plane()
+    before = await plane.open(ADA, BOB)
+    plane.timers.take_due()
+    await plane.routers[1].fire_timer(ROOM)
+    assert (await plane.state(), before.next_deadline() in plane.timers.pending(ROOM)) == (before, True)
+
+
+async def test_timers_lost_with_the_server_are_armed_again() -> None:
+    """A sweep arms every open group, leaves ended ones alone, and passes over groups without a log."""
+    plane = Plane()
+    state = await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(days=1))
+    plane.timers.take_due()
+    assert plane.timers.next_at() is None
+    await plane.routers[0].sweep([CommId("nowhere"), ROOM])
+    assert plane.timers.pending(ROOM) == [state.next_deadline()]
+
+
+async def test_a_goal_that_nobody_takes_ends_at_its_deadline() -> None:
+    """The deadline of a goal without a group ends it, once, and no group can be launched afterwards."""
+    plane = Plane()
+    await plane.accept(timeout=timedelta(minutes=5))
+    plane.clock.advance(timedelta(minutes=4))
+    await plane.routers[0].fire_timer(ROOM)
+    assert await plane.reason() is None
+    await plane.run_timers()
+    [entry] = await plane.entries()
+    assert isinstance(entry.entry.event, LaunchAbandoned)
+    assert (await plane.reason(), entry.entry.state.phase) == (Reason.DEADLINE, Phase.FAILED)
+
+
+async def test_a_timer_of_nothing_is_done() -> None:
+    """A timer whose group and goal are unknown leaves nothing behind and arms nothing."""
+    plane = Plane()
+    await plane.routers[0].fire_timer(CommId("nowhere"))
+    assert (await plane.log.comm_ids(), plane.timers.next_at()) == ([], None)
+
+
+async def test_a_group_outlives_no_deadline() -> None:
+    """With nothing but timers a group ends, and its goal with it, at the latest at its deadline."""
+    plane = Plane()
+    state = await plane.open(ADA, BOB)
+    await plane.run_timers()
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert result.finished_at <= state.limits.deadline
+    assert (await plane.state()).phase.is_terminal
+
+
+async def test_two_timers_at_once_act_once() -> None:
+    """Both replicas may be woken for one deadline; one of them acts."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=60))
+    await asyncio.gather(*(router.fire_timer(ROOM) for router in plane.routers))
+    fired = [stored for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
+    assert (len(fired), (await plane.state()).floor_holder) == (1, BOB)
+
+
+async def test_an_unreachable_log_is_told() -> None:
+    """While the log is away a message is neither accepted nor rejected, and a timer has to come back."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    plane.log.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.send(message, router=1)
+    with pytest.raises(UnavailableError):
+        await plane.routers[0].fire_timer(ROOM)
+
+
+async def test_a_launch_at_the_last_moment_wins_over_the_deadline_of_its_goal() -> None:
+    """A goal is not ended twice: where its group was launched, the group's own deadline counts."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.routers[1].fire_timer(comm_id_of_goal(GoalId("goal-1")))
+    assert await plane.reason() is None
