@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -93,6 +94,10 @@ class Nursery:
 
     def _warm_up(self) -> None:
         """Start the server and wait until it has imported everything: it answers only then."""
+        # Inherited by the server, which ignores Ctrl-C only once it has imported everything; this thread gets no signals anyway.
+        # The library's tracker of shared resources, started first by itself, would lift it again.
+        resource_tracker.ensure_running()
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         first = self._context.Process(target=_nothing)
         first.start()
         first.join()
@@ -116,6 +121,9 @@ def _become(program: Program, env: Mapping[str, str], log: str) -> None:
         ctypes.CDLL(None).prctl(_PR_SET_NAME, program.name.removeprefix("agent-").encode()[:_MAX_NAME_BYTES])
     # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the others.
     os.setsid()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops one that was sent while it was blocked
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for stream, source in ((0, os.open(os.devnull, os.O_RDONLY)), (1, output), (2, output)):
         os.dup2(source, stream)
