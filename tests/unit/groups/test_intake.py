@@ -1,0 +1,196 @@
+"""Where goals come in: each is one goal on record with a deadline that is armed, or a dead letter that says why."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import UnavailableError
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.registry import Register
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+
+
+def order(**fields: object) -> bytes:
+    """A goal as a user publishes it."""
+    return json.dumps({"goal": "Count to ten.", "goal_id": GOAL, **fields}).encode()
+
+
+async def test_plain_text_is_a_goal() -> None:
+    """A sentence becomes a goal with an id of its own that waits for anybody, with its deadline armed."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, b"  Count to ten.\n", "IOA_GOALS/1/x")
+    [record] = await plane.goals.goals()
+    comm_id = comm_id_of_goal(record.goal.goal_id)
+    assert (record.goal.goal, plane.work.waiting()) == ("Count to ten.", [record.goal])
+    assert plane.timers.pending(comm_id) == [NEW_YEAR + timedelta(hours=1)]
+
+
+async def test_a_goal_keeps_what_its_user_wrote() -> None:
+    """Id, turns and time limit are taken over."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, order(max_turns=7, timeout=90), "1")
+    record = await plane.goals.find(ROOM)
+    assert record is not None
+    assert (record.goal.max_turns, record.deadline) == (7, NEW_YEAR + timedelta(seconds=90))
+
+
+async def test_a_message_delivered_twice_is_one_goal() -> None:
+    """A goal without an id whose first delivery failed half-way is the same goal when it comes again."""
+    plane = Plane()
+    plane.timers.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
+    plane.timers.reachable = True
+    plane.clock.advance(timedelta(seconds=1))
+    await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
+    records = await plane.goals.goals()
+    assert ([record.accepted_at for record in records], len(plane.work.waiting()), plane.dead.letters) == ([NEW_YEAR], 1, [])
+
+
+async def test_a_sentence_published_twice_is_two_goals() -> None:
+    """Whoever publishes a text twice wants it done twice; an id says otherwise."""
+    plane = Plane()
+    for identity in ("IOA_GOALS/1/x", "IOA_GOALS/2/x"):
+        await plane.intake.accept(subjects.GOAL, b"Count to ten.", identity)
+    assert len(await plane.goals.goals()) == 2
+
+
+async def test_a_goal_published_again_under_its_id_is_the_same() -> None:
+    """The same id and content is no second goal, however much later, and a goal that has ended stays ended."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+    await plane.run_timers()
+    waiting = list(plane.work.waiting())
+    plane.clock.advance(timedelta(hours=1))
+    await plane.intake.accept(subjects.GOAL, order(timeout=60), "2")
+    await plane.run_timers()
+    assert (plane.work.waiting(), len(await plane.entries()), await plane.reason()) == (waiting, 1, Reason.DEADLINE)
+
+
+async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
+    """The first goal goes on; the second is kept as a dead letter that says so."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, order(), "1")
+    await plane.intake.accept(subjects.GOAL, order(goal="Count to eleven."), "2")
+    [letter] = plane.dead.letters
+    record = await plane.goals.find(ROOM)
+    assert record is not None
+    assert (letter.reason, GOAL in letter.why, record.goal.goal) == ("conflict", True, "Count to ten.")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"   ",
+        b"\xff\xfe",
+        b"{",
+        b'{"goal": ""}',
+        b'{"goal": "x", "typo": 1}',
+        b'{"goal": "x", "goal_id": "a b"}',
+        b'{"goal": "x", "inputs": ["nowhere"]}',
+        b'{"goal": "x", "inputs": [""]}',
+        b'{"goal": "x", "timeout": 1e99}',
+        b'{"goal": "\\ud800"}',
+        b'{"goal": "x", "inputs": [{"name": "\\ud800", "text": "x"}]}',
+        b"[" * 100_000,
+        b'{"goal": ' + b"[" * 100_000,
+    ],
+)
+async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
+    """Garbage is kept as it came, with a reason, and nothing else happens."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, data, "1")
+    [letter] = plane.dead.letters
+    assert (letter.reason, letter.data, bool(letter.why)) == ("unreadable", data, True)
+    assert (await plane.goals.goals(), plane.timers.next_at()) == ([], None)
+
+
+async def test_what_is_too_large_is_a_dead_letter() -> None:
+    """A goal beyond the limit is refused as too large."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, b"x" * 256_001, "1")
+    assert [letter.reason for letter in plane.dead.letters] == ["too_large"]
+
+
+async def test_a_goal_goes_to_the_pool_of_the_agent_it_names() -> None:
+    """A goal may name an agent or a pool, by its subject or in itself; its queue is made if need be."""
+    plane = Plane()
+    await plane.registry.register(Register(card=card("ada").model_copy(update={"pool": PoolId("sums")})))
+    await plane.intake.accept(subjects.goal_to(ADA), order(), "1")
+    await plane.intake.accept(subjects.goal_to(PoolId("sums")), order(goal_id="goal-2"), "2")
+    await plane.intake.accept(subjects.GOAL, order(goal_id="goal-3", agent="ada"), "3")
+    assert [goal.goal_id for goal in plane.work.waiting(PoolId("sums"))] == ["goal-1", "goal-2", "goal-3"]
+    assert (plane.work.waiting(), PoolId("sums") in plane.work.pools) == ([], True)
+
+
+async def test_a_goal_for_an_agent_that_is_away_waits_for_it() -> None:
+    """An agent that is offline is not unknown."""
+    plane = Plane()
+    await plane.join(BOB)
+    plane.clock.advance(timedelta(minutes=1))
+    await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+    assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
+
+
+async def test_a_goal_for_nobody_ends_at_once() -> None:
+    """A goal for an agent that never registered has a result that names it, once, and waits nowhere."""
+    plane = Plane()
+    for identity in ("1", "2"):
+        await plane.intake.accept(subjects.goal_to(AgentId("nobody")), order(), identity)
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert (result.reason, "nobody" in result.content, plane.work.waiting()) == (Reason.NO_AGENT, True, [])
+    assert len(await plane.entries()) == 1
+
+
+async def test_a_subject_and_a_payload_that_disagree_are_refused() -> None:
+    """A goal cannot go to two agents."""
+    plane = Plane()
+    await plane.intake.accept(subjects.goal_to(ADA), order(agent="bob"), "1")
+    assert [letter.reason for letter in plane.dead.letters] == ["unreadable"]
+
+
+async def test_inputs_become_references() -> None:
+    """Small texts given inline are stored as files; named objects are referenced as they are."""
+    plane = Plane()
+    stored = await plane.artifacts.put("shared/sales", "sales.csv", b"a,b\n", "text/csv")
+    await plane.intake.accept(subjects.GOAL, order(inputs=[{"name": "n ö.txt", "text": "Grüße"}, "shared/sales"]), "1")
+    record = await plane.goals.find(ROOM)
+    assert record is not None
+    inline, named = record.goal.inputs
+    assert (await plane.artifacts.get(inline), inline.name, inline.media_type, named) == (
+        "Grüße".encode(),
+        "n ö.txt",
+        "text/plain",
+        stored,
+    )
+
+
+async def test_a_goal_that_could_not_be_queued_comes_back() -> None:
+    """While the queue is away the goal is not acknowledged; it is queued when it comes again, and would end in any case."""
+    plane = Plane()
+    plane.work.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+    assert plane.timers.pending(ROOM)
+    plane.work.reachable = True
+    await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+    assert [goal.goal_id for goal in plane.work.waiting()] == [GoalId("goal-1")]
+
+
+async def test_a_goal_that_is_led_is_not_offered_again() -> None:
+    """A redelivery after the group was opened wakes nobody."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    await plane.intake.accept(subjects.GOAL, order(max_turns=10), "1")
+    await plane.open(ADA, BOB)
+    await plane.intake.accept(subjects.GOAL, order(max_turns=10), "1")
+    assert len(plane.work.waiting()) == 1

@@ -1,0 +1,89 @@
+"""Telling groups which of their members are lost, and which have returned."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ioa.group.events import MemberLost, MemberReturned
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Discussion, SyncTaskAssignment
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
+from tests.unit.group.scenario import specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane, open_task
+
+
+async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
+    """Let one agent's lease run out, and not the others'."""
+    await plane.leases.release(agent_id)
+    await plane.join(*others)
+    await plane.watch.reconcile(agent_id)
+
+
+async def test_a_lost_holder_is_passed_over_and_may_return() -> None:
+    """An agent whose lease ran out loses the floor, and is a living member again once it is back."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await lose(plane, ADA, BOB)
+    assert ((await plane.state()).floor_holder, (await plane.state()).living()) == (BOB, (BOB,))
+    await plane.join(ADA)
+    await plane.watch.reconcile(ADA)
+    assert (await plane.state()).living() == (ADA, BOB)
+
+
+async def test_a_lost_assignee_is_suspect() -> None:
+    """A lost member's task is not failed at once, since it may return within its lease."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await lose(plane, BOB, ADA)
+    assert open_task(await plane.state(), "t1").suspect
+
+
+async def test_looking_again_records_nothing() -> None:
+    """Every replica may look at every change; each is recorded once."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    for _ in range(3):
+        await lose(plane, BOB, ADA)
+        await plane.watch.reconcile(ADA)
+    kinds = [type(stored.entry.event) for stored in await plane.entries()]
+    assert kinds.count(MemberLost) == 1
+    assert MemberReturned not in kinds
+
+
+async def test_an_agent_in_no_group_concerns_nobody() -> None:
+    """Who is in no open group may come and go."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.join(EVE)
+    await lose(plane, EVE, ADA, BOB)
+    assert len(await plane.entries()) == 1
+
+
+async def test_what_happened_while_nobody_watched_is_noticed() -> None:
+    """A watch that starts looks at everybody once, then at each change it is told of."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.leases.release(BOB)
+
+    async def living() -> tuple[AgentId, ...]:
+        return (await plane.state()).living()
+
+    async with background(plane.watch.follow()):
+        await eventually(living, lambda found: found == (ADA,))
+        await plane.leases.renew(BOB)
+        plane.watch.notice(BOB)
+        await eventually(living, lambda found: found == (ADA, BOB))
+    answer = await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    assert answer.outcome == "accepted"
+
+
+async def test_a_member_lost_before_its_group_is_launched_is_found_when_it_is_looked_at_again() -> None:
+    """Looking at a group that is about to be launched does no harm."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    await plane.memberships.add((BOB,), ROOM)
+    plane.clock.advance(timedelta(minutes=1))
+    await plane.watch.reconcile(BOB)
+    assert await plane.log.last(ROOM) is None
