@@ -99,23 +99,32 @@ async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller:
 async def test_any_part_may_be_killed_and_started_again(
     caller: Caller, services: ServiceProcesses, nats_server: NatsServer
 ) -> None:
-    """After each part in turn was killed while idle and started again, goals work as before, the old records are all there."""
+    """After each part and then everything was killed while idle and started again, goals work and all records are there.
+
+    At last each service ends in good order, whether there is a nats-server or not.
+    """
     goals = [GoalId("goal-0")]
     await converse(caller, goals[0])
-    for part in (*SERVICES, "nats-server"):
-        if part == "nats-server":
+    for part in (*SERVICES, "nats-server", "everything"):
+        killed = SERVICES if part == "everything" else (part,)
+        for module in killed:
+            for replica in services.running(module):
+                await replica.kill()
+        if part in ("nats-server", "everything"):
             await crash(nats_server)
+        if part == "nats-server":
             await nats_server.start()
         else:
-            for replica in services.running(part):
-                await replica.kill()
-            await services.start(part)
+            # Services that start before nats-server wait for it.
+            await asyncio.gather(services.start(*killed), nats_server.start())
         goals.append(GoalId(f"after-{part.replace('_', '-')}"))
         await caller.register(ADA, BOB, EVE)
         await converse(caller, goals[-1])
     for goal_id in goals:
         await check(caller, goal_id)
-    assert await services.stop_all() == [0] * 6
+    codes = [await services.running(module)[0].stop() for module in SERVICES]
+    await crash(nats_server)
+    assert codes + await services.stop_all() == [0] * 6
 
 
 async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, services: ServiceProcesses) -> None:
