@@ -1,0 +1,92 @@
+"""One whole system for all goals, started as a user starts it, and a world that its agents have never seen."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.runtime.system import System, open_system
+from tests.e2e.goals.world import World, create_world
+
+POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
+_START_SECONDS = 90
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """Unseen inputs; `IOA_TEST_SEED` brings a world back."""
+    seed = int(os.environ.get("IOA_TEST_SEED") or random.randrange(1_000_000))
+    print(f"IOA_TEST_SEED={seed}")
+    return create_world(seed, tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture(scope="session")
+def page_url(world: World) -> Iterator[str]:
+    """Where the world's web page is served on this machine."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            data = world.page.encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    serving = threading.Thread(target=partial(server.serve_forever, poll_interval=0.05))
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_port}/journal"
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@contextmanager
+def run_system(data: Path, pool: Path | None) -> Iterator[str]:
+    """Run `ioa up` and give its URL once it is ready; it ends cleanly on SIGTERM."""
+    command = [sys.executable, "-m", "ioa.cli", "up", "--data", str(data), "--port", "0"]
+    command += ["--pool", str(pool)] if pool is not None else []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        watchdog = threading.Timer(_START_SECONDS, process.kill)
+        watchdog.start()
+        assert process.stdout is not None
+        url = next((line.split()[1] for line in process.stdout if line.startswith("ready ")), None)
+        watchdog.cancel()
+        assert url is not None, f"the system did not start; see {data}/logs"
+        try:
+            yield url
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(30)
+        assert code == 0
+
+
+@pytest.fixture(scope="session")
+def nats_of_the_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a system with the example agents."""
+    with run_system(tmp_path_factory.mktemp("system"), POOL) as url:
+        yield url
+
+
+@pytest.fixture
+async def system(nats_of_the_system: str) -> AsyncIterator[System]:
+    """A connection to the running system."""
+    async with open_system(NatsSettings(nats_of_the_system, "e2e-goals"), patience=timedelta(seconds=10)) as opened:
+        yield opened

@@ -1,0 +1,97 @@
+"""An agent's process is killed at every step of its work and started again on its own memory: the goal is reached all the same."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.group.events import GroupLaunched, Said
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.search import Need, Search
+from ioa.runtime.system import System
+from ioa.testing.deadline import eventually
+from tests.e2e.goals.outcomes import replay_tree
+
+pytestmark = pytest.mark.slow
+
+_AGENT = Path(__file__).parent / "doomed_agent.py"
+_TRADE = "polish the brass gongs of the lighthouse"
+_PATIENCE = timedelta(seconds=30)
+
+
+@asynccontextmanager
+async def _process(env: Mapping[str, str], log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the agent's file; on leaving, end it by SIGTERM unless it is dead."""
+    with log.open("ab") as output:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, str(_AGENT), env={**os.environ, **env}, stdout=output, stderr=output
+        )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            await process.wait()
+
+
+async def _is_found(system: System, agent_id: str, trade: str) -> bool:
+    hits = (await system.search(Search(needs=(Need(text=trade),)))).merged
+    return any(hit.card.agent_id == agent_id for hit in hits)
+
+
+@pytest.mark.parametrize(
+    ("point", "attempts"),
+    [
+        ("launched", ["1"]),
+        ("thinking", ["1"]),
+        ("before-assignment", ["1"]),
+        ("after-assignment", ["1"]),
+        ("running", ["1", "2"]),
+        ("finished", ["1", "2"]),
+        ("journalled", ["1"]),
+        ("before-result", ["1"]),
+        ("after-result", ["1"]),
+        ("concluding", ["1"]),
+    ],
+)
+async def test_a_killed_agent_carries_on_where_it_was(
+    system: System, nats_of_the_system: str, tmp_path: Path, point: str, attempts: list[str]
+) -> None:
+    """Killed at one point and started again, the agent ends the goal: one result, and the function run no more than needed."""
+    agent_id, trade, log = f"doomed-{point}", f"{_TRADE} {point}", tmp_path / "agent.log"
+    env = {
+        "IOA_NATS_URL": nats_of_the_system,
+        "IOA_AGENT_DATA": str(tmp_path / "memory"),
+        "DOOMED_AT": point,
+        "DOOMED_FOLDER": str(tmp_path),
+    }
+    async with _process(env, log) as first:
+        await eventually(lambda: _is_found(system, agent_id, trade), within=_PATIENCE)
+        goal_id = await system.launch(GoalOrder(goal=trade, agent=AgentId(agent_id), timeout=60))
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            died_of = await first.wait()
+    async with _process(env, log), asyncio.timeout(_PATIENCE.total_seconds()):
+        result = await system.wait_for_result(goal_id)
+
+    groups = await replay_tree(system, result.comm_id)
+    events = [event for group in groups.values() for event in group]
+    reported = [event for event in events if isinstance(event, Said) and isinstance(event.message.payload, InformTaskResult)]
+    launched = [event for event in events if isinstance(event, GroupLaunched)]
+    runs = (tmp_path / "runs").read_text().split()
+
+    assert (died_of, result.reason, runs, len(reported), len(launched)) == (-signal.SIGKILL, Reason.CONCLUDED, attempts, 1, 1), (
+        log.read_text()
+    )
+    assert f"polished in attempt {attempts[-1]}" in result.content

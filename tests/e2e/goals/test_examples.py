@@ -1,0 +1,49 @@
+"""Every example agent that ships is a program that joins a system and leaves it again."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.cli.pool import read_pool
+from ioa.runtime.system import open_system
+from ioa.testing.deadline import eventually
+from tests.e2e.goals.conftest import POOL, run_system
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def empty_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a system without agents."""
+    with run_system(tmp_path_factory.mktemp("empty"), None) as url:
+        yield url
+
+
+async def test_every_example_joins_by_python_alone(empty_system: str, tmp_path: Path) -> None:
+    """`python FILE.py` with nothing but the address of NATS makes an agent of each example; SIGTERM ends it cleanly."""
+    files = [Path(agent.target.rpartition(":")[0]) for agent in read_pool(POOL).agents]
+    env = {**os.environ, "IOA_NATS_URL": empty_system, "IOA_AGENT_DATA": str(tmp_path / "memory"), "IOA_LOG_LEVEL": "error"}
+    processes = [await asyncio.create_subprocess_exec(sys.executable, str(file), env=env, cwd=tmp_path) for file in files]
+    try:
+        async with open_system(NatsSettings(empty_system, "e2e-examples"), patience=timedelta(seconds=10)) as system:
+            online = await eventually(
+                lambda: system.agents(online_only=True),
+                until=lambda agents: len(agents) >= len(files),
+                within=timedelta(seconds=60),
+            )
+    finally:
+        for process in processes:
+            process.terminate()
+        async with asyncio.timeout(30):
+            codes = [await process.wait() for process in processes]
+
+    names = {status.card.agent_id.replace("-", "_") for status in online}
+    assert (names, set(codes)) == ({file.stem for file in files}, {0})

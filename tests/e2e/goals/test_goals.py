@@ -1,0 +1,297 @@
+"""Goals nobody wrote into the rules, over inputs nobody has seen: the figures are checked against pandas and Python."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from ioa.group.events import SubgroupClosed, SubgroupOpened
+from ioa.protocol.goals import Reason
+from ioa.runtime.system import System
+from tests.e2e.goals.outcomes import members_of, run_goal
+from tests.e2e.goals.world import World
+
+pytestmark = pytest.mark.slow
+
+
+async def test_totals_and_a_chart_of_them(system: System, world: World) -> None:
+    """Two needs, the second on the first: the totals are right, in words and in the file, and the chart is a picture."""
+    truth = world.sums(world.kind, world.amount)
+
+    outcome = await run_goal(
+        system, f"total {world.amount} per {world.kind} in {world.table.name}, and a bar chart of it", [world.table]
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.figures_match(truth), outcome.has_table(truth), len(outcome.pictures())) == (True, True, 1)
+
+
+async def test_a_table_and_a_text_independently(system: System, world: World) -> None:
+    """Two needs that have nothing to do with each other."""
+    outcome = await run_goal(
+        system,
+        f"Compute the average {world.other} per {world.group} in {world.table.name} "
+        f'and tell me how often the word "{world.rare_word}" occurs in {world.text.name}.',
+        [world.table, world.text],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.figures_match(world.means(world.group, world.other)), outcome.states(world.rare_count)) == (True, True)
+
+
+async def test_a_report_of_both(system: System, world: World) -> None:
+    """Two independent needs and a report that waits for both and holds the table."""
+    truth = world.sums(world.kind, world.amount)
+
+    outcome = await run_goal(
+        system,
+        f"Total {world.amount} per {world.kind} in {world.table.name}, summarise {world.text.name} in 2 sentences, "
+        "then write a report of both",
+        [world.table, world.text],
+    )
+    page = outcome.page()
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (all(key in page for key in truth), outcome.figures_match(truth), _quoted(world, page) >= 2) == (True, True, True)
+
+
+def _quoted(world: World, text: str) -> int:
+    """How many sentences of the world's text stand in another text, word for word."""
+    squeezed = " ".join(text.split())
+    sentences = re.split(r"(?<=\.) ", world.text.read_text(encoding="utf-8"))
+    return sum(sentence.rstrip(".") in squeezed for sentence in sentences)
+
+
+async def test_a_median_and_a_conversion(system: System, world: World) -> None:
+    """Two questions in two sentences for two agents."""
+    miles = len(world.frame) + 0.5
+
+    outcome = await run_goal(
+        system, f"What is the median {world.amount} in {world.table.name}? Convert {miles} miles to km.", [world.table]
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.states(float(world.frame[world.amount].median())), outcome.states(miles * 1.609344)) == (True, True)
+
+
+async def test_a_page_and_its_summary(system: System, world: World, page_url: str) -> None:
+    """A page is fetched, and what it says is summarised in its own sentences."""
+    outcome = await run_goal(system, f"Read {page_url}, then summarise it in 2 sentences")
+    squeezed = " ".join(outcome.text.split())
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert sum(sentence in squeezed for sentence in world.page_sentences) >= 2
+
+
+async def test_the_highest_and_the_number_of_rows(system: System, world: World) -> None:
+    """A ranking and a count of one file."""
+    totals = world.sums(world.kind, world.amount)
+    best = max(totals, key=lambda key: totals[key])
+
+    outcome = await run_goal(
+        system,
+        f"Which {world.kind} had the highest total {world.amount} in {world.table.name}, "
+        f"and how many rows does {world.table.name} have?",
+        [world.table],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (best in outcome.text, outcome.states(totals[best]), outcome.states(len(world.frame))) == (True, True, True)
+
+
+async def test_a_correlation_and_a_scatter_plot(system: System, world: World) -> None:
+    """A figure and a picture of the same two columns."""
+    truth = float(world.frame[world.amount].corr(world.frame[world.other]))
+
+    outcome = await run_goal(
+        system,
+        f"Correlation between {world.amount} and {world.other} in {world.table.name}, "
+        f"and a scatter plot of {world.amount} against {world.other}",
+        [world.table],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (
+        any(abs(figure - truth) < 0.006 for figure in outcome.figures_of("correlation")),
+        len(outcome.pictures()),
+    ) == (True, 1), outcome.text
+
+
+async def test_a_filter_and_a_percentage(system: System, world: World) -> None:
+    """Counting rows that meet a condition, and arithmetic."""
+    bound = int(world.frame[world.amount].quantile(0.6))
+    truth = int((world.frame[world.amount] > bound).sum())
+
+    outcome = await run_goal(
+        system,
+        f"How many rows in {world.table.name} have {world.amount} above {bound}, and what is 17 % of {truth * 3 + 50}?",
+        [world.table],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.states(truth), outcome.states(0.17 * (truth * 3 + 50))) == (True, True), outcome.text
+
+
+async def test_months_a_line_and_a_report(system: System, world: World) -> None:
+    """Three needs, each on the one before: figures by month, a line chart, and a page that embeds it."""
+    months = world.frame.groupby(world.frame["day"].str[:7])[world.amount].sum()
+
+    outcome = await run_goal(
+        system,
+        f"Total {world.amount} per month in {world.table.name}, a line chart of it and a report of both",
+        [world.table],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (
+        outcome.figures_match({str(month): float(total) for month, total in months.items()}),
+        len(outcome.pictures()),
+        outcome.pictures_in_page(),
+    ) == (True, 1, 1), outcome.text
+
+
+async def test_a_search_and_a_total(system: System, world: World) -> None:
+    """The file that mentions a word is named, and a column is summed up."""
+    outcome = await run_goal(
+        system,
+        f'Which files mention "{world.rare_word}"? Also compute the total {world.amount} in {world.table.name}.',
+        [world.table, world.text, world.second_text],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (
+        world.text.name in outcome.text,
+        world.second_text.name in outcome.text,
+        outcome.states(float(world.frame[world.amount].sum())),
+    ) == (True, False, True), outcome.text
+
+
+async def test_code_and_a_square_root(system: System, world: World) -> None:
+    """A snippet is run and a root is drawn."""
+    count = len(world.frame) * 7
+
+    outcome = await run_goal(
+        system, f"Run this Python code: `print(sum(x * x for x in range({count})))` and calculate the square root of {count**2}"
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.states(float(sum(x * x for x in range(count)))), outcome.states(float(count))) == (True, True), outcome.text
+
+
+async def test_the_top_three_and_a_pie(system: System, world: World) -> None:
+    """A ranking, and a chart of that ranking."""
+    totals = world.frame.groupby(world.kind)[world.amount].sum().nlargest(3)
+
+    outcome = await run_goal(
+        system, f"Top 3 {world.kind} by total {world.amount} in {world.table.name}, then a pie chart of that", [world.table]
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (outcome.figures_match({str(key): float(value) for key, value in totals.items()}), len(outcome.pictures())) == (True, 1)
+
+
+async def test_two_texts(system: System, world: World) -> None:
+    """The same question to two texts gets two answers."""
+    words = [len(text.read_text(encoding="utf-8").split()) for text in (world.text, world.second_text)]
+
+    outcome = await run_goal(
+        system,
+        f"How many words are in {world.text.name}, and how many words are in {world.second_text.name}?",
+        [world.text, world.second_text],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert [outcome.states(count) for count in words] == [True, True], outcome.text
+
+
+async def test_a_summary_phrases_and_a_report(system: System, world: World) -> None:
+    """Two readings of one text and a report of both."""
+    outcome = await run_goal(
+        system,
+        f"Summarise {world.text.name} in 3 sentences, extract the key phrases of it and write a report of both",
+        [world.text],
+    )
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert _quoted(world, outcome.page()) >= 3
+
+
+async def test_five_needs(system: System, world: World, page_url: str) -> None:
+    """Five needs over a table, a text and a page, the last on all others."""
+    truth = world.sums(world.group, world.amount)
+
+    outcome = await run_goal(
+        system,
+        f"Total {world.amount} per {world.group} in {world.table.name}, a bar chart of it, "
+        f"summarise {world.text.name} in 2 sentences, read {page_url}, and write a report of everything",
+        [world.table, world.text],
+    )
+    page = " ".join(outcome.page().split())
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (
+        outcome.figures_match(truth),
+        len(outcome.pictures()),
+        outcome.pictures_in_page(),
+        all(key in page for key in truth),
+        _quoted(world, page) >= 2,
+        any(sentence in page for sentence in world.page_sentences),
+    ) == (True, 1, 1, True, True, True), outcome.text
+
+
+async def test_many_goals_at_once(system: System, world: World) -> None:
+    """Goals that run side by side do not mix their figures."""
+    asked = [(world.kind, world.amount), (world.group, world.amount), (world.kind, world.other), (world.group, world.other)]
+
+    outcomes = await asyncio.gather(
+        *(run_goal(system, f"total {amount} per {by} in {world.table.name}", [world.table]) for by, amount in asked)
+    )
+
+    assert [outcome.has_table(world.sums(by, amount)) for outcome, (by, amount) in zip(outcomes, asked, strict=True)] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    ("goal", "unmet"),
+    [
+        ("Book a flight to {place} for next Tuesday", "flight"),
+        ("Total {amount} per {kind} in {table}, and translate {text} into Japanese", "Japanese"),
+        ("Sing me a lullaby, compose a fugue, and total {amount} in {table}", "fugue"),
+    ],
+)
+async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: World, goal: str, unmet: str) -> None:
+    """A clear failure, typed, that names what nobody can do, and not what somebody could."""
+    text = goal.format(
+        place="Velmor", amount=world.amount, kind=world.kind, table=world.table.name, text=world.text.name
+    )  # fmt: skip
+
+    outcome = await run_goal(system, text, [world.table, world.text])
+
+    assert (outcome.result.reason, unmet in outcome.text, f"per {world.kind}" in outcome.text) == (Reason.NO_AGENT, True, False)
+
+
+async def test_a_nested_team_reports_to_its_parent(system: System, world: World) -> None:
+    """A briefing is done by a nested team: the child's conclusion closes the parent's task, and its files reach the user."""
+    truth = world.sums(world.kind, world.amount)
+
+    outcome = await run_goal(
+        system,
+        f"Prepare a briefing on {world.table.name} with the total {world.amount} per {world.kind}, a chart of it and a report",
+        [world.table],
+    )
+    root, nested = (outcome.groups[comm_id] for comm_id in outcome.groups)
+    opened = [event for event in root if isinstance(event, SubgroupOpened)]
+    closed = [event for event in root if isinstance(event, SubgroupClosed)]
+
+    assert outcome.result.reason == Reason.CONCLUDED, outcome.text
+    assert (
+        len(opened),
+        [event.reason for event in closed],
+        members_of(nested) >= {"analyst-desk", "csv-analyst", "chart-maker"},
+    ) == (
+        1,
+        [Reason.CONCLUDED],
+        True,
+    )
+    assert (outcome.figures_match(truth), len(outcome.pictures()), outcome.pictures_in_page()) == (True, 1, 1)
