@@ -8,6 +8,8 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.group.events import SubgroupOpened
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
 from ioa.group.state import ClosedTask, ParentTask
 from ioa.protocol.goals import Reason
@@ -259,7 +261,6 @@ async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() ->
             await asyncio.sleep(0)
         await plane.setup.cancel(CancelGroup(goal_id=GOAL))
         await launch
-        await plane.run_timers()
         head = await plane.log.last(NESTED)
         assert head is None or head.entry.state.phase.is_terminal, turns
 
@@ -269,6 +270,18 @@ async def _nested(plane: Plane) -> None:
         await plane.nest("t1", BOB, EVE)
     except (ConflictError, ForbiddenError):
         return
+
+
+async def test_a_nested_team_whose_launch_is_on_its_way_is_stopped() -> None:
+    """A nested team that the parent knows of, but nobody has launched yet, can be launched no more once its task is closed."""
+    plane = await with_task()
+    opened = SubgroupOpened(at=plane.clock.now(), task_id=TaskId("t1"), by=BOB, subgroup=NESTED)
+    await plane.ledgers[0].record(ROOM, opened)
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
+    late = plane.begin(NESTED, BOB, EVE)
+    with pytest.raises(IllegalEventError) as refused:
+        await plane.ledgers[1].record(NESTED, late)
+    assert (refused.value.code, (await plane.state(NESTED)).phase) == (RejectionCode.GROUP_ENDED, Phase.CANCELLED)
 
 
 async def test_only_the_assignee_may_nest() -> None:
