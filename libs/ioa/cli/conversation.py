@@ -140,7 +140,9 @@ def task_table(tasks: Sequence[TaskView]) -> RenderableType:
         if task.detail:
             what.append(f"\n{task.detail}", style="dim")
         status = Text(task.status, style=styles.get(task.status, ""))
-        table.add_row(task.task_id, Text(task.assignee, style=speaker_style(task.assignee)), status, seconds, what)
+        table.add_row(
+            f"{'│ ' * task.depth}{task.task_id}", Text(task.assignee, style=speaker_style(task.assignee)), status, seconds, what
+        )
     return table
 
 

@@ -31,7 +31,7 @@ _PRELOADED = ("ioa.cli.main", "ioa.cli.joining", "ioa_registry.__main__", "ioa_g
 
 _START_PATIENCE = timedelta(seconds=60)
 _STOP_GRACE = timedelta(seconds=12)
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.1
 _FIRST_RESTART_SECONDS = 0.2
 _LONGEST_RESTART_SECONDS = 10.0
 _HEALTHY_AFTER_SECONDS = 10.0

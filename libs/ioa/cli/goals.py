@@ -30,7 +30,7 @@ async def list_goals(url: str | None, last: int, terminal: Terminal) -> None:
     elif not found:
         terminal.print('No goal yet. Launch one: ioa run "GOAL"')
     else:
-        terminal.print(_goal_table(found))
+        terminal.print(goal_table(found))
 
 
 async def show_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> None:
@@ -108,11 +108,12 @@ def _standing(status: GoalStatus) -> str:
     return str(status.standing.state.phase) if status.standing else "waiting"
 
 
-def _goal_table(found: list[GoalStatus]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+def goal_table(found: list[GoalStatus]) -> Table:
+    """Lay out goals, one a row; only what was asked for is cut when the row gets too long."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
     for head in ("goal", "accepted", "status", "turns"):
         table.add_column(head, no_wrap=True)
-    table.add_column("what", overflow="ellipsis", no_wrap=True)
+    table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)
     for status in found:
         standing = _standing(status)
         style = "green" if standing == "concluded" else "yellow" if status.result is None else "red"

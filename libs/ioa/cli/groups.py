@@ -141,7 +141,7 @@ def _label(standing: GroupStanding) -> Text:
     label.append(state.comm_id)
     label.append(f"  {state.phase}", style=_STYLES.get(state.phase, "yellow"))
     serves = f"  for {state.parent.task_id}" if state.parent else ""
-    label.append(f"{serves}  {state.turns_taken} turns, {_tasks(state)}, led by {state.owner}", style="dim")
+    label.append(f"{serves}  {_count(state.turns_taken, 'turn')}, {_tasks(state)}, led by {state.owner}", style="dim")
     if standing.charter is not None:
         label.append(f"  {' '.join(standing.charter.goal.split())}")
     return label
@@ -149,7 +149,11 @@ def _label(standing: GroupStanding) -> Text:
 
 def _tasks(state: GroupState) -> str:
     done = len(state.tasks) - len(state.open_tasks)
-    return f"{done} of {len(state.tasks)} tasks closed"
+    return f"{done} of {_count(len(state.tasks), 'task')} closed"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _code(entries: Sequence[StoredEntry], comm_id: CommId) -> ExitCode:

@@ -93,6 +93,7 @@ class TaskView:
     fraction: float | None = None
     started_at: datetime | None = None
     ended_at: datetime | None = None
+    depth: int = 0
 
 
 @dataclass
@@ -196,6 +197,7 @@ class Transcript:
                 fraction,
                 known.started_at if known else at,
                 at if closed else None,
+                max(0, state.depth - (self.base_depth or 0)),
             )
 
 

@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 
 from ioa.cli.conversation import ConversationView, clock, line_text, speaker_style
+from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.cli.transcript import Line, Tone
-from ioa.protocol.ids import CommId
+from ioa.protocol.goals import Goal, GoalRecord
+from ioa.protocol.ids import CommId, GoalId
+from ioa.runtime.system import GoalStatus
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import START, launched
 
@@ -111,3 +114,11 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
         False,
     )
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
+
+
+def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    """A long goal is cut; its id, its status and its turns never are."""
+    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long goal " * 30)
+    Terminal(as_json=False).print(goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)]))
+    row = capsys.readouterr().out.splitlines()[1]
+    assert (goal.goal_id in row, "waiting" in row, len(row) <= 120, row.endswith("…")) == (True, True, True, True)
