@@ -18,7 +18,7 @@ from ioa.group.requests import (
     SequencedEntry,
     Sync,
 )
-from ioa.group.state import Charter, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -89,11 +89,19 @@ class GroupSetup:
             NoAgentError: A member is not registered or not online.
             ConflictError: Another agent leads the goal, or it has ended.
             ForbiddenError: The task is not the owner's, or teams may not nest deeper.
+            InvalidInputError: The team is too large, or the parent works for another goal.
         """
+        parent = request.parent
+        comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else comm_id_of_goal(request.goal_id)
+        if await self._ledger.head(comm_id) is not None:
+            # A repeated launch is answered even when a member has gone offline since.
+            return await self._launched_before(comm_id, request.owner)
         cards = self._cards_of((request.owner, *request.members))
-        if request.parent is not None and not cards[0].may_team_up:
+        if len(cards) > MAX_MEMBERS:
+            raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
+        if parent is not None and not cards[0].may_team_up:
             raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
-        mandate = await (self._mandate_of_task(request, request.parent) if request.parent else self._mandate_of_goal(request))
+        mandate = await (self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request))
         charter = Charter(
             comm_id=mandate.comm_id,
             goal_id=request.goal_id,
@@ -109,8 +117,8 @@ class GroupSetup:
         await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
             recorded = await self._ledger.record(charter.comm_id, GroupLaunched(at=self._clock.now(), charter=charter))
-        except IllegalEventError as refusal:
-            return await self._launched_before(charter, refusal)
+        except IllegalEventError:
+            return await self._launched_before(charter.comm_id, charter.owner)
         return GroupStanding(seq=recorded.seq, state=recorded.state, charter=charter)
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
@@ -217,11 +225,13 @@ class GroupSetup:
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
         return tuple(cards)
 
-    async def _launched_before(self, charter: Charter, refusal: IllegalEventError) -> GroupStanding:
-        head = await self._existing(charter.comm_id)
-        first = await self._charter(charter.comm_id)
-        if first is None or first.owner != charter.owner:
-            raise ConflictError(f"The group {charter.comm_id} is not {charter.owner}'s to launch: {refusal.message}")
+    async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupStanding:
+        head = await self._existing(comm_id)
+        first = await self._charter(comm_id)
+        if first is None:
+            raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
+        if first.owner != owner:
+            raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return GroupStanding(seq=head.seq, state=head.entry.state, charter=first)
 
     async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str) -> None:

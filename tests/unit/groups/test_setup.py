@@ -57,6 +57,25 @@ async def test_launching_again_gives_the_same_group() -> None:
     assert (again.seq, again.state, len(await plane.entries())) == (head.seq, head.entry.state, 2)
 
 
+async def test_launching_again_needs_nobody_to_be_there() -> None:
+    """An owner whose answer was lost gets its group although a member has gone offline since."""
+    plane = Plane()
+    first = await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=11))
+    assert (await plane.setup.launch(LAUNCH)).state == first
+
+
+async def test_a_team_has_a_largest_size() -> None:
+    """A team beyond the limit is refused as the caller's fault, and nobody is put into it."""
+    plane = Plane()
+    crowd = tuple(AgentId(f"agent-{number}") for number in range(64))
+    await plane.join(ADA, *crowd)
+    await plane.accept()
+    with pytest.raises(InvalidInputError, match="64 members"):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=crowd, goal_id=GOAL))
+    assert list(plane.memberships.agents()) == []
+
+
 async def test_a_launch_sent_many_times_at_once_is_one() -> None:
     """Launches that race open one group, and all are told the same."""
     plane = Plane()

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import NotFoundError
-from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.group.requests import CancelGroup
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
@@ -113,10 +113,10 @@ async def test_a_group_that_is_about_to_be_launched_is_named() -> None:
 
 
 async def test_who_was_not_launched_with_a_group_is_no_member_of_it() -> None:
-    """A launch that lost to another leaves its members in the record; the registry clears that up."""
+    """A launch that lost a race against another leaves its members in the record; the registry clears that up."""
     plane = Plane()
     await plane.open(ADA, BOB)
     await plane.join(EVE)
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL))
+    await plane.memberships.add((EVE,), ROOM)
     heads = [(await plane.registry.renew(Renew(agent_id=agent_id))).heads for agent_id in (EVE, BOB)]
     assert (heads, list(plane.memberships.groups_of(EVE))) == ([{}, {ROOM: 1}], [])
