@@ -21,7 +21,7 @@ from nats.js.api import ConsumerConfig, DeliverPolicy
 from ioa.adapters.nats_artifacts import NatsArtifacts
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
 from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_requests import NatsRequester
@@ -253,7 +253,8 @@ class System:
             try:
                 while self._client.stats["reconnects"] == reconnects:
                     try:
-                        message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
+                        with heeding_cancellation():
+                            message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
                     except (TimeoutError, nats.errors.TimeoutError):
                         continue
                     if message.metadata.sequence.stream > last:
