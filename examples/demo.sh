@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 data=$(mktemp -d)
+: >"$data/ready"
 ioa up --data "$data" --port 0 --pool examples/pool.toml >"$data/ready" &
 system=$!
 stop() {
