@@ -69,14 +69,20 @@ class Router:
             await self._ledger.settle(state)
 
     async def sweep(self, comm_ids: Sequence[CommId]) -> None:
-        """Arm the deadlines of open groups again. A power cut can cost the server timers that it had acknowledged.
+        """Arm the deadlines of open groups again, and pay again what ended ones owe.
+
+        A power cut can cost the server timers and results that it had acknowledged.
 
         Raises:
             UnavailableError: The sweep has to be done again.
         """
         for comm_id in comm_ids:
             head = await self._ledger.head(comm_id)
-            if head is not None and not head.entry.state.phase.is_terminal:
+            if head is None:
+                continue
+            if head.entry.state.phase.is_terminal:
+                await self._ledger.settle(head.entry.state)
+            else:
                 await self._ledger.rearm(comm_id, head.entry.state)
 
     async def _advance(self, comm_id: CommId, state: GroupState) -> GroupState:

@@ -10,7 +10,7 @@ import pytest
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, UnavailableError
 from ioa.group.events import LaunchAbandoned, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Accepted, CancelGroup, Rejected
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
@@ -144,7 +144,7 @@ async def test_an_early_timer_only_arms_the_next() -> None:
 
 
 async def test_timers_lost_with_the_server_are_armed_again() -> None:
-    """A sweep arms every open group, leaves ended ones alone, and passes over groups without a log."""
+    """A sweep arms every open group and passes over groups without a log."""
     plane = Plane()
     state = await plane.open(ADA, BOB)
     plane.clock.advance(timedelta(days=1))
@@ -152,6 +152,18 @@ async def test_timers_lost_with_the_server_are_armed_again() -> None:
     assert plane.timers.next_at() is None
     await plane.routers[0].sweep([CommId("nowhere"), ROOM])
     assert plane.timers.pending(ROOM) == [state.next_deadline()]
+
+
+async def test_results_lost_with_the_server_are_published_again() -> None:
+    """A sweep pays what a group that has ended still owes."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.results.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    plane.results.reachable = True
+    await plane.routers[1].sweep(plane.memberships.comm_ids())
+    assert await plane.reason() is Reason.CANCELLED
 
 
 async def test_a_goal_that_nobody_takes_ends_at_its_deadline() -> None:
