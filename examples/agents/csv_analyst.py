@@ -32,6 +32,7 @@ agent = Agent(
         "compute the total sales per region in sales.csv",
         "sum up the amounts by category and month in 2024",
         "which city had the lowest average value?",
+        "which region had the highest total in data.csv",
         "top 5 customers by amount in orders.csv",
         "how many rows have a price above 100",
         "the median salary of employees in Berlin",

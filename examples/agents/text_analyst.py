@@ -220,7 +220,7 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
     ),
     (
         (
-            r"(?:occurrences? of|how (?:often|many times) (?:does|do|is|are)|times (?:does )?(?:the word )?"
+            r"(?:occurrences? of|how (?:often|many times)(?: does| do| is| are)?|times (?:does )?(?:the word )?"
             r"|count (?:of )?(?:the )?word )"
             r"\s*(?:the (?:word|term|phrase)s? |word |phrase )?(?P<term>[^\s?.,]+)"
         ),

@@ -257,7 +257,7 @@ async def test_many_goals_at_once(system: System, world: World) -> None:
     [
         ("Book a flight to {place} for next Tuesday", "flight"),
         ("Total {amount} per {kind} in {table}, and translate {text} into Japanese", "Japanese"),
-        ("Sing me a lullaby, compose a fugue, and total {amount} in {table}", "fugue"),
+        ("Sing me a lullaby, compose a fugue, and compute the total {amount} in {table}", "fugue"),
     ],
 )
 async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: World, goal: str, unmet: str) -> None:
@@ -268,7 +268,9 @@ async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: 
 
     outcome = await run_goal(system, text, [world.table, world.text])
 
-    assert (outcome.result.reason, unmet in outcome.text, f"per {world.kind}" in outcome.text) == (Reason.NO_AGENT, True, False)
+    assert (outcome.result.reason, unmet in outcome.text, f"per {world.kind}" in outcome.text) == (Reason.NO_AGENT, True, False), (
+        outcome.text
+    )
 
 
 async def test_a_nested_team_reports_to_its_parent(system: System, world: World) -> None:

@@ -218,7 +218,7 @@ def _may_ask_again(said: str, rest: str, joint: str, sentence: str) -> bool:
 
 _INSIDE = re.compile(
     r"\b(?:with|including|includes?|included|containing|contains?|covering|covers|such\s+as|comprising|consisting\s+of"
-    r"|into|between|made\s+of)\b",
+    r"|into|between(?!.*\band\b)|made\s+of)\b",
     _FLAGS,
 )
 _COMPLEMENT = re.compile(rf"\b(?:of|per|by|in|for|from|on|about)\s+\S|{NAMED}", _FLAGS)
@@ -325,7 +325,7 @@ _PARAGRAPH_PAYLOAD = re.compile(
     r"\b(?:following|this|below|these)\s+(?:[\w-]+\s+){0,2}?(?:text|passage|paragraph|email|e-mail|article|review|code"
     r"|snippet|message|sentence|"
     rf"quote|story|function|puzzle|riddle|poem|letter|note|abstract|equations?|comment"
-    rf"|matrix)s?\b[^.?!\n:]{{0,60}}:\s*(?!\s*{INPUT})",
+    rf"|matrix)s?\b[^.?!\n:]{{0,60}}:\s*(?!\s*{NAMED})",
     _FLAGS,
 )
 

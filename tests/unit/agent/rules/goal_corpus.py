@@ -30,6 +30,14 @@ How many orders are there per month in orders.csv? Draw a line chart of the resu
 > how many orders are there per month in orders.csv
 0 > line chart | !the result
 
+Correlation between rainfall and pallets in shipments.csv, and a scatter plot of rainfall against pallets
+> correlation between rainfall and pallets in shipments.csv | !plot
+> scatter plot of rainfall against pallets
+
+Run this Python code: `print(sum(range(10)))` and calculate the square root of 144
+> run this python code: `print(sum(range(10)))` | !root
+> calculate the square root of 144 | !python
+
 Multiply 12 by 7 and convert the result to hexadecimal.
 > multiply 12 by 7
 0 > convert | hexadecimal
