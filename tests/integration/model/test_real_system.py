@@ -24,11 +24,11 @@ from ioa.protocol.goals import GoalResult
 from ioa.runtime.system import System, open_system
 from tests.integration.model.goals import CARDS, FRUGAL, GOALS
 
-pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(420)]
 
-AT_ONCE = 3
-GOAL_TIMEOUT_S = 150
-MAX_TURNS = 3
+AT_ONCE = 4
+GOAL_TIMEOUT_S = 60
+MAX_TURNS = 2
 
 _AGENT = """
 from ioa import Agent
