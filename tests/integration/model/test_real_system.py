@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 from datetime import timedelta
@@ -77,16 +78,16 @@ async def test_twenty_goals_end_and_every_log_follows_the_rules(system: Embedded
             assert len(list(replayed(entries))) == len(entries)
             kinds += [stored.entry.event.message.payload.type for stored in entries if isinstance(stored.entry.event, Said)]
         assert all(standing.state.phase.is_terminal for standing in await outside.groups())
-    lines = [line for file in tmp_path.glob("data/logs/agent-*.log") for line in file.read_text().splitlines()]
-    logs = [json.loads(line) for line in lines if line.startswith("{")]
+    logs = _agents_logs(tmp_path / "data" / "logs")
     refused = [line for line in logs if line["event"] == "refused"]
-    fallbacks = [line["cause"] for line in logs if line["event"] == "model_fallback"]
-    print(
-        {reason: [r.reason for r in results].count(reason) for reason in {r.reason for r in results}},
-        {kind: kinds.count(kind) for kind in sorted(set(kinds))},
-        f"{len(fallbacks)} fallbacks: {({cause: fallbacks.count(cause) for cause in set(fallbacks)})}",
-    )
+    fallbacks = Counter(line["cause"] for line in logs if line["event"] == "model_fallback")
+    print(Counter(str(result.reason) for result in results), Counter(kinds), fallbacks)
     assert (len(results), refused) == (20, [])
+
+
+def _agents_logs(folder: Path) -> list[dict[str, object]]:
+    lines = [line for file in folder.glob("agent-*.log") for line in file.read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in lines if line.startswith("{")]
 
 
 async def _reach(outside: System, goal: str) -> GoalResult:
