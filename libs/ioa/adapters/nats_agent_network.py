@@ -30,7 +30,7 @@ from ioa.group.requests import (
 from ioa.ports.agent_network import Lead
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
+from ioa.protocol.codec import decode
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.messages import Message
@@ -80,7 +80,6 @@ class NatsAgentNetwork:
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the group's router."""
-        encode(message, max_payload_bytes=MAX_MESSAGE_BYTES)
         subject = subjects.say(message.header.comm_id, message.header.sender)
         return (await self._requester.request(subject, message, SayReply)).answer
 

@@ -134,6 +134,9 @@ class Agent:
     def task(self, function: F) -> F:
         """Register the function that runs this agent's tasks: `run(task) -> str` or `run(task, ctx) -> str`.
 
+        A sync function runs in a thread of its own and may take its time. An async one shares the agent's event loop: whatever in
+        it blocks holds up everything the agent does, its leases included.
+
         Raises:
             InvalidInputError: The function takes neither one nor two arguments.
         """

@@ -17,7 +17,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.system import System
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
@@ -93,9 +93,9 @@ def close(found: float, truth: float) -> bool:
     return abs(found - truth) <= max(abs(truth) * 5e-4, 5e-5)
 
 
-async def run_goal(system: System, goal: str, files: Sequence[Path] = ()) -> Outcome:
+async def run_goal(system: System, goal: str, files: Sequence[Path] = (), *, led_by: str | None = None) -> Outcome:
     """Have a goal done and fetch all it produced, and check every group's log against the pure machine."""
-    goal_id = await system.launch(GoalOrder(goal=goal, timeout=60), files)
+    goal_id = await system.launch(GoalOrder(goal=goal, timeout=60, agent=AgentId(led_by) if led_by else None), files)
     result = await system.wait_for_result(goal_id)
     fetched = {artifact.name: await system.fetch(artifact) for artifact in result.artifacts}
     return Outcome(result, fetched, await replay_tree(system, result.comm_id))

@@ -281,6 +281,7 @@ async def test_a_nested_team_reports_to_its_parent(system: System, world: World)
         system,
         f"Prepare a briefing on {world.table.name} with the total {world.amount} per {world.kind}, a chart of it and a report",
         [world.table],
+        led_by="calculator",
     )
     root, nested = (outcome.groups[comm_id] for comm_id in outcome.groups)
     opened = [event for event in root if isinstance(event, SubgroupOpened)]
