@@ -15,6 +15,14 @@ from ioa.adapters.nats_topology import Topology
 LEASE = timedelta(seconds=1)
 
 
+async def heard(client: Client) -> None:
+    """Return once the server has taken all that was sent, subscriptions too.
+
+    `Client.flush` is no such barrier: nats-py lets its ping overtake what is buffered. A request keeps its place.
+    """
+    await client.jetstream().account_info()
+
+
 @pytest.fixture(params=["memory", "nats"])
 def server(request: pytest.FixtureRequest) -> NatsServer | None:
     """The nats-server of a test; None when it runs on the fake."""

@@ -19,6 +19,7 @@ from ioa.ports.delivery import DeadLetters, Results
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
+from tests.contract.control_plane.conftest import heard
 from tests.unit.group.scenario import START, launched
 
 GOAL = GoalId("goal-1")
@@ -105,11 +106,12 @@ async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats
         connection = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "member")))
         network = NatsAgentNetwork(connection)
         ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
-        await connection.flush()
+        await heard(connection)
         inboxes = NatsInboxes(nats_client)
         await inboxes.push((AgentId("ada"), AgentId("bob")), pushed())
         await inboxes.push((AgentId("eve"),), pushed().model_copy(update={"seq": 8}))
-        seen = [await anext(inbox) for inbox in (ada, bob, eve)]
+        async with asyncio.timeout(10):
+            seen = [await anext(inbox) for inbox in (ada, bob, eve)]
     assert [entry.seq for entry in seen] == [7, 7, 8]
     assert seen[0] == pushed()
 

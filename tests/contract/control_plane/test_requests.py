@@ -18,6 +18,7 @@ from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
+from tests.contract.control_plane.conftest import heard
 
 SUBJECT = "ioa.v1.test.echo"
 SOON = timedelta(milliseconds=200)
@@ -38,7 +39,7 @@ async def echo(request: Echo) -> Echo:
 async def serving(client: Client, *endpoints: Endpoint) -> AsyncIterator[NatsRequester]:
     """One replica that answers, and somebody to ask it."""
     async with open_service(client, "ioa-test", "Answers tests", "0.1.0", endpoints):
-        await client.flush()
+        await heard(client)
         yield NatsRequester(client)
 
 
@@ -157,7 +158,7 @@ async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: N
         open_service(second, "ioa-test", "Answers tests", "0.1.0", [endpoint]),
         serving(nats_client, endpoint) as requester,
     ):
-        await second.flush()
+        await heard(second)
         await asyncio.gather(*(requester.request(SUBJECT, Echo(text=str(number)), Echo) for number in range(60)))
     assert sorted(served, key=int) == [str(number) for number in range(60)]
 
