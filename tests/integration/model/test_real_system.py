@@ -23,7 +23,7 @@ from ioa.group.events import Said
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.runtime.system import System, open_system
-from tests.integration.model.goals import CARDS, FRUGAL, GOALS
+from tests.integration.model.goals import AGENTS, FRUGAL, GOALS
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(420)]
 
@@ -49,11 +49,10 @@ async def system(llama_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("IOA_LLM_MODEL", "smollm2")
     monkeypatch.setenv(BUDGET_VARIABLE, TypeAdapter(Budget).dump_json(FRUGAL).decode())
     agents = []
-    for number, card in enumerate(CARDS):
-        file = tmp_path / f"{card.agent_id.replace('-', '_')}.py"
-        # Every agent serves goals of every kind here: what is tested is how they talk, not who is found.
-        examples = [goal for goal in GOALS if GOALS.index(goal) % len(CARDS) == number]
-        text = _AGENT.format(agent_id=card.agent_id, description=card.description, examples=examples)
+    for number, (agent_id, description) in enumerate(AGENTS.items()):
+        file = tmp_path / f"{agent_id.replace('-', '_')}.py"
+        # Each agent serves a fifth of the goals, whatever they ask: what is tested is how they talk, not who is found.
+        text = _AGENT.format(agent_id=agent_id, description=description, examples=GOALS[number :: len(AGENTS)])
         file.write_text(text, encoding="utf-8")
         agents.append(PooledAgent(target=f"{file}:agent"))
     async with open_embedded_system(tmp_path / "data", None, Pool(agents=tuple(agents))) as running:

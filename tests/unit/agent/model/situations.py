@@ -9,7 +9,7 @@ from ioa.agent.model import Budget
 from ioa.group.state import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
-from tests.integration.model.group_driver import START, Group, card
+from tests.unit.agent.model.machine_group import START, Group, card
 
 ANN, BOB, CARL = AgentId("ann"), AgentId("bob"), AgentId("carl")
 CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV files"), card("carl", "draws charts"))

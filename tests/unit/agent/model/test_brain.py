@@ -24,7 +24,7 @@ from ioa.protocol.messages import (
 )
 from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import ScriptedModel
-from tests.integration.model.group_driver import WordSearch
+from tests.unit.agent.model.machine_group import WordSearch
 from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, with_open_task
 
 DISCUSS = decision(type="DISCUSSION", next_speaker="bob", content="Which month?")

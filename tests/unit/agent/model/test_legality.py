@@ -21,7 +21,7 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
 from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import Asked, Line, ScriptedModel
-from tests.integration.model.group_driver import Group, WordSearch
+from tests.unit.agent.model.machine_group import Group, WordSearch
 from tests.unit.agent.model.situations import CARDS, SHORT, launched
 
 JUNK = [

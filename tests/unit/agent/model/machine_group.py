@@ -1,0 +1,129 @@
+"""A group on the real machine, without a network: a payload that the machine refuses raises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from ioa.errors import ForbiddenError
+from ioa.group.events import Event, GroupLaunched, Said
+from ioa.group.machine import legal_kinds, step
+from ioa.group.state import Charter, GroupState, OpenTask
+from ioa.ports.brain import Contact, GroupView, TaskRecord
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, MessageId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    Header,
+    InformTaskResult,
+    Message,
+    Payload,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def card(agent_id: str, description: str, *, may_team_up: bool = True) -> AgentCard:
+    """Make a card."""
+    return AgentCard.model_validate(
+        {"agent_id": agent_id, "name": agent_id, "description": description, "may_team_up": may_team_up}
+    )
+
+
+@dataclass
+class WordSearch:
+    """Team tools over a few cards. False in that agents are found by the words they share with the need."""
+
+    cards: Sequence[AgentCard]
+    least_similarity: float = 0.45
+    searches: int = 0
+    known: tuple[Contact, ...] = ()
+
+    async def search_client(self, needs: Sequence[Need]) -> SearchResult:
+        """Rank the cards; the eleventh search is refused."""
+        self.searches += 1
+        if self.searches > 10:
+            raise ForbiddenError("The ten calls are spent.")
+        by_need = tuple(NeedHits(need=need, hits=self._hits(need)) for need in needs)
+        merged = {hit.card.agent_id: hit for hits in by_need for hit in hits.hits}
+        return SearchResult(by_need=by_need, merged=tuple(merged.values()))
+
+    async def contacts(self) -> Sequence[Contact]:
+        """List the contacts that were set."""
+        return self.known
+
+    def _hits(self, need: Need) -> tuple[Hit, ...]:
+        wanted = set(re.findall(r"\w+", need.text.lower()))
+        scored = [(len(wanted & set(re.findall(r"\w+", card.description.lower()))), card) for card in self.cards]
+        best = sorted(scored, key=lambda pair: -pair[0])[: need.k]
+        return tuple(Hit(card=card, score=score, similarity=min(1.0, self.least_similarity + score / 10)) for score, card in best)
+
+
+@dataclass
+class Group:
+    """One group as its members see it, moved by the real machine."""
+
+    charter: Charter
+    state: GroupState
+    at: datetime = START
+    messages: list[Message] = field(default_factory=list)
+    specs: list[TaskSpec] = field(default_factory=list)
+    reports: dict[TaskId, str] = field(default_factory=dict)
+
+    @classmethod
+    def launch(cls, charter: Charter) -> Group:
+        """Open a group."""
+        return cls(charter, step(None, GroupLaunched(at=START, charter=charter)).state)
+
+    def happen(self, event: Event) -> None:
+        """Apply an event.
+
+        Raises:
+            IllegalEventError: The machine refuses it.
+        """
+        self.state = step(self.state, event).state
+
+    def say(self, sender: AgentId, payload: Payload, turn: int | None = None) -> None:
+        """Send a message.
+
+        Raises:
+            IllegalEventError: The machine refuses it.
+        """
+        self.at += timedelta(seconds=1)
+        header = Header(
+            message_id=MessageId(f"m{len(self.messages)}"),
+            comm_id=self.state.comm_id,
+            sender=sender,
+            state=self.state.phase,
+            turn=self.state.turn if turn is None else turn,
+            after=len(self.messages),
+            sent_at=self.at,
+        )
+        message = Message(header=header, payload=payload)
+        self.happen(Said(at=self.at, message=message))
+        self.messages.append(message)
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+            self.specs += payload.tasks
+        if isinstance(payload, InformTaskResult):
+            self.reports[payload.task_id] = payload.task_conclusion
+
+    def view(self, me: AgentId) -> GroupView:
+        """What a member knows."""
+        return GroupView(
+            me=me,
+            charter=self.charter,
+            state=self.state,
+            messages=tuple(self.messages),
+            tasks=tuple(self._record(spec) for spec in self.specs),
+            legal=legal_kinds(self.state, me),
+        )
+
+    def _record(self, spec: TaskSpec) -> TaskRecord:
+        task = self.state.task(spec.task_id)
+        outcome = None if task is None or isinstance(task, OpenTask) else task.outcome
+        return TaskRecord(spec, outcome, self.reports.get(spec.task_id, ""), ())
