@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -37,11 +36,14 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open."""
+    """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open.
+
+    Calls take effect in the order in which they were made, cancelled ones included.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._turn = threading.Lock()
+        self._turn = asyncio.Lock()
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
@@ -154,15 +156,18 @@ class SqliteStore:
         return await self._transaction(read)
 
     async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but it is not torn apart."""
+        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does."""
 
         def run() -> T:
-            with self._turn, self._connection as db:
+            with self._connection as db:
                 db.execute("BEGIN IMMEDIATE")
                 return work(db)
 
+        await self._turn.acquire()
+        running = asyncio.get_running_loop().run_in_executor(None, run)
+        running.add_done_callback(lambda _: self._turn.release())
         try:
-            return await asyncio.to_thread(run)
+            return await asyncio.shield(running)
         except sqlite3.Error as error:
             raise UnavailableError(
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
@@ -170,12 +175,8 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Close the file when the call that is running has ended."""
-
-        def close() -> None:
-            with self._turn:
-                self._connection.close()
-
-        await asyncio.to_thread(close)
+        async with self._turn:
+            await asyncio.to_thread(self._connection.close)
 
 
 @asynccontextmanager

@@ -307,7 +307,7 @@ async def test_a_group_that_ended_while_away_is_caught_up_with(company: Company)
 
     assert await company.records_are_complete(ROOM, BOTH)
     await eventually(lambda: company.network.open_groups(AgentId("worker")) == [])
-    assert not (company.folder / "worker" / ROOM).exists()
+    assert await eventually(lambda: not (company.folder / "worker" / ROOM).exists())
 
 
 async def test_sessions_end_with_their_groups(company: Company) -> None:
