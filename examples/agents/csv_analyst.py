@@ -30,6 +30,7 @@ agent = Agent(
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
         "compute the total sales per region in sales.csv",
+        "total units per category in data.csv",
         "sum up the amounts by category and month in 2024",
         "which city had the lowest average value?",
         "which region had the highest total in data.csv",

@@ -249,7 +249,8 @@ async def test_many_goals_at_once(system: System, world: World) -> None:
         *(run_goal(system, f"total {amount} per {by} in {world.table.name}", [world.table]) for by, amount in asked)
     )
 
-    assert [outcome.has_table(world.sums(by, amount)) for outcome, (by, amount) in zip(outcomes, asked, strict=True)] == [True] * 4
+    right = [outcome.has_table(world.sums(by, amount)) for outcome, (by, amount) in zip(outcomes, asked, strict=True)]
+    assert right == [True] * 4, [outcome.text for outcome in outcomes]
 
 
 @pytest.mark.parametrize(

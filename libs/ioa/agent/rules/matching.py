@@ -6,11 +6,15 @@ order of its hits, since the fused score behind it has seen more than the simila
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ioa.agent.rules.lexicon import AUXILIARIES, QUESTION_WORDS, words
 from ioa.agent.rules.needs import GoalNeed
+from ioa.agent.rules.openings import strip_opening
 from ioa.ports.brain import Contact
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 
@@ -19,6 +23,12 @@ DEFAULT_THRESHOLD = 0.35
 AS_SIMILAR = 0.03
 """Hits this close to the first one are equally good, so that experience may decide."""
 UNKNOWN = 0.5
+FAMILIAR = 0.10
+"""How much less similar an agent may be whose examples begin as the need does. The names of a file's columns pull a need away from
+every example ("correlation between pallets and rainfall" lies at 0.28), while its first word still says what is to be done."""
+_SAYS_LITTLE = (
+    QUESTION_WORDS | AUXILIARIES | words("a an the it and find get give tell make create show list prepare have do produce")
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class Matcher:
 
     def pick(self, found: NeedHits) -> Hit | None:
         """The agent for a need, or None if nobody fits."""
-        fitting = [hit for hit in found.hits if hit.similarity >= self.threshold]
+        fitting = [hit for hit in found.hits if hit.similarity >= self._least_similarity(found.need.text, hit.card)]
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
         if self.aside and others:
             fitting = others
@@ -50,6 +60,10 @@ class Matcher:
             return first
         peers = [hit for hit in others if hit.similarity >= first.similarity - AS_SIMILAR]
         return max(peers, key=lambda hit: self.records.get(hit.card.agent_id, UNKNOWN))
+
+    def _least_similarity(self, need: str, card: AgentCard) -> float:
+        begins_alike = _first_word(need) in {_first_word(example) for example in card.examples} - _SAYS_LITTLE - {""}
+        return self.threshold - (FAMILIAR if begins_alike else 0.0)
 
     def mine(self, found: NeedHits) -> float:
         """How similar the asking agent is to a need, 0 if it was not found."""
@@ -76,3 +90,9 @@ def mean_similarity(picked: Sequence[Hit | None]) -> float:
 def unmet(needs: Sequence[GoalNeed], picked: Sequence[Hit | None]) -> tuple[str, ...]:
     """The needs that found nobody, in the user's words."""
     return tuple(need.request for need, hit in zip(needs, picked, strict=True) if hit is None)
+
+
+def _first_word(request: str) -> str:
+    """The first word of a request itself, in lower case."""
+    found = re.match(r"[a-z]+", strip_opening(request)[1].lower())
+    return found.group() if found else ""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import Matcher
+from ioa.agent.rules.matching import DEFAULT_THRESHOLD, Matcher
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
@@ -235,3 +235,14 @@ async def test_without_discovery_a_task_is_done_alone() -> None:
             raise UnavailableError("discovery does not answer.")
 
     assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))
+
+
+@pytest.mark.parametrize(("need", "fits"), [("correlation between pallets and rain", True), ("water the pallets", False)])
+def test_an_agent_whose_examples_begin_alike_may_be_less_similar(need: str, fits: bool) -> None:
+    """A need that names strange things is still told by its first word, if that is what an example of the agent begins with."""
+    analyst = card("analyst", examples=["correlation between price and quantity", "how warm is the water"])
+    hit = Hit(card=analyst, score=0.28, similarity=0.28)
+
+    picked = Matcher(DEFAULT_THRESHOLD, AgentId("me")).pick(NeedHits(need=Need(text=need), hits=(hit,)))
+
+    assert picked == (hit if fits else None)
