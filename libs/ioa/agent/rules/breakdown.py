@@ -36,6 +36,11 @@ def coordinates(card: AgentCard) -> bool:
     return not _TEAM_TAGS.isdisjoint(tag.lower() for tag in card.tags) or bool(_TEAM_WORDS.search(card.description))
 
 
+def lists_parts(task: str) -> bool:
+    """Whether a task itself says of which parts it is made."""
+    return bool(_listed(task))
+
+
 def parts_of(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
     """List the parts of a task, none if it has fewer than two.
 

@@ -246,3 +246,14 @@ def test_an_agent_whose_examples_begin_alike_may_be_less_similar(need: str, fits
     picked = Matcher(DEFAULT_THRESHOLD, AgentId("me")).pick(NeedHits(need=Need(text=need), hits=(hit,)))
 
     assert picked == (hit if fits else None)
+
+
+async def test_a_coordinator_does_not_answer_what_nobody_serves_with_its_teams_usual_work() -> None:
+    """A goal that nobody fits ends as such, also when the agent that leads it could hand out something else."""
+    desk = card("desk", "Leads a team of other agents that compute the figures, draw the charts and write the report.")
+    usual = {"csv-analyst": {"statistics": 0.6}, "chart-maker": {"chart": 0.8}, "report-writer": {"report": 0.9}}
+    tools = tools_of((desk, CSV, CHART, REPORT), {**usual, "desk": {"briefing": 0.9}})
+
+    formed = await BRAIN.form_team(Mission(text="Book a flight to Velmor for next Tuesday", inputs=(), me=desk, depth=0), tools)
+
+    assert formed == NobodyFits(needs=("Book a flight to Velmor for next Tuesday",))
