@@ -5,7 +5,8 @@ machine had no core for it does not (Linux tells it in `/proc/self/task/*/scheds
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
 core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
-time that any thread, such as the one with the GIL, had no core.
+time that any thread, such as the one with the GIL, had no core. Garbage collections do not count either: how long one takes depends on
+all that the process holds, such as what two thousand tests have left, and not on the callback in which it happens to fall.
 
 It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the standard library only, not uvloop's.
 """
@@ -13,6 +14,7 @@ It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import threading
 import time
@@ -72,6 +74,7 @@ class _Running:
     ident: int
     started: float
     core_time: float
+    collected: float
     delays: dict[str, float]
     looks: int = 0
     stack: str = ""
@@ -86,23 +89,34 @@ class LoopWatch:
     _running: dict[int, _Running] = field(default_factory=dict)
     _delays: dict[str, float] = field(default_factory=lambda: _run_delays())
     _closing: threading.Event = field(default_factory=threading.Event)
+    _collected: float = 0.0
+    _collecting_since: float = 0.0
+
+    def note_collection(self, phase: str, _info: dict[str, int]) -> None:
+        """Add up the time of garbage collections; a callback of `gc`."""
+        if phase == "start":
+            self._collecting_since = time.monotonic()
+        else:
+            self._collected += time.monotonic() - self._collecting_since
 
     def run_timed(self, run: Callable[[asyncio.Handle], None], handle: asyncio.Handle) -> None:
         """Run one callback of a loop and record it if it took too long."""
         thread = threading.get_native_id()
-        running = self._running[thread] = _Running(threading.get_ident(), time.monotonic(), time.thread_time(), self._delays)
+        running = self._running[thread] = _Running(
+            threading.get_ident(), time.monotonic(), time.thread_time(), self._collected, self._delays
+        )
         try:
             run(handle)
         finally:
             del self._running[thread]
-            elapsed = time.monotonic() - running.started
+            elapsed = time.monotonic() - running.started - (self._collected - running.collected)
             if elapsed > self.threshold.total_seconds():
                 self._judge(handle, running, str(thread), elapsed)
 
     def _judge(self, handle: asyncio.Handle, running: _Running, thread: str, elapsed: float) -> None:
         # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
         starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
-        computed = time.thread_time() - running.core_time
+        computed = time.thread_time() - running.core_time - (self._collected - running.collected)
         measured = Measured(elapsed, computed, starved.get(thread, 0.0), sum(starved.values()), running.looks)
         held = measured.blocked(self.threshold)
         if held is not None:
@@ -133,6 +147,7 @@ def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[
     def run_timed(handle: asyncio.Handle) -> None:
         watch.run_timed(run, handle)
 
+    gc.callbacks.append(watch.note_collection)
     onlooker = threading.Thread(target=watch.look_on, name="loop-watch", daemon=True)
     onlooker.start()
     asyncio.Handle._run = run_timed  # type: ignore[method-assign, assignment]
@@ -140,6 +155,7 @@ def watch_loops(threshold: timedelta = timedelta(milliseconds=250)) -> Iterator[
         yield watch
     finally:
         asyncio.Handle._run = run  # type: ignore[method-assign]
+        gc.callbacks.remove(watch.note_collection)
         watch.close()
         onlooker.join()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 from datetime import timedelta
@@ -44,6 +45,16 @@ async def test_counts_computing_as_blocking() -> None:
             pass
         await asyncio.sleep(0)
     assert len(watch.blocks) == 1
+
+
+async def test_leaves_garbage_collections_out() -> None:
+    """A collection takes as long as the process is large; the callback it falls into has not blocked."""
+    much = [{"one": []} for _ in range(200_000)]
+    with watch_loops(timedelta(milliseconds=20)) as watch:
+        asyncio.get_running_loop().call_soon(gc.collect)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    assert (len(much), watch.blocks) == (200_000, [])
 
 
 def test_watches_a_loop_in_another_thread() -> None:
