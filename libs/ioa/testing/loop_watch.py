@@ -5,8 +5,8 @@ machine had no core for it does not (Linux tells it in `/proc/self/task/*/scheds
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
 core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
-time that any thread, such as the one with the GIL, had no core. Garbage collections do not count either: how long one takes depends on
-all that the process holds, such as what two thousand tests have left, and not on the callback in which it happens to fall.
+time that any thread, such as the one with the GIL, had no core. Garbage collections do not count either: how long one takes
+depends on all that the process holds, such as what two thousand tests have left, and not on the callback it happens to fall into.
 
 It replaces `asyncio.Handle._run` while it watches, hence sees the loops of the standard library only, not uvloop's.
 """

@@ -49,7 +49,7 @@ async def test_counts_computing_as_blocking() -> None:
 
 async def test_leaves_garbage_collections_out() -> None:
     """A collection takes as long as the process is large; the callback it falls into has not blocked."""
-    much = [{"one": []} for _ in range(200_000)]
+    much: list[dict[str, list[int]]] = [{"one": []} for _ in range(200_000)]
     with watch_loops(timedelta(milliseconds=20)) as watch:
         asyncio.get_running_loop().call_soon(gc.collect)
         await asyncio.sleep(0)
