@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from weakref import WeakKeyDictionary
 
 import nats
 import nats.errors
@@ -26,13 +27,34 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class NatsSettings:
-    """Where NATS is and who connects. `credentials` is the path of a `.creds` file, `seed` that of an nkey seed."""
+    """Where NATS is and who connects.
+
+    `url` may name several servers of a cluster, with commas between; `credentials` is the path of a `.creds` file, `seed` that of
+    an nkey seed.
+    """
 
     url: str
     name: str
     credentials: str | None = None
     seed: str | None = None
     inbox_prefix: str = "_INBOX"
+
+
+_listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
+
+
+@contextmanager
+def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
+    """Call `listener` whenever a connection of `open_connection` is renewed while the block runs.
+
+    What was asked over the connection before may never be answered.
+    """
+    listeners = _listeners.setdefault(client, [])
+    listeners.append(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
 
 
 @asynccontextmanager
@@ -74,6 +96,8 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client
 async def _attempt(settings: NatsSettings) -> Client:
     async def reconnected() -> None:
         _log.info("nats_reconnected", url=settings.url)
+        for listener in list(_listeners.get(client, ())):
+            listener()
 
     async def disconnected() -> None:
         if not client.is_closed:
@@ -87,7 +111,7 @@ async def _attempt(settings: NatsSettings) -> Client:
     client = Client()
     await asyncio.wait_for(
         client.connect(
-            settings.url,
+            settings.url.split(","),
             name=settings.name,
             user_credentials=settings.credentials,
             nkeys_seed=settings.seed,

@@ -1,7 +1,7 @@
 """Taking work off a shared durable consumer.
 
-Pulls are short, so that one that was lost with its connection costs a few seconds and no more: nats-py does not notice a dead
-pull by itself.
+A pull that was lost is not noticed by nats-py. One that was lost with its connection is asked again as soon as that is renewed; all
+of them are short, so that one that was lost inside a cluster costs a few seconds and no more.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
 import nats.errors
 import structlog
@@ -17,6 +18,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import APIError
 
+from ioa.adapters.nats_connection import at_renewal
 from ioa.adapters.nats_failures import heeding_cancellation
 from ioa.adapters.nats_topology import ACK_WAIT
 from ioa.errors import IoaError
@@ -34,12 +36,14 @@ class Delivery:
     Attributes:
         attempt: Counts deliveries from 1.
         identity: Names the stored message; every delivery of it bears the same.
+        stored_at: When the server stored it, by the server's clock.
     """
 
     subject: str
     data: bytes
     attempt: int
     identity: str
+    stored_at: datetime
 
 
 Work = Callable[[Delivery], Awaitable[None]]
@@ -57,15 +61,18 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, side
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
         while True:
             await slots.acquire()
-            message = await _next(subscription.fetch)
+            message = await _next(client, subscription.fetch)
             group.create_task(_do(group, message, work, slots))
 
 
-async def _next(fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
+async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
+    loop = asyncio.get_running_loop()
     while True:
         try:
             with heeding_cancellation():
-                messages = await fetch(1, timeout=_PULL.total_seconds())
+                async with asyncio.timeout(None) as pull:
+                    with at_renewal(client, partial(_end_now, loop, pull)):
+                        messages = await fetch(1, timeout=_PULL.total_seconds())
             for message in messages:
                 return message
         except (TimeoutError, nats.errors.TimeoutError):
@@ -75,10 +82,14 @@ async def _next(fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
             await asyncio.sleep(_RETRY_AFTER.total_seconds())
 
 
+def _end_now(loop: asyncio.AbstractEventLoop, pull: asyncio.Timeout) -> None:
+    pull.reschedule(loop.time())
+
+
 async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio.Semaphore) -> None:
     metadata = message.metadata
     identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
-    delivery = Delivery(message.subject, message.data, metadata.num_delivered or 1, identity)
+    delivery = Delivery(message.subject, message.data, metadata.num_delivered or 1, identity, metadata.timestamp)
     keeper = group.create_task(_keep(message))
     try:
         await work(delivery)

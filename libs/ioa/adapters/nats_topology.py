@@ -31,7 +31,8 @@ ARTIFACTS = "IOA_ARTIFACTS"
 
 INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 
-ACK_WAIT = timedelta(seconds=30)
+ACK_WAIT = timedelta(seconds=6)
+"""How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _EXPIRY_MARKER_TTL = timedelta(hours=1)
 _MAX_MESSAGE_BYTES = 1_048_576
 
