@@ -37,7 +37,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         router = Router(ledger, NatsGoalRecords(js), timers, clock)
 
         async def fire(delivery: Delivery) -> None:
-            await router.fire_timer(subjects.parse_comm(delivery.subject))
+            await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at)
 
         memberships, restored = NatsMemberships(client), asyncio.Event()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
@@ -52,24 +53,28 @@ class Router:
             return SayReply(answer=await self._accepted_before(comm_id, said) or _rejected(refusal))
         return SayReply(answer=Accepted(seq=recorded.seq))
 
-    async def fire_timer(self, comm_id: CommId) -> None:
+    async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None) -> None:
         """Look at a group whose deadline may have passed, act on it, and arm the next one.
+
+        Args:
+            fired_at: When the timer fired by the clock that fires timers. Where the clock of this machine lags behind that one, the
+                deadline has passed all the same; else the timer would be armed for the past, and fire, again and again.
 
         Raises:
             UnavailableError: The timer has to come back later.
         """
-        head = await self._ledger.head(comm_id)
+        head, now = await self._ledger.head(comm_id), self._clock.now()
         if head is None:
-            await self._expire_goal(comm_id)
+            await self._expire_goal(comm_id, max(now, fired_at or now))
         elif head.entry.state.phase.is_terminal:
             await self._ledger.settle(head.entry.state)
         else:
-            state = await self._advance(comm_id, head.entry.state)
+            state = await self._advance(comm_id, head.entry.state, max(now, fired_at or now))
             await self._ledger.rearm(comm_id, state)
             await self._ledger.settle(state)
 
     async def sweep(self, comm_ids: Sequence[CommId]) -> None:
-        """Arm the deadlines of open groups again, and pay again what ended ones owe.
+        """Arm the deadlines of open groups and of goals without a group again, and pay again what ended ones owe.
 
         A power cut can cost the server timers and results that it had acknowledged.
 
@@ -84,10 +89,14 @@ class Router:
                 await self._ledger.settle(head.entry.state)
             else:
                 await self._ledger.rearm(comm_id, head.entry.state)
+        for comm_id in await self._ledger.without_log(await self._goals.comm_ids()):
+            record = await self._goals.find(comm_id)
+            if record is not None:
+                await self._timers.schedule(comm_id, record.deadline)
 
-    async def _advance(self, comm_id: CommId, state: GroupState) -> GroupState:
+    async def _advance(self, comm_id: CommId, state: GroupState, at: datetime) -> GroupState:
         try:
-            return (await self._ledger.record(comm_id, TimerFired(at=self._clock.now()))).state
+            return (await self._ledger.record(comm_id, TimerFired(at=at))).state
         except IllegalEventError as refusal:
             if refusal.code in (RejectionCode.NOTHING_DUE, RejectionCode.GROUP_ENDED):
                 return state
@@ -102,12 +111,11 @@ class Router:
             await self._ledger.settle(head.entry.state)
         return Accepted(seq=found.seq)
 
-    async def _expire_goal(self, comm_id: CommId) -> None:
+    async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
         """End a goal that nobody took before its deadline."""
         record = await self._goals.find(comm_id)
         if record is None:
             return
-        now = self._clock.now()
         if now < record.deadline:
             await self._timers.schedule(comm_id, record.deadline)
             return

@@ -45,14 +45,17 @@ class NatsGoalRecords:
 
     async def goals(self) -> Sequence[GoalRecord]:
         """List all goals, oldest first."""
+        found = [record for comm_id in await self.comm_ids() if (record := await self.find(comm_id)) is not None]
+        return sorted(found, key=lambda record: record.accepted_at)
+
+    async def comm_ids(self) -> Sequence[CommId]:
+        """List the keys of the bucket."""
         with unavailable_unless_answered("The goals on record"):
             bucket = await self._bucket.open()
             try:
-                keys = await bucket.keys()
+                return [CommId(key) for key in await bucket.keys()]
             except NoKeysError:
                 return []
-        found = [record for key in keys if (record := await self.find(CommId(key))) is not None]
-        return sorted(found, key=lambda record: record.accepted_at)
 
 
 class NatsWorkQueue:

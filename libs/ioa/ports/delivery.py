@@ -47,6 +47,9 @@ class GoalRecords(Protocol):
     async def goals(self) -> Sequence[GoalRecord]:
         """List all goals on record, oldest first."""
 
+    async def comm_ids(self) -> Sequence[CommId]:
+        """List the root groups of all goals on record, whether they were launched or not."""
+
 
 class WorkQueue(Protocol):
     """Accepted goals that wait for an agent to lead them."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -70,6 +70,7 @@ class GroupLedger:
         self._results = results
         self._clock = clock
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
+        self._latest = clock.now()
 
     async def record(self, comm_id: CommId, event: Event) -> Recorded:
         """Take the group one step further and do what follows.
@@ -86,6 +87,11 @@ class GroupLedger:
     async def head(self, comm_id: CommId) -> StoredEntry | None:
         """Read where the group stands, from the log's leader."""
         return await self._log.last(comm_id)
+
+    async def without_log(self, comm_ids: Sequence[CommId]) -> Sequence[CommId]:
+        """Those of the groups in which nothing has happened yet."""
+        known = set(await self._log.comm_ids()) if comm_ids else set()
+        return [comm_id for comm_id in comm_ids if comm_id not in known]
 
     async def find(self, comm_id: CommId, event: Event, *, after: int) -> StoredEntry | None:
         """Look for an event behind `after` in the log; a message is the same if its id is."""
@@ -133,7 +139,10 @@ class GroupLedger:
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
         now = self._clock.now()
-        if await self._log.last(effect.subgroup) is None:
+        head = await self._log.last(effect.subgroup)
+        if head is not None and head.entry.state.phase.is_terminal:
+            return
+        if head is None:
             abandoned = LaunchAbandoned(
                 at=now,
                 comm_id=effect.subgroup,
@@ -187,7 +196,7 @@ class GroupLedger:
 
     async def _arm(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
         """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""
-        now = self._clock.now()
+        now = self._now()
         at = state.next_deadline() or now + SETTLING_DELAY
         if group.armed is None or not now + _ARMING_MARGIN < group.armed <= at:
             await self._timers.schedule(comm_id, at)
@@ -201,6 +210,15 @@ class GroupLedger:
                 await self._arm(comm_id, group, state)
             except UnavailableError as error:
                 _log.warning("not_armed_again", comm_id=comm_id, error=error.message)
+
+    def _now(self) -> datetime:
+        """Read the clock. If it was set back, timers that have fired may seem to lie ahead: forget all that were armed."""
+        now = self._clock.now()
+        if now < self._latest:
+            for group in self._groups.values():
+                group.armed = None
+        self._latest = now
+        return now
 
     @asynccontextmanager
     async def _group(self, comm_id: CommId) -> AsyncIterator[_Group]:

@@ -28,6 +28,10 @@ class MemoryGoalRecords:
         """List all goals, oldest first."""
         return sorted(self._records.values(), key=lambda record: record.accepted_at)
 
+    async def comm_ids(self) -> Sequence[CommId]:
+        """List the root groups of all goals."""
+        return list(self._records)
+
 
 class MemoryWorkQueue:
     """`WorkQueue` for unit tests. False in this: nobody takes a goal; a test looks at what waits."""

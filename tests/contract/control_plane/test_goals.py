@@ -45,12 +45,14 @@ def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 
 async def test_an_unknown_goal_is_not_found(records: GoalRecords) -> None:
     """There is no record of what was never accepted."""
     assert (await records.find(CommId("nowhere")), await records.goals()) == (None, [])
+    assert await records.comm_ids() == []
 
 
 async def test_a_record_is_found_by_its_group(records: GoalRecords) -> None:
     """A goal is found under the `comm_id` that follows from its id."""
     assert await records.create(record()) == record()
     assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
+    assert await records.comm_ids() == [comm_id_of_goal(GoalId("goal-1"))]
 
 
 async def test_the_first_record_of_an_id_stands(records: GoalRecords) -> None:

@@ -154,6 +154,27 @@ async def test_timers_lost_with_the_server_are_armed_again() -> None:
     assert plane.timers.pending(ROOM) == [state.next_deadline()]
 
 
+async def test_deadlines_of_goals_that_wait_are_armed_again() -> None:
+    """A sweep arms the deadline of a goal that nobody has launched, and of no other."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    record = await plane.accept(GoalId("waits"))
+    plane.clock.advance(timedelta(days=2))
+    plane.timers.take_due()
+    await plane.routers[0].sweep([])
+    assert plane.timers.pending(comm_id_of_goal(GoalId("waits"))) == [record.deadline]
+    assert plane.timers.pending(ROOM) == []
+
+
+async def test_a_timer_that_fires_ahead_of_the_clock_is_due() -> None:
+    """Where a router's clock lags behind the one that fires timers, a deadline is acted on, not armed again in the past."""
+    plane = Plane()
+    state = await plane.open(ADA, BOB)
+    fired_at = state.next_deadline()
+    await plane.routers[0].fire_timer(ROOM, fired_at)
+    assert ((await plane.state()).floor_holder, (await plane.entries())[-1].entry.event.at) == (BOB, fired_at)
+
+
 async def test_results_lost_with_the_server_are_published_again() -> None:
     """A sweep pays what a group that has ended still owes."""
     plane = Plane()

@@ -14,7 +14,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, MemberLost, Said
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -39,6 +39,18 @@ async def test_an_entry_is_shown_to_every_member_with_its_place() -> None:
     seqs = [stored.seq for stored in await plane.entries()]
     shown = [[(entry.seq, entry.previous_seq) for entry in plane.inboxes.of(agent_id)] for agent_id in (ADA, BOB)]
     assert shown == [[(seqs[0], 0), (seqs[1], seqs[0])]] * 2
+
+
+async def test_a_clock_that_was_set_back_leaves_no_group_unwatched() -> None:
+    """A timer that has fired is not taken for one that is still to come when the clock goes back behind it."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=70))
+    plane.timers.take_due()
+    await plane.ledgers[0].record(CommId("elsewhere"), plane.begin(CommId("elsewhere"), ADA, BOB))
+    plane.clock.advance(timedelta(seconds=-20))
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    assert min(plane.timers.pending(ROOM)) == (await plane.state()).next_deadline()
 
 
 async def test_both_of_two_racing_events_are_recorded() -> None:
