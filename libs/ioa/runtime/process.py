@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import logging
 import os
@@ -11,12 +12,15 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Literal, TextIO, TypeVar, cast
 
 import structlog
 from prometheus_client import start_http_server
 from pydantic import Field, ValidationError
 
+from ioa import fault_points
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.model import Model
@@ -38,6 +42,7 @@ class ProcessSettings(Model):
     log_format: Literal["json", "console"] = "json"
     die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
     metrics_port: int | None = Field(default=None, ge=1, le=65_535, description="serve Prometheus metrics on this port")
+    fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.fault_points")
 
     def nats(self, name: str) -> NatsSettings:
         """The settings of this process's connection."""
@@ -83,9 +88,26 @@ def configure_logs(level: str, style: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )
+
+
+class _EnduringStream:
+    """A stream that drops what cannot be written: a full disk must not stop who reports it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write, or drop."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush, or drop."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
 
 
 def run_process(
@@ -96,13 +118,23 @@ def run_process(
         settings = settings_from(kind, os.environ if environment is None else environment)
         if settings.die_with_parent:
             _die_with_parent()
+        fault_points.arm(settings.fault_point)
         configure_logs(settings.log_level, settings.log_format)
         if settings.metrics_port is not None:
             start_http_server(settings.metrics_port)
-        asyncio.run(_until_stopped(settings, main))
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            runner.run(_until_stopped(settings, main))
     except IoaError as error:
         sys.stderr.write(f"error: {error}\n")
         sys.exit(2)
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Choose uvloop's event loop if it is installed (the extra `speed`), or None for asyncio's own."""
+    if find_spec("uvloop") is None:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
+    return factory
 
 
 def _die_with_parent() -> None:

@@ -151,13 +151,16 @@ class ServiceProcesses:
 
 
 @asynccontextmanager
-async def open_services(nats_url: str, logs: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[ServiceProcesses]:
-    """Be ready to start services on a NATS server; whatever still runs at the end is killed, and its log written out.
+async def open_services(
+    nats_url: str, logs: Path, env: Mapping[str, str] | None = None, *, show_logs: bool = True
+) -> AsyncIterator[ServiceProcesses]:
+    """Be ready to start services on a NATS server; whatever still runs at the end is killed.
 
     Args:
         nats_url: Where NATS is.
         logs: A folder for the processes' output.
         env: Settings for every service, such as `IOA_LEASE`; the URL is set already.
+        show_logs: Write the end of every log to standard output when all is over.
     """
     await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
     told = {"IOA_NATS_URL": nats_url, "IOA_DIE_WITH_PARENT": "true", "PYTHONUNBUFFERED": "1", **(env or {})}
@@ -167,4 +170,5 @@ async def open_services(nats_url: str, logs: Path, env: Mapping[str, str] | None
             yield services
         finally:
             await services.kill_all()
-            sys.stdout.write(services.logs() + "\n")
+            if show_logs:
+                sys.stdout.write(services.logs() + "\n")

@@ -1,0 +1,83 @@
+"""The group chats of other frameworks with silent agents, each in an environment of its own with what PyPI has today.
+
+AutoGen's `RoundRobinGroupChat` runs in one process and keeps nothing. Agent Framework's group chat writes a checkpoint file
+after every superstep, so that a conversation can be resumed.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.parts import note, temporary_folder
+
+PEERS = {
+    "autogen_chat": ("AutoGen RoundRobinGroupChat, in process, not durable", ("autogen-agentchat",)),
+    "agent_framework_chat": (
+        "Agent Framework group chat, file checkpoints",
+        ("agent-framework-core", "agent-framework-orchestrations"),
+    ),
+}
+"""Script beside this one: what it measures, and the packages it needs."""
+
+_LONGEST_SECONDS = 240
+
+
+def measure_peers(members: int, turns: Sequence[int]) -> None:
+    """Print what a turn costs elsewhere; a framework that cannot be installed is left out with the reason."""
+    table = Table("framework", "version", "turns", "CPU-ms per turn", "turns/s", "CPU-ms of the last tenth", "load")
+    for script, (title, packages) in PEERS.items():
+        with temporary_folder() as folder:
+            if failure := _install(folder, packages):
+                machine.console.print(f"{title}: left out, since {packages[0]} cannot be installed: {failure}")
+                continue
+            for number in turns:
+                note(f"{title}, {number} turns")
+                table.add_row(title, *_measure(folder, script, packages[0], members, number), machine.load())
+    machine.console.print(table)
+
+
+def _install(folder: Path, packages: Sequence[str]) -> str:
+    """Make an environment; returns why that failed, or nothing."""
+    python = str(folder / "bin" / "python")
+    for command in ([sys.executable, "-m", "venv", str(folder)], [python, "-m", "pip", "install", "--quiet", *packages]):
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode:
+            return (ended.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return ""
+
+
+def _measure(folder: Path, script: str, package: str, members: int, turns: int) -> list[str]:
+    """Run a script of `peer_scripts` in its environment and read the line of JSON it prints."""
+    source = Path(__file__).with_name("peer_scripts") / f"{script}.py"
+    command = [
+        str(folder / "bin" / "python"),
+        "-W",
+        "ignore",
+        str(source),
+        package,
+        str(members),
+        str(turns),
+        str(folder / "state"),
+    ]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_LONGEST_SECONDS)
+    except subprocess.TimeoutExpired:
+        return ["", f"{turns:,}", f"not done in {_LONGEST_SECONDS} s", "", ""]
+    except subprocess.CalledProcessError as error:
+        return ["", f"{turns:,}", (error.stderr.strip().splitlines() or ["failed"])[-1][:80], "", ""]
+    figures = json.loads(ended.stdout.splitlines()[-1])
+    assert figures["turns"] >= turns, figures
+    return [
+        figures["version"],
+        f"{turns:,}",
+        f"{figures['cpu'] / figures['turns'] * 1000:.2f}",
+        f"{figures['turns'] / figures['seconds']:,.0f}",
+        f"{figures['late_cpu'] * 1000:.2f}",
+    ]

@@ -1,0 +1,190 @@
+"""Groups whose members say 200 bytes and nothing else: the load that measures what the system itself costs.
+
+The members are on the wire only. They know beforehand what they will say; one speaks as soon as the push that gives it the
+floor has arrived, so that what is measured is the path through router and server, and little else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import msgpack
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.system_clock import SystemClock
+from ioa.group.events import GroupLaunched
+from ioa.group.state import Charter, Limits
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
+from ioa.protocol.messages import Discussion, Header, Message, Phase
+from ioa.runtime.ledger import GroupLedger
+
+REPLY_BYTES = 200
+_LAUNCHES_AT_ONCE = 16
+_LONGEST_TALK_SECONDS = 600
+_WORDS = (
+    "amber birch cedar delta ember fjord grove heron inlet juniper kelp larch maple nettle osprey poplar quartz reed sorrel".split()
+)
+_numbers = itertools.count()
+
+
+def say_something(chance: random.Random) -> str:
+    """Make 200 bytes that repeat nothing said before."""
+    words: list[str] = []
+    while sum(map(len, words)) + len(words) < REPLY_BYTES:
+        words.append(f"{chance.choice(_WORDS)}{chance.randrange(10_000)}")
+    return " ".join(words)[:REPLY_BYTES]
+
+
+def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
+    """Make the charter of a new group that has `turns` turns and all day to take them."""
+    comm_id = f"bench-{next(_numbers)}-{time.time_ns()}"
+    return Charter(
+        comm_id=CommId(comm_id),
+        goal_id=GoalId(comm_id),
+        goal="Say something, in turns.",
+        owner=agent_ids[0],
+        team_members=tuple(AgentCard(agent_id=one, name=one, description="Says something.", pool=one) for one in agent_ids),
+        team_up_depth=0,
+        limits=Limits(max_turns=turns, deadline=SystemClock().now() + timedelta(hours=12), floor_timeout=timedelta(minutes=10)),
+    )
+
+
+async def launch(client: Client, charters: Sequence[Charter]) -> None:
+    """Open groups as group setup does, without asking who is online."""
+    js, clock = client.jetstream(), SystemClock()
+    ledger = GroupLedger(NatsGroupLog(js), NatsTimers(js), NatsInboxes(client), NatsResults(js), clock)
+    at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)
+
+    async def one(charter: Charter) -> None:
+        async with at_once:
+            await ledger.record(charter.comm_id, GroupLaunched(at=clock.now(), charter=charter))
+
+    async with asyncio.TaskGroup() as group:
+        for charter in charters:
+            group.create_task(one(charter))
+
+
+class SilentGroup:
+    """One group and all its members, who speak in turn."""
+
+    def __init__(self, client: Client, members: int, turns: int, answers: str) -> None:
+        chance = random.Random(next(_numbers))
+        self.agent_ids = [AgentId(f"silent-{next(_numbers)}") for _ in range(members)]
+        self.charter = create_charter(self.agent_ids, turns + 1)
+        self.hops: list[float] = []
+        """From saying something to the next speaker's seeing it, in seconds."""
+        self._client = client
+        self._answers = answers
+        self._messages = [self._message(turn, say_something(chance)) for turn in range(1, turns + 1)]
+        self._turn = 0
+        self._heard: asyncio.Future[float] | None = None
+
+    async def talk(self, pause: float) -> None:
+        """Take every turn, one at least `pause` seconds after the other."""
+        for turn, data in enumerate(self._messages, 1):
+            self._heard, self._turn = asyncio.get_running_loop().create_future(), turn
+            said_at = time.perf_counter()
+            await self._client.publish(subjects.say(self.charter.comm_id, self._speaker(turn)), data, reply=self._answers)
+            self.hops.append(await self._heard - said_at)
+            if pause > self.hops[-1]:
+                await asyncio.sleep(pause - self.hops[-1])
+
+    def hear(self, agent_id: str, push: bytes) -> None:
+        """Take in a push to a member. Only the next speaker looks inside, for the entry before may still be on its way to it."""
+        if self._heard is None or self._heard.done() or agent_id != self._speaker(self._turn + 1):
+            return
+        if msgpack.unpackb(push)["entry"]["state"]["turn"] > self._turn:
+            self._heard.set_result(time.perf_counter())
+
+    def _message(self, turn: int, content: str) -> bytes:
+        header = Header(
+            message_id=MessageId(f"{self.charter.comm_id}-{turn}"),
+            comm_id=self.charter.comm_id,
+            sender=self._speaker(turn),
+            state=Phase.DISCUSSING,
+            turn=turn,
+            after=0,
+            sent_at=SystemClock().now(),
+        )
+        return encode(Message(header=header, payload=Discussion(content=content, next_speaker=self._speaker(turn + 1))))
+
+    def _speaker(self, turn: int) -> AgentId:
+        return self.agent_ids[(turn - 1) % len(self.agent_ids)]
+
+
+class SilentGroups:
+    """Many groups that talk at the same time, on one connection. Made by `open_silent_groups`."""
+
+    def __init__(self, client: Client, groups: int, members: int, turns: int) -> None:
+        self.answers = client.new_inbox()
+        """Where the routers answer."""
+        self._unanswered = groups * turns
+        self._groups = [SilentGroup(client, members, turns, self.answers) for _ in range(groups)]
+        self._by_agent = {agent_id: group for group in self._groups for agent_id in group.agent_ids}
+        self._answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def charters(self) -> list[Charter]:
+        """What the groups are to be launched with."""
+        return [group.charter for group in self._groups]
+
+    @property
+    def hops(self) -> list[float]:
+        """From saying something to the next speaker's seeing it, in seconds, of all groups."""
+        return [hop for group in self._groups for hop in group.hops]
+
+    async def talk(self, *, per_second: float | None = None) -> None:
+        """Take every turn of every group, as fast as can be or so many a second; return when all of it is acknowledged."""
+        pause = len(self._groups) / per_second if per_second else 0.0
+        async with asyncio.timeout(_LONGEST_TALK_SECONDS), asyncio.TaskGroup() as group:
+            for number, one in enumerate(self._groups):
+                group.create_task(_later(pause * number / len(self._groups), one.talk(pause)))
+            await self._answered
+
+    async def on_push(self, message: Msg) -> None:
+        """Let a member hear a push."""
+        agent_id = message.subject.rsplit(".", 1)[1]
+        if group := self._by_agent.get(AgentId(agent_id)):
+            group.hear(agent_id, message.data)
+
+    async def on_answer(self, message: Msg) -> None:
+        """Count what was accepted; anything else ends the talk."""
+        if self._answered.done():
+            return
+        answer = {} if message.headers else msgpack.unpackb(message.data)["answer"]
+        self._unanswered -= 1
+        if answer.get("outcome") != "accepted":
+            self._answered.set_exception(AssertionError(f"A message was not accepted: {message.headers or answer}"))
+        elif not self._unanswered:
+            self._answered.set_result(None)
+
+
+@asynccontextmanager
+async def open_silent_groups(url: str, *, groups: int, members: int, turns: int) -> AsyncIterator[SilentGroups]:
+    """Launch groups that are ready to talk."""
+    async with open_connection(NatsSettings(url, "silent")) as client:
+        silent = SilentGroups(client, groups, members, turns)
+        await launch(client, silent.charters)
+        await client.subscribe(subjects.inbox(AgentId("*")), cb=silent.on_push)
+        await client.subscribe(silent.answers, cb=silent.on_answer)
+        await client.flush()
+        yield silent
+
+
+async def _later(seconds: float, talk: Coroutine[Any, Any, None]) -> None:
+    await asyncio.sleep(seconds)
+    await talk
