@@ -8,6 +8,7 @@ import mimetypes
 import structlog
 
 from ioa.errors import IoaError, PayloadTooLargeError, UnavailableError
+from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
@@ -74,6 +75,7 @@ class Intake:
             why = f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id."
             await self._dead.put("conflict", why, subject=subject, data=data)
             return
+        reach("groups.goal_recorded")
         await self._offer(record)
 
     async def _offer(self, record: GoalRecord) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.fault_points import reach
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
@@ -200,6 +201,7 @@ class GroupSetup:
             task = state.task(parent.task_id)
             if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
                 raise ForbiddenError(refusal.message) from None
+        reach("groups.subgroup_recorded")
         left = max(1, (state.limits.max_turns - state.turns_taken) // 2)
         limits = state.limits.model_copy(update={"max_turns": left})
         return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.errors import ForbiddenError, NotFoundError
+from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply
@@ -51,6 +52,7 @@ class Router:
             recorded = await self._ledger.record(comm_id, said)
         except IllegalEventError as refusal:
             return SayReply(answer=await self._accepted_before(comm_id, said) or _rejected(refusal))
+        reach("router.before_answer")
         return SayReply(answer=Accepted(seq=recorded.seq))
 
     async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None) -> None:

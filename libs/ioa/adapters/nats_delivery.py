@@ -14,6 +14,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
+from ioa.fault_points import is_armed, reach
 from ioa.group.requests import SequencedEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
@@ -37,6 +38,9 @@ class NatsInboxes:
         try:
             for agent_id in audience:
                 await self._client.publish(subjects.inbox(agent_id), data)
+                if is_armed("router.between_pushes"):
+                    await self._client.flush()  # what was pushed has left the process
+                    reach("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=entry.seq, error=str(error) or type(error).__name__)
 

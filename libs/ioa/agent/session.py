@@ -19,6 +19,7 @@ from ioa.agent.speech import Voice, shortened
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, UnavailableError
+from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
@@ -216,6 +217,7 @@ class GroupSession:
         return state is not None and state.floor_holder == self.me and state.turn == turn
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
+        reach("agent.thinking")
         view, brain = self._history.view(self.me, refusals), self._worker.brain
         if not isinstance(view.state.stage, Concluding):
             return await brain.speak(view)

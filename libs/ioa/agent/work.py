@@ -19,6 +19,7 @@ from ioa.agent.team import BoundedTeamTools
 from ioa.agent.threads import call_in_thread
 from ioa.agent.workspace import GroupFiles, RunningTask
 from ioa.errors import IoaError, NotFoundError
+from ioa.fault_points import reach
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
@@ -67,7 +68,9 @@ class Worker:
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()
             result = await self._work_out(history, spec, files, lease)
+            reach("agent.task_finished")
             await patiently(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
+            reach("agent.task_journalled")
             keeper.cancel()
         return result
 

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.errors import UnavailableError
+from ioa.fault_points import reach
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
 from ioa.group.events import CancelRequested, Entry, Event, LaunchAbandoned, Said, SubgroupClosed
 from ioa.group.machine import step
@@ -177,6 +178,7 @@ class GroupLedger:
             entry = Entry(event=event, state=transition.state, audience=tuple(m.agent_id for m in transition.state.members))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
+            reach("router.before_append")
             try:
                 seq = await self._log.append(comm_id, entry, expected_seq=expected)
             except (AppendConflictError, UnavailableError) as failure:
@@ -187,6 +189,7 @@ class GroupLedger:
                 if isinstance(failure, UnavailableError):
                     raise
                 continue
+            reach("router.after_append")
             group.head = StoredEntry(seq, entry)
             await self._arm_again(comm_id, group, transition.state)
             sequenced = SequencedEntry(seq=seq, previous_seq=expected, entry=entry)

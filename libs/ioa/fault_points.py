@@ -1,0 +1,58 @@
+"""Points at which a test can have a process die, so that each step of a message's life is cut short on purpose, not by luck.
+
+`IOA_FAULT_POINT=router.before_append:3` kills the process, as `kill -9` would, when it reaches that point for the third time;
+without a number, the first time. Otherwise a point costs one comparison. `POINTS` names them all, so that a test can visit each.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from ioa.errors import InvalidInputError
+
+POINTS = {
+    "router.before_append": "a legal event was judged, its timer is armed, nothing is written",
+    "router.after_append": "the event is in the log, nobody was told",
+    "router.between_pushes": "one member was shown the entry, the others were not",
+    "router.before_answer": "every member was shown the entry, the sender has no answer",
+    "groups.goal_recorded": "a goal is on record and not yet in a queue",
+    "groups.subgroup_recorded": "a nested team is in its parent's log and was not launched",
+    "agent.thinking": "an agent has the floor and was about to ask its brain",
+    "agent.task_running": "a task's function has begun",
+    "agent.task_finished": "a task's function has returned, its result is not in the journal",
+    "agent.task_journalled": "a result is in the journal and was not reported",
+}
+
+_armed: tuple[str, int] | None = None
+
+
+def arm(written: str | None) -> None:
+    """Arm the point that `written` names, or none.
+
+    Raises:
+        InvalidInputError: There is no such point.
+    """
+    global _armed
+    if written is None:
+        _armed = None
+        return
+    name, _, nth = written.partition(":")
+    if name not in POINTS or not (nth or "1").isdecimal() or int(nth or 1) < 1:
+        raise InvalidInputError(f"IOA_FAULT_POINT: {written!r} is no fault point.", hint=f"There are: {', '.join(POINTS)}.")
+    _armed = (name, int(nth or 1))
+
+
+def is_armed(name: str) -> bool:
+    """Whether the process will die at this point, now or later."""
+    return _armed is not None and _armed[0] == name
+
+
+def reach(name: str) -> None:
+    """Die here if this point is armed and was reached often enough."""
+    global _armed
+    if _armed is None or _armed[0] != name:
+        return
+    if _armed[1] == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _armed = (name, _armed[1] - 1)
