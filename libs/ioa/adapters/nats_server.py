@@ -20,7 +20,7 @@ import os
 import shutil
 import sys
 import sysconfig
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -45,6 +45,16 @@ _LOG_LIMIT_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True)
+class ClusterNode:
+    """One server of a JetStream cluster: its name, the cluster's, its route's port, and the route ports of all."""
+
+    server_name: str
+    cluster_name: str
+    route_port: int
+    route_ports: Sequence[int]
+
+
+@dataclass(frozen=True)
 class _Settings:
     binary: Path
     data_dir: Path
@@ -54,6 +64,7 @@ class _Settings:
     max_payload_bytes: int
     start_timeout: timedelta
     lock_fd: int
+    node: ClusterNode | None
 
     @property
     def config_path(self) -> Path:
@@ -178,6 +189,7 @@ async def open_nats_server(
     binary: Path | None = None,
     max_payload_bytes: int = 1024 * 1024,
     start_timeout: timedelta = timedelta(seconds=30),
+    node: ClusterNode | None = None,
 ) -> AsyncIterator[NatsServer]:
     """Run a nats-server with JetStream on `data_dir` until the block ends. What it stored is there again the next time.
 
@@ -188,6 +200,7 @@ async def open_nats_server(
             process costs nothing.
         binary: See `find_nats_server`.
         start_timeout: Covers the recovery of what is stored, which takes longer the more there is.
+        node: Its place in a cluster; None runs it alone.
 
     Raises:
         MissingExtraError: There is no nats-server.
@@ -199,7 +212,8 @@ async def open_nats_server(
     data_dir = await asyncio.to_thread(data_dir.absolute)
     with contextlib.ExitStack() as stack:
         lock_fd = await _locked(stack, data_dir)
-        server = NatsServer(_Settings(executable, data_dir, host, port, sync_interval, max_payload_bytes, start_timeout, lock_fd))
+        settings = _Settings(executable, data_dir, host, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node)
+        server = NatsServer(settings)
         try:
             await server.start()
             yield server
@@ -254,10 +268,10 @@ def _write_config(settings: _Settings, port: int | None) -> int:
     """Write the server's configuration, clear what an earlier one left behind, and return how long its log is already."""
     for stale in settings.data_dir.glob("*.ports"):
         stale.unlink()
-    lines = {
+    lines: dict[str, Any] = {
         "host": settings.host,
         "port": -1 if port is None else port,
-        "server_name": "ioa",
+        "server_name": "ioa" if settings.node is None else settings.node.server_name,
         "max_payload": settings.max_payload_bytes,
         "ports_file_dir": str(settings.data_dir),
         "log_file": str(settings.log_path),
@@ -270,6 +284,12 @@ def _write_config(settings: _Settings, port: int | None) -> int:
             else "always",
         },
     }
+    if settings.node is not None:
+        lines["cluster"] = {
+            "name": settings.node.cluster_name,
+            "listen": f"{settings.host}:{settings.node.route_port}",
+            "routes": [f"nats://{settings.host}:{port}" for port in settings.node.route_ports],
+        }
     # nats-server reads JSON as a configuration file.
     settings.config_path.write_text(json.dumps(lines, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return settings.log_path.stat().st_size if settings.log_path.exists() else 0

@@ -44,6 +44,11 @@ class Offspring:
         assert process.pid is not None
         self.pid = process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        return self._ended.is_set()
+
     async def wait(self) -> int:
         """Wait until it has ended and return its exit code (negative: the signal)."""
         await self._ended.wait()

@@ -1,0 +1,184 @@
+"""A whole system of processes under load, to be killed one by one: control plane, agents, and goals for them.
+
+All processes are forks of one that has imported everything, so that a system starts, and a killed process is back, in a moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import shutil
+import signal
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_requests import NatsRequester
+from ioa.agent.patience import patiently
+from ioa.cli.nursery import Nursery, Offspring, Program
+from ioa.errors import UnavailableError
+from ioa.group.requests import CancelGroup
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import AgentId, GoalId
+from ioa.protocol.registry import Acknowledged, Agents, ListAgents
+from ioa.testing.deadline import eventually
+from ioa.testing.evidence import collect, wait_for_rest
+from ioa.testing.load_brain import KINDS
+from ioa.testing.load_worker import environment_of
+from ioa.testing.log_checker import Evidence
+
+ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
+DISCOVERY = "discovery-0"
+CONTROL_PLANE = (*ROUTERS, *GROUPS, *REGISTRIES)
+WORKERS = ("worker-0", "worker-1")
+ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
+
+_PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa.testing.load_worker")
+_STOP_GRACE_SECONDS = 15.0
+_PATIENCE = timedelta(seconds=60)
+
+
+class Fleet:
+    """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
+
+    def __init__(self, client: Client, nursery: Nursery, folder: Path, env: Mapping[str, str]) -> None:
+        self.client = client
+        self._nursery = nursery
+        self._folder = folder
+        self._env = env
+        self._running: dict[str, Offspring] = {}
+        self._forgetful: set[AgentId] = set()
+        self.goals: list[GoalId] = []
+
+    async def start(self, *names: str, fault_point: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Start processes; `fault_point` is where they are to die (see `ioa.fault_points`)."""
+        for name in names:
+            module, told = self._program(name)
+            told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
+            self._running[name] = await self._nursery.start(Program(name, module, (), told))
+
+    async def kill(self, name: str) -> None:
+        """End a process by SIGKILL, by its own pid, and return once it is gone."""
+        os.kill(self._running[name].pid, signal.SIGKILL)
+        await self.died(name)
+
+    async def died(self, name: str) -> int:
+        """Wait until a process has ended and return its exit code (negative: the signal)."""
+        return await self._running[name].wait()
+
+    def is_running(self, name: str) -> bool:
+        """Whether a process has been started and has not ended."""
+        return name in self._running and not self._running[name].has_ended
+
+    def pid(self, name: str) -> int:
+        """The id of a process."""
+        return self._running[name].pid
+
+    async def stop(self, *names: str) -> None:
+        """End processes by SIGTERM."""
+        for name in names:
+            await self._running.pop(name).stop(_STOP_GRACE_SECONDS)
+
+    async def wipe(self, worker: str) -> None:
+        """Take away the memory of a dead worker's agents."""
+        for agent_id in agents_of(worker):
+            await asyncio.to_thread(shutil.rmtree, self.memory_of(agent_id).parent, ignore_errors=True)
+            self._forgetful.add(agent_id)
+
+    def memory_of(self, agent_id: AgentId) -> Path:
+        """An agent's SQLite file."""
+        return self._folder / "agents" / agent_id / "memory.sqlite"
+
+    async def until_online(self, *agents: AgentId) -> None:
+        """Wait until the registry counts these agents, or the whole roster, as alive."""
+        wanted = set(agents or ROSTER)
+        await eventually(self._online, wanted.issubset, within=_PATIENCE)
+
+    async def publish(self, goal_id: GoalId, kind: str, *, timeout: timedelta = timedelta(seconds=90), max_turns: int = 40) -> None:
+        """Publish a goal as a user does, until the server has it."""
+        order = GoalOrder(goal=f"load {kind} {goal_id}", goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns)
+        data = order.model_dump_json(exclude_none=True).encode()
+        self.goals.append(goal_id)
+
+        async def put() -> None:
+            with unavailable_unless_answered("The goal's stream"):
+                await self.client.jetstream().publish(subjects.GOAL, data, timeout=2)
+
+        await patiently(put, goal_id=goal_id)
+
+    async def publish_mix(self, count: int, seed: int) -> list[GoalId]:
+        """Publish so many goals of every kind at once, some of them short of turns, as `seed` will have it."""
+        chance = random.Random(seed)
+        names = [GoalId(f"goal-{seed}-{len(self.goals) + number}") for number in range(count)]
+        async with asyncio.TaskGroup() as group:
+            for number, goal_id in enumerate(names):
+                turns = 2 if chance.random() < 0.1 else 40
+                group.create_task(self.publish(goal_id, KINDS[number % len(KINDS)], max_turns=turns))
+        return names
+
+    async def cancel(self, goal_id: GoalId) -> None:
+        """Cancel a goal as a user does."""
+        request = CancelGroup(goal_id=goal_id)
+        await patiently(lambda: NatsRequester(self.client).request(subjects.CANCEL, request, Acknowledged), goal_id=goal_id)
+
+    async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
+        """Wait until all goals have ended and everybody knows, and collect what there is to judge."""
+        await wait_for_rest(self.client, self.goals, within=within)
+        memories = {agent_id: self.memory_of(agent_id) for agent_id in ROSTER}
+        notes = [self._notes_of(worker) for worker in WORKERS]
+        return await collect(self.client, self.goals, memories, notes, frozenset(self._forgetful))
+
+    def logs(self) -> str:
+        """The end of every process's log, for a test that failed."""
+        shown = [f"--- {path.name} ---\n" + path.read_text(errors="replace")[-3_000:] for path in self._folder.glob("*.log")]
+        return "\n".join(shown)
+
+    def _program(self, name: str) -> tuple[str, dict[str, str]]:
+        part = name.partition("-")[0]
+        if part == "worker":
+            return "ioa.testing.load_worker", environment_of(agents_of(name), ROSTER, self._folder / "agents", self._notes_of(name))
+        return f"ioa_{part}", {}
+
+    def _notes_of(self, worker: str) -> Path:
+        return self._folder / f"{worker}.jsonl"
+
+    async def _online(self) -> set[AgentId]:
+        try:
+            found = await NatsRequester(self.client).request(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)
+        except UnavailableError:
+            return set()
+        return {status.card.agent_id for status in found.agents}
+
+
+def agents_of(worker: str) -> Sequence[AgentId]:
+    """The agents that run in a worker process: every second one of the roster."""
+    return ROSTER[int(worker.partition("-")[2]) :: len(WORKERS)]
+
+
+@asynccontextmanager
+async def open_fleet(url: str, folder: Path, env: Mapping[str, str] | None = None) -> AsyncIterator[Fleet]:
+    """Be ready to start processes on a NATS server or cluster; whatever runs at the end is killed.
+
+    Args:
+        url: Where NATS is.
+        folder: Holds logs, the agents' memories and their notes.
+        env: Settings for every process, such as `IOA_LEASE`; the URL is set already.
+    """
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    nursery = Nursery(folder, {"IOA_NATS_URL": url}, _PRELOADED)
+    async with open_connection(NatsSettings(url, "fleet")) as client:
+        fleet = Fleet(client, nursery, folder, env or {})
+        try:
+            yield fleet
+        finally:
+            for name in list(fleet._running):
+                if fleet.is_running(name):
+                    await fleet.kill(name)
+                await fleet.stop(name)

@@ -1,0 +1,123 @@
+"""Agents for load, several in one process: `python -m ioa.testing.load_worker`.
+
+Each writes down what an outsider must know to judge the system afterwards: every run of a task's function, when it begins and when
+it returns, and every message that was accepted. A line is one write, so that it is whole or not there whenever the process dies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from nats.aio.client import Client
+from pydantic import Field
+
+from ioa.adapters.nats_agent_network import NatsAgentNetwork
+from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.sqlite_store import open_sqlite_store
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.sdk import Agent, TaskContext
+from ioa.fault_points import reach
+from ioa.group.requests import Accepted, Rejected
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Message
+from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.testing.load_brain import LoadBrain
+
+POOL = "load"
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.01, 0.15
+
+
+class LoadSettings(ProcessSettings):
+    """What a process of load agents is told. `load_agents` and `load_roster` are ids with commas between."""
+
+    agent_data: Path = Field(default=Path(".ioa/agents"))
+    load_agents: str = ""
+    load_roster: str = ""
+    load_notes: Path = Field(default=Path("notes.jsonl"), description="where runs and accepted messages are written down")
+    load_searches: bool = False
+    load_twice: bool = Field(default=False, description="say everything twice at once")
+
+
+class Notes:
+    """A file of JSON lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def write(self, **fields: object) -> None:
+        """Append one line."""
+        os.write(self._file, json.dumps(fields).encode() + b"\n")
+
+
+class WitnessedNetwork(NatsAgentNetwork):
+    """The network as an agent sees it; what was accepted is written down."""
+
+    def __init__(self, client: Client, notes: Notes, *, twice: bool) -> None:
+        super().__init__(client)
+        self._notes = notes
+        self._copies = 2 if twice else 1
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Send a message, or two copies of it at once, and note an acceptance."""
+        copies = (super(WitnessedNetwork, self).say(message) for _ in range(self._copies))
+        answer, *_ = await asyncio.gather(*copies, return_exceptions=True)
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, Accepted):
+            header = message.header
+            self._notes.write(note="accepted", comm_id=header.comm_id, message_id=header.message_id, seq=answer.seq)
+        return answer
+
+
+def create_load_agent(agent_id: AgentId, notes: Notes) -> Agent:
+    """Build an agent whose tasks take a moment that follows from their words."""
+    agent = Agent(agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"])
+
+    @agent.task
+    async def run(task: str, ctx: TaskContext) -> str:
+        notes.write(note="began", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
+        reach("agent.task_running")
+        await asyncio.sleep(random.Random(task).uniform(_SHORTEST_SECONDS, _LONGEST_SECONDS))
+        notes.write(note="returned", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
+        return f"{task} in attempt {ctx.attempt}"
+
+    return agent
+
+
+async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
+    agents = [AgentId(name) for name in settings.load_agents.split(",")]
+    roster = [AgentId(name) for name in settings.load_roster.split(",")]
+    notes, clock, ids = Notes(settings.load_notes), SystemClock(), RandomIds()
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(open_connection(settings.nats(settings.load_agents)))
+        network = WitnessedNetwork(client, notes, twice=settings.load_twice)
+        async with asyncio.TaskGroup() as group:
+            for agent_id in agents:
+                agent = create_load_agent(agent_id, notes)
+                card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
+                folder = settings.agent_data / agent_id
+                store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
+                brain = LoadBrain(roster, searches=settings.load_searches)
+                options = ClientOptions(folder / "groups")
+                group.create_task(AgentClient(agent, card, brain, network, store, clock, ids, options).run(stop))
+
+
+def environment_of(agents: Sequence[AgentId], roster: Sequence[AgentId], data: Path, notes: Path) -> dict[str, str]:
+    """Tell a worker who it runs."""
+    return {
+        "IOA_AGENT_DATA": str(data),
+        "IOA_LOAD_AGENTS": ",".join(agents),
+        "IOA_LOAD_ROSTER": ",".join(roster),
+        "IOA_LOAD_NOTES": str(notes),
+    }
+
+
+if __name__ == "__main__":
+    run_process(LoadSettings, _serve)

@@ -1,0 +1,109 @@
+"""Three nats-servers on this machine that keep every stream in three copies, for tests that take one of them away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import nats.errors
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_server import ClusterNode, NatsServer, open_nats_server
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
+
+_NODES = 3
+
+
+class NatsCluster:
+    """A cluster that runs. Made by `open_nats_cluster`."""
+
+    def __init__(self, nodes: dict[str, NatsServer]) -> None:
+        self.nodes = nodes
+
+    @property
+    def url(self) -> str:
+        """Where clients connect: any of the nodes."""
+        return ",".join(node.url for node in self.nodes.values())
+
+    async def leader_of(self, client: Client, stream: str) -> str:
+        """Wait until a stream has a leader and return the node's name."""
+
+        async def look() -> str:
+            try:
+                cluster = (await client.jetstream().stream_info(stream)).cluster
+            except (nats.errors.Error, TimeoutError):
+                return ""
+            return (cluster.leader if cluster else None) or ""
+
+        return await eventually(look, within=timedelta(seconds=30))
+
+    async def crash(self, name: str) -> None:
+        """Kill a node by SIGKILL."""
+        await crash(self.nodes[name])
+
+    async def start(self, name: str) -> None:
+        """Start a node again on its own folder."""
+        await self.nodes[name].start()
+
+    def freeze(self, name: str) -> None:
+        """Stop a node's process without ending it: to the others it is cut off, while its connections stay open."""
+        os.kill(self.nodes[name].pid, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen node go on."""
+        os.kill(self.nodes[name].pid, signal.SIGCONT)
+
+
+@asynccontextmanager
+async def open_nats_cluster(folder: Path, *, sync_interval: timedelta = timedelta(0)) -> AsyncIterator[NatsCluster]:
+    """Run three nodes until the block ends and yield when JetStream has a leader.
+
+    Args:
+        folder: Holds a folder for each node.
+        sync_interval: See `open_nats_server`; by default every write is synced, as on a cluster that must survive a power cut.
+    """
+    ports = _free_ports(_NODES)
+    async with AsyncExitStack() as stack:
+        nodes: dict[str, NatsServer] = {}
+        for number, port in enumerate(ports):
+            node = ClusterNode(f"n{number}", "ioa", port, ports)
+            server = open_nats_server(folder / node.server_name, None, sync_interval=sync_interval, node=node)
+            nodes[node.server_name] = await stack.enter_async_context(server)
+        cluster = NatsCluster(nodes)
+        stack.callback(_thaw_all, cluster)
+        async with open_connection(NatsSettings(cluster.url, "nats-cluster")) as client:
+            await eventually(lambda: _has_leader(client), within=timedelta(seconds=30))
+        yield cluster
+
+
+async def _has_leader(client: Client) -> bool:
+    try:
+        await client.jetstream().account_info()
+    except (nats.errors.Error, TimeoutError):
+        return False
+    return True
+
+
+def _thaw_all(cluster: NatsCluster) -> None:
+    """A frozen process hears no SIGTERM."""
+    for name in cluster.nodes:
+        try:
+            cluster.thaw(name)
+        except ProcessLookupError:
+            continue
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now. They are all held at once, so that they differ."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [int(one.getsockname()[1]) for one in sockets]

@@ -1,0 +1,46 @@
+"""A process dies where it was told to, and nowhere else."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ioa import fault_points
+from ioa.errors import InvalidInputError
+
+_PASSES = """
+import sys
+from ioa.fault_points import arm, reach
+arm(sys.argv[1])
+for number in range(3):
+    reach("router.before_append")
+    reach("router.after_append")
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.parametrize(("written", "passed"), [("router.before_append", ""), ("router.after_append:3", "0\n1\n")])
+def test_the_nth_visit_kills(written: str, passed: str) -> None:
+    """A point kills by SIGKILL at the visit that was named, the first one by default, and other points never do."""
+    done = subprocess.run([sys.executable, "-c", _PASSES, written], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, passed)
+
+
+@pytest.mark.parametrize("written", ["", "nowhere", "router.before_append:0", "router.before_append:x", "router.before_append:-1"])
+def test_a_point_that_is_not_there_is_refused(written: str) -> None:
+    """A name that is misspelt would test nothing."""
+    with pytest.raises(InvalidInputError):
+        fault_points.arm(written)
+
+
+def test_every_point_is_reached_somewhere() -> None:
+    """The list names exactly the points in the code."""
+    root = Path(fault_points.__file__).parents[2]
+    sources = [path.read_text(encoding="utf-8") for folder in ("libs", "services") for path in (root / folder).rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r'\breach\("([a-z_.]+)"\)', source)}
+    assert named == set(fault_points.POINTS)

@@ -1,0 +1,113 @@
+"""The checker accepts what the system leaves behind, and finds every single thing that was taken away, doubled or changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from ioa.group.requests import SequencedEntry
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.ids import GoalId, TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.testing.log_checker import Acceptance, Evidence, Run, check, recovery_after
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+
+
+async def _whole() -> Evidence:
+    """A goal with one task, from its launch to its end, as seen by everybody."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc=f"work {ROOM}/t1")
+    await plane.says(ADA, SyncTaskAssignment(tasks=(task,)))
+    plane.clock.advance(timedelta(seconds=2))
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="done in attempt 1"))
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    await plane.says(ADA, Conclusion(content="Ten."))
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    log = await plane.entries()
+    said = [stored for stored in log if stored.entry.event.type == "said"]
+    return Evidence(
+        goals=[GOAL],
+        results=[result],
+        logs={ROOM: log},
+        records={agent_id: {ROOM: list(plane.inboxes.of(agent_id))} for agent_id in (ADA, BOB)},
+        accepted=[Acceptance(ROOM, stored.entry.event.message.header.message_id, stored.seq) for stored in said],  # type: ignore[union-attr]
+        runs=[Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)],
+    )
+
+
+def _log(evidence: Evidence, change: Callable[[list[StoredEntry]], list[StoredEntry]]) -> Evidence:
+    return replace(evidence, logs={ROOM: change(list(evidence.logs[ROOM]))})
+
+
+def _record(evidence: Evidence, change: Callable[[list[SequencedEntry]], list[SequencedEntry]]) -> Evidence:
+    return replace(evidence, records={**evidence.records, BOB: {ROOM: change(list(evidence.records[BOB][ROOM]))}})
+
+
+def _run_again(evidence: Evidence) -> Evidence:
+    return replace(evidence, runs=[*evidence.runs, replace(evidence.runs[0], attempt=2)])
+
+
+_WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
+    "a goal without result": (lambda e: replace(e, results=[]), "has 0 results"),
+    "a goal with two": (lambda e: replace(e, results=[*e.results, *e.results]), "has 2 results"),
+    "a result of nobody's": (lambda e: replace(e, goals=[]), "nobody published"),
+    "another result": (
+        lambda e: replace(e, results=[e.results[0].model_copy(update={"content": "Nine."})]),
+        "is not what its group",
+    ),
+    "a lost message": (lambda e: _log(e, lambda log: log[:2] + log[3:]), "was accepted into"),
+    "a hole in a log": (lambda e: replace(_log(e, lambda log: log[:2] + log[3:]), accepted=()), "is not legal"),
+    "a doubled message": (lambda e: _log(e, lambda log: [*log, log[-1]]), "is 2 times in"),
+    "an acceptance elsewhere": (
+        lambda e: replace(e, accepted=[replace(e.accepted[0], seq=e.accepted[0].seq + 1)]),
+        "is not there",
+    ),
+    "a member that missed the end": (lambda e: _record(e, lambda record: record[:-1]), "another record of"),
+    "a member with a gap": (lambda e: _record(e, lambda record: record[:1] + record[2:]), "has a gap"),
+    "a member out of order": (lambda e: _record(e, lambda record: record[::-1]), "another record of"),
+    "a member that knows nothing": (lambda e: replace(e, records={**e.records, BOB: {}}), "has no record"),
+    "a task run after its result": (_run_again, "was run again after it had finished"),
+    "an attempt that was skipped": (lambda e: replace(e, runs=[replace(e.runs[0], attempt=2)]), "was begun in attempts [2]"),
+    "an open group": (lambda e: replace(_log(e, lambda log: log[:-1]), accepted=(), records={}), "no timer is armed"),
+    "a group that outlived its goal": (
+        lambda e: replace(_log(e, lambda log: log[:-1]), accepted=(), records={}, timers=frozenset({ROOM})),
+        "though its goal",
+    ),
+}
+
+
+async def test_what_the_system_leaves_behind_is_right() -> None:
+    """There is nothing to find in a whole conversation, nor in one whose timer and results are still to come."""
+    whole = await _whole()
+    running = replace(_log(whole, lambda log: log[:2]), goals=[], results=[], records={}, accepted=(), timers=frozenset({ROOM}))
+    assert (check(whole), check(running)) == ([], [])
+
+
+@pytest.mark.parametrize("wrong", _WRONGS)
+async def test_each_wrong_is_found(wrong: str) -> None:
+    """Whatever is taken away, doubled or changed is named."""
+    change, said = _WRONGS[wrong]
+    assert any(said in found for found in check(change(await _whole())))
+
+
+async def test_a_memory_that_was_taken_away_is_forgiven() -> None:
+    """An agent whose memory was wiped may lack groups that had ended and run a task again, and still have no wrong record."""
+    whole = replace(_run_again(await _whole()), forgetful=frozenset({BOB}))
+    lacking = replace(whole, records={**whole.records, BOB: {}})
+    assert (check(lacking), check(_record(whole, lambda record: record[:-1])) != []) == ([], True)
+
+
+async def test_recovery_is_the_longest_wait_of_an_open_group() -> None:
+    """The time until the next entry counts for groups that were open, and for no others."""
+    whole = await _whole()
+    second, third = (whole.logs[ROOM][place].entry.event.at for place in (1, 2))
+    ended = whole.logs[ROOM][-1].entry.event.at
+    assert recovery_after(whole.logs, second) == third - second
+    assert recovery_after(whole.logs, ended) == timedelta(0)
+    assert recovery_after({**whole.logs}, second - timedelta(hours=1)) == timedelta(0)
+    assert GoalId("goal-1") in whole.goals
