@@ -119,7 +119,7 @@ async def test_a_listing_goal_is_taken_apart_when_it_is_nobodys_whole() -> None:
         {
             **SKILLS,
             "analyst-desk": {},
-            "csv-analyst": {"total revenue per region in sales.csv": 0.7},
+            "csv-analyst": {"region in": 0.7},
             "chart-maker": {"chart of total": 0.8},
             "report-writer": {"report of the results": 0.9},
         },
