@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 
 import nats.errors
 from nats.js.errors import APIError
@@ -21,31 +20,39 @@ def lost_race(error: APIError) -> bool:
     return error.err_code in _WRONG_LAST_SEQUENCE
 
 
-@contextmanager
-def unavailable_unless_answered(what: str) -> Iterator[None]:
-    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`.
-
-    Args:
-        what: What was asked, as the subject of a sentence.
-    """
-    try:
-        with heeding_cancellation():
-            yield
-    except APIError as error:
-        raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error
-    except (nats.errors.Error, TimeoutError, OSError) as error:
-        raise UnavailableError(f"{what} is out of reach ({str(error) or type(error).__name__}).") from error
-
-
-@contextmanager
-def heeding_cancellation() -> Iterator[None]:
-    """Raise `CancelledError` at the end if the task was cancelled in the block and nothing came of it.
+class heeding_cancellation:  # noqa: N801  # reads as the statement it is used in
+    """Raise `CancelledError` at the end of the block if the task was cancelled in it and nothing came of it.
 
     nats-py waits by `asyncio.wait_for`, which in Python 3.11 drops a cancellation that comes together with the answer
     (python/cpython#86296). A loop that runs until it is cancelled would then run for ever.
     """
-    task = asyncio.current_task()
-    before = task.cancelling() if task is not None else 0
-    yield
-    if task is not None and task.cancelling() > before:
-        raise asyncio.CancelledError
+
+    __slots__ = ("_before", "_task")
+
+    def __enter__(self) -> None:
+        self._task = asyncio.current_task()
+        self._before = self._task.cancelling() if self._task is not None else 0
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if error is None and self._task is not None and self._task.cancelling() > self._before:
+            raise asyncio.CancelledError
+
+
+class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
+    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`, and heed cancellation.
+
+    Args:
+        what: What was asked, as the subject of a sentence.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        super().__exit__(kind, error, traceback)
+        if isinstance(error, APIError):
+            raise UnavailableError(f"{self._what} was refused by JetStream: {error.description or error}.") from error
+        if isinstance(error, nats.errors.Error | TimeoutError | OSError):
+            raise UnavailableError(f"{self._what} is out of reach ({str(error) or type(error).__name__}).") from error

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 from typing import TypeVar
 
 import nats.errors
@@ -99,8 +100,18 @@ async def _answer(endpoint: Endpoint, request: Request, in_flight: asyncio.Semap
         await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
     finally:
         in_flight.release()
-        _requests.labels(endpoint.name, outcome).inc()
-        _seconds.labels(endpoint.name).observe(time.perf_counter() - started)
+        _answered(endpoint.name, outcome).inc()
+        _took(endpoint.name).observe(time.perf_counter() - started)
+
+
+@cache
+def _answered(endpoint: str, outcome: str) -> Counter:
+    return _requests.labels(endpoint, outcome)
+
+
+@cache
+def _took(endpoint: str) -> Histogram:
+    return _seconds.labels(endpoint)
 
 
 async def _respond_error(request: Request, error: IoaError) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -80,7 +79,8 @@ class GroupLedger:
             IllegalEventError: The event is not legal in the group's present state, read afresh.
             UnavailableError: The log cannot be reached; the event may or may not be recorded, and may be sent again.
         """
-        async with self._group(comm_id) as group:
+        group = self._group(comm_id)
+        async with group.lock:
             recorded, effects = await self._append(comm_id, group, event)
         await self.perform(effects, recorded.state)
         return recorded
@@ -111,7 +111,8 @@ class GroupLedger:
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
-        async with self._group(comm_id) as group:
+        group = self._group(comm_id)
+        async with group.lock:
             group.armed = None
             await self._arm(comm_id, group, state)
 
@@ -223,17 +224,16 @@ class GroupLedger:
         self._latest = now
         return now
 
-    @asynccontextmanager
-    async def _group(self, comm_id: CommId) -> AsyncIterator[_Group]:
-        group = self._groups.setdefault(comm_id, _Group(asyncio.Lock()))
-        self._groups.move_to_end(comm_id)
-        async with group.lock:
-            yield group
-        while len(self._groups) > _MAX_CACHED_GROUPS:
+    def _group(self, comm_id: CommId) -> _Group:
+        """Find what is remembered of a group, to be locked at once; what was used longest ago is forgotten."""
+        group = self._groups.get(comm_id)
+        if group is None:
+            group = self._groups[comm_id] = _Group(asyncio.Lock())
             oldest = next(iter(self._groups))
-            if self._groups[oldest].lock.locked():
-                break
-            del self._groups[oldest]
+            if len(self._groups) > _MAX_CACHED_GROUPS and not self._groups[oldest].lock.locked():
+                del self._groups[oldest]
+        self._groups.move_to_end(comm_id)
+        return group
 
 
 def _same(stored: Event, event: Event) -> bool:
