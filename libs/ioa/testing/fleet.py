@@ -43,6 +43,8 @@ ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 _PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa.testing.load_worker")
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
+_MOST_LOADS = 10
+_LOAD_SECONDS = 3.0
 
 
 class Fleet:
@@ -72,6 +74,24 @@ class Fleet:
     async def died(self, name: str) -> int:
         """Wait until a process has ended and return its exit code (negative: the signal)."""
         return await self._running[name].wait()
+
+    async def die_under_load(self, name: str, fault_point: str, *, seed: int, goals: int = 10) -> int:
+        """Start a process anew so that it dies at a fault point, publish goals until it has, and return its exit code.
+
+        Raises:
+            AssertionError: It never gets there.
+        """
+        if self.is_running(name):
+            await self.kill(name)
+        await self.start(name, fault_point=fault_point)
+        for again in range(_MOST_LOADS):
+            await self.publish_mix(goals, seed + again * 1_000)
+            try:
+                async with asyncio.timeout(_LOAD_SECONDS):
+                    return await self.died(name)
+            except TimeoutError:
+                continue
+        raise AssertionError(f"{name} never reached {fault_point}.\n{self.logs()}")
 
     def is_running(self, name: str) -> bool:
         """Whether a process has been started and has not ended."""

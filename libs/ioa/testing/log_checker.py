@@ -133,8 +133,8 @@ def check_tasks(evidence: Evidence) -> Iterator[str]:
             begun = [run.attempt for run in done if not run.returned]
             if report.outcome is not TaskOutcome.DONE or not done or {run.agent_id for run in done} & evidence.forgetful:
                 continue
-            if sorted(begun) != list(range(1, len(begun) + 1)):
-                yield f"Task {report.task_id} of {comm_id} was begun in attempts {begun}."
+            if len(set(begun)) != len(begun):
+                yield f"Task {report.task_id} of {comm_id} was begun twice in one attempt: {begun}."
             if not report.task_conclusion.endswith(f" in attempt {max(begun)}"):
                 yield f"Task {report.task_id} of {comm_id} was run again after it had finished: {begun}, {report.task_conclusion}."
 

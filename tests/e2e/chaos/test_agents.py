@@ -1,0 +1,27 @@
+"""A process of agents dies at every step of their work: it carries on from its memory, or from the log when that is gone."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ioa.testing.fleet import Fleet
+from ioa.testing.log_checker import check
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+_POINTS = ("agent.thinking", "agent.task_running", "agent.task_finished", "agent.task_journalled")
+
+
+@pytest.mark.parametrize("memory", ["its own", "an empty one"])
+async def test_agents_die_at_every_step_of_their_work(fleet: Fleet, memory: str) -> None:
+    """Killed while thinking, while a task runs, after it, and after its result was journalled; then started again."""
+    died = []
+    for number, point in enumerate(_POINTS):
+        died.append(await fleet.die_under_load("worker-0", f"{point}:{number + 1}", seed=30 + number))
+        if memory == "an empty one":
+            await fleet.wipe("worker-0")
+        await fleet.start("worker-0")
+    evidence = await fleet.evidence()
+    assert (died, check(evidence)) == ([-signal.SIGKILL] * 4, [])

@@ -1,0 +1,41 @@
+"""Services die at every step of a message's life while twenty goals run: nothing is lost, nothing happens twice."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from ioa.testing.fleet import Fleet
+from ioa.testing.log_checker import check
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+_ROUTER_POINTS = ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer")
+_GROUPS_POINTS = ("groups.goal_recorded", "groups.subgroup_recorded")
+
+
+async def test_a_router_dies_at_every_step_of_a_message(fleet: Fleet) -> None:
+    """One of two routers is killed at each fault point, more than once, and started again: every log is whole and legal."""
+    died = []
+    await fleet.publish_mix(20, seed=1)
+    for number, point in enumerate(_ROUTER_POINTS):
+        name = f"router-{number % 2}"
+        died.append(await fleet.die_under_load(name, f"{point}:{number + 1}", seed=10 + number, goals=5))
+        await fleet.start(name)
+    evidence = await fleet.evidence()
+    assert (died, check(evidence)) == ([-signal.SIGKILL] * 4, [])
+
+
+async def test_every_other_service_dies(fleet: Fleet) -> None:
+    """Group setup is killed between its two writes, then it and the registry altogether: goals end, nobody is forgotten."""
+    died = []
+    for number, point in enumerate(_GROUPS_POINTS):
+        died.append(await fleet.die_under_load(f"groups-{number}", point, seed=20 + number))
+        await fleet.start(f"groups-{number}")
+    for name in ("groups-0", "groups-1", "registry-0", "registry-1"):
+        await fleet.kill(name)
+    await fleet.start("groups-0", "registry-0")
+    await fleet.publish_mix(5, seed=22)
+    evidence = await fleet.evidence()
+    assert (died, check(evidence)) == ([-signal.SIGKILL] * 2, [])
