@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.fault_points import reach
-from ioa.group.events import LaunchAbandoned, Said, TimerFired
+from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply
 from ioa.group.state import GroupState
@@ -51,7 +51,10 @@ class Router:
         try:
             recorded = await self._ledger.record(comm_id, said)
         except IllegalEventError as refusal:
-            return SayReply(answer=await self._accepted_before(comm_id, said) or _rejected(refusal))
+            accepted = await self._accepted_before(comm_id, said)
+            if accepted is None and refusal.repeats_turn is not None:
+                await self._note_repetition(comm_id, message, refusal.repeats_turn)
+            return SayReply(answer=accepted or _rejected(refusal))
         reach("router.before_answer")
         return SayReply(answer=Accepted(seq=recorded.seq))
 
@@ -112,6 +115,18 @@ class Router:
         if head is not None:
             await self._ledger.settle(head.entry.state)
         return Accepted(seq=found.seq)
+
+    async def _note_repetition(self, comm_id: CommId, message: Message, repeats_turn: int) -> None:
+        """Put the refusal on record, so that the next one counts as the second whoever refuses it; a message counts once."""
+        header = message.header
+        refused = RepetitionRefused(
+            at=self._clock.now(), by=header.sender, turn=header.turn, message_id=header.message_id, repeats_turn=repeats_turn
+        )
+        try:
+            await self._ledger.record(comm_id, refused)
+        except IllegalEventError:
+            # It is on record, or the group has moved on: there is no turn left that it could count in.
+            return
 
     async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
         """End a goal that nobody took before its deadline."""

@@ -19,13 +19,14 @@ from ioa.group.events import (
     LaunchAbandoned,
     MemberLost,
     MemberReturned,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
     kind_of,
 )
-from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask
+from ioa.group.state import ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -152,6 +153,8 @@ class Transcript:
                 return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
             case BudgetSpent(what=what):
                 return [(CONTROL_PLANE, "budget", f"used up: {what}", Tone.BAD, ())]
+            case RepetitionRefused(by=by, repeats_turn=repeats_turn):
+                return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
             case TimerFired():
                 return []
 
@@ -167,6 +170,8 @@ class Transcript:
                     words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
         if isinstance(entry.event, TimerFired) and before is not None:
             words += _after_timer(before, after)
+        if isinstance(entry.event, RepetitionRefused):
+            words += _after_repetition(after)
         ended = after.stage if isinstance(after.stage, Ended) else None
         if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
@@ -256,6 +261,17 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
             words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
     return words
+
+
+def _after_repetition(after: GroupState) -> list[_Words]:
+    match after.stage:
+        case Paused(pauser=pauser, triggers=triggers):
+            text = f"{pauser} repeats itself: the discussion waits for {', '.join(triggers)}"
+        case Concluding(speaker=speaker):
+            text = f"nothing new is said: {speaker} has to conclude"
+        case _:
+            return []
+    return [(CONTROL_PLANE, "repetition", text, Tone.BAD, ())]
 
 
 def entry_document(stored: StoredEntry) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from ioa.group.state import Charter, GroupState, ParentTask
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Model, Time
 
@@ -88,6 +88,17 @@ class BudgetSpent(Model):
     what: str
 
 
+class RepetitionRefused(Model):
+    """A message was refused because it said again what was said in `repeats_turn`. Its text is told to nobody."""
+
+    type: Literal["repetition_refused"] = "repetition_refused"
+    at: Time
+    by: AgentIdField
+    turn: int
+    message_id: MessageIdField
+    repeats_turn: int
+
+
 class SubgroupOpened(Model):
     """An assignee opened a nested team for its task."""
 
@@ -119,6 +130,7 @@ Event = Annotated[
     | MemberReturned
     | CancelRequested
     | BudgetSpent
+    | RepetitionRefused
     | SubgroupOpened
     | SubgroupClosed,
     Field(discriminator="type"),
@@ -141,6 +153,7 @@ class EventKind(StrEnum):
     MEMBER_RETURNED = "member_returned"
     CANCEL_REQUESTED = "cancel_requested"
     BUDGET_SPENT = "budget_spent"
+    REPETITION_REFUSED = "repetition_refused"
     SUBGROUP_OPENED = "subgroup_opened"
     SUBGROUP_CLOSED = "subgroup_closed"
     GROUP_LAUNCHED = "group_launched"

@@ -45,6 +45,18 @@ def force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: date
     return open_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
 
 
+def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupState:
+    """End a discussion that has nothing new to say: wait for the open tasks, or let the owner conclude if there are none.
+
+    Nothing is cut short, so the owner may still conclude that the goal was reached.
+    """
+    triggers = tuple(task.task_id for task in state.open_tasks)
+    if not triggers:
+        return open_conclusion(state, state.owner, at, forced=None)
+    stage = Paused(pauser=holder, triggers=triggers, until=at + state.limits.pause_timeout)
+    return take_turn(state).model_copy(update={"stage": stage})
+
+
 def pass_on(state: GroupState, at: datetime) -> GroupState:
     """Take the floor from its holder and give it to the next living member; nobody has spoken, so no turn is used up."""
     match state.stage:

@@ -42,7 +42,7 @@ def step(state: GroupState | None, event: Event) -> Transition:
         after = _apply(state, event)
     except IllegalEventError as refused:
         legal = legal_kinds(state, event.message.header.sender) if isinstance(event, Said) else ()
-        raise IllegalEventError(refused.code, refused.message, legal=legal) from None
+        raise IllegalEventError(refused.code, refused.message, legal=legal, repeats_turn=refused.repeats_turn) from None
     return Transition(after, _newly_owed(state, after, event))
 
 

@@ -18,6 +18,7 @@ class RejectionCode(StrEnum):
     NOT_A_MEMBER = "not_a_member"
     NOT_YOUR_FLOOR = "not_your_floor"
     STALE_TURN = "stale_turn"
+    REPETITION = "repetition"
     BAD_NEXT_SPEAKER = "bad_next_speaker"
     BAD_ASSIGNEE = "bad_assignee"
     TASK_ID_TAKEN = "task_id_taken"
@@ -39,12 +40,14 @@ class IllegalEventError(IoaError):
     Attributes:
         code: What was wrong.
         legal: The kinds of message that its sender could send now.
+        repeats_turn: The turn whose message or task was repeated, if that is what was wrong.
     """
 
     wire_code = "illegal_event"
     fault = Fault.CALLER
 
-    def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = ()) -> None:
+    def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = (), repeats_turn: int | None = None) -> None:
         super().__init__(message, hint=f"Legal now: {', '.join(legal)}." if legal else "")
         self.code = code
         self.legal = legal
+        self.repeats_turn = repeats_turn

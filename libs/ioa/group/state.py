@@ -12,9 +12,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ioa.group.repetition import Given, Heard
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, TaskId, TaskIdField
+from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskId, TaskIdField
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 
@@ -146,11 +147,12 @@ Task = Annotated[OpenTask | ClosedTask, Field(discriminator="status")]
 
 
 class Discussing(Model):
-    """`holder` has the floor for turn `GroupState.turn` until `until`."""
+    """`holder` has the floor for turn `GroupState.turn` until `until`. `repeated` is a message of this turn that was refused."""
 
     phase: Literal[Phase.DISCUSSING] = Phase.DISCUSSING
     holder: AgentIdField
     until: Time
+    repeated: MessageIdField | None = None
 
 
 class Handing(Model):
@@ -208,6 +210,7 @@ class GroupState(Model):
         turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
         turns_taken: Messages accepted that used up a turn; at most `limits.max_turns`.
         silences: Floor timeouts in a row; when there were enough for every member, the group fails.
+        heard: Sketches of the last messages of the discussion, and `given` of the last tasks, by which repetitions are known.
     """
 
     comm_id: CommIdField
@@ -222,6 +225,8 @@ class GroupState(Model):
     turns_taken: int = 0
     silences: int = 0
     tasks: tuple[Task, ...] = ()
+    heard: tuple[Heard, ...] = ()
+    given: tuple[Given, ...] = ()
 
     @property
     def phase(self) -> Phase:

@@ -12,9 +12,20 @@ from datetime import datetime
 from typing import Any
 
 from ioa.group import floor, tasks
-from ioa.group.events import BudgetSpent, CancelRequested, EventKind, MemberLost, MemberReturned, Said, TimerFired
+from ioa.group.events import (
+    BudgetSpent,
+    CancelRequested,
+    EventKind,
+    MemberLost,
+    MemberReturned,
+    RepetitionRefused,
+    Said,
+    TimerFired,
+)
 from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.repetition import LOOKBACK, Heard, repeated_message, sketch_of
 from ioa.group.state import Concluding, Discussing, GroupState, Handing, Paused
+from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion, Pause, Phase
@@ -39,7 +50,34 @@ def _discussion(state: GroupState, said: Said) -> GroupState:
     if speaker == message.header.sender or speaker not in state.living():
         why = f"{speaker} cannot be the next speaker: name another living member."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
-    return floor.grant(floor.take_turn(state), speaker, said.at)
+    return floor.grant(floor.take_turn(_hear(state, message.header.sender, message.payload.content)), speaker, said.at)
+
+
+def _hear(state: GroupState, speaker: AgentId, content: str) -> GroupState:
+    """Refuse what was said already, before it becomes a turn for everyone; remember what is new."""
+    wording = wording_of(content)
+    again = repeated_message(wording, speaker, state.heard)
+    if again is not None:
+        still_open = ", ".join(task.task_id for task in state.open_tasks)
+        way_out = f"pause on {still_open}" if still_open else "conclude"
+        why = f"This says again what {again.by} said in turn {again.turn}. Give out tasks, {way_out}, or say something new."
+        raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=again.turn)
+    heard = Heard(turn=state.turn, by=speaker, sketch=sketch_of(wording))
+    return state.model_copy(update={"heard": (*state.heard, heard)[-LOOKBACK:]})
+
+
+def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupState:
+    """Note the first repetition of a turn; at the next one force the way out."""
+    if refused.turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {refused.turn} is not the current one; that is {state.turn}.")
+    stage = state.stage
+    if not isinstance(stage, Discussing) or stage.holder != refused.by:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{refused.by} does not hold the floor.")
+    if stage.repeated == refused.message_id:
+        return state
+    if stage.repeated is not None:
+        return floor.force_way_out(state, refused.by, refused.at)
+    return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
 
 
 def _pause(state: GroupState, said: Said) -> GroupState:
@@ -203,6 +241,15 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
         EventKind.BUDGET_SPENT,
         _budget_spent,
         *((phase, (_C,), "open tasks are cancelled and the owner has to conclude") for phase in (_D, _A, _P)),
+    ),
+    **_row(
+        EventKind.REPETITION_REFUSED,
+        _repetition_refused,
+        (
+            _D,
+            (_D, _P, _C),
+            "the first of a turn is noted; at the next one the speaker waits for open tasks, or the owner concludes",
+        ),
     ),
     **_row(
         EventKind.SUBGROUP_OPENED,

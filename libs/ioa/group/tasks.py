@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from ioa.group import floor
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.repetition import TASKS_REMEMBERED, Given, repeated_task, sketch_of
 from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, TaskMode
+from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -29,6 +32,10 @@ def assign(state: GroupState, said: Said) -> GroupState:
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     for spec in payload.tasks:
         _check_spec(state, spec)
+    given = tuple(
+        Given(task_id=spec.task_id, uses=spec.uses, sketch=sketch_of(wording_of(spec.task_desc))) for spec in payload.tasks
+    )
+    _check_news(state, payload.tasks)
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
     opened = tuple(
         OpenTask(
@@ -47,7 +54,17 @@ def assign(state: GroupState, said: Said) -> GroupState:
         stage = Assigned(assigner=sender, waiting=waiting)
     else:
         stage = Handing(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
-    return floor.take_turn(state).model_copy(update={"stage": stage, "tasks": (*state.tasks, *opened)})
+    return floor.take_turn(state).model_copy(
+        update={"stage": stage, "tasks": (*state.tasks, *opened), "given": (*state.given, *given)[-TASKS_REMEMBERED:]}
+    )
+
+
+def given_before(state: GroupState, assignee: AgentId, task_desc: str, uses: Iterable[TaskId]) -> OpenTask | ClosedTask | None:
+    """Find the open or done task of the same member that this one would be again; what has failed may be tried again."""
+    tasks = {task.task_id: task for task in state.tasks if task.assignee == assignee}
+    stands = [given for given in state.given if (task := tasks.get(given.task_id)) is not None and _is_open_or_done(task)]
+    again = repeated_task(wording_of(task_desc), uses, stands)
+    return tasks[again.task_id] if again is not None else None
 
 
 def progress(state: GroupState, said: Said) -> GroupState:
@@ -125,6 +142,23 @@ def _check_spec(state: GroupState, spec: TaskSpec) -> None:
     unknown = [task_id for task_id in spec.uses if state.task(task_id) is None]
     if unknown:
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
+
+
+def _check_news(state: GroupState, specs: Sequence[TaskSpec]) -> None:
+    """Refuse an assignment of nothing but tasks that have been given out already."""
+    again = [given_before(state, spec.assignee, spec.task_desc, spec.uses) for spec in specs]
+    known = [task for task in again if task is not None]
+    if len(known) < len(specs):
+        return
+    pairs = ", ".join(f"{spec.task_id} is {task.task_id} again" for spec, task in zip(specs, known, strict=True))
+    still_open = ", ".join(dict.fromkeys(task.task_id for task in known if isinstance(task, OpenTask)))
+    way_out = f"pause on {still_open}" if still_open else "use what they came to"
+    why = f"All of this has been given out already: {pairs}. Rather {way_out}, give out something else, or conclude."
+    raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=known[0].turn)
+
+
+def _is_open_or_done(task: OpenTask | ClosedTask) -> bool:
+    return isinstance(task, OpenTask) or task.outcome is TaskOutcome.DONE
 
 
 def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:

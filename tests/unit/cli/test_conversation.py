@@ -73,7 +73,7 @@ def test_a_pipe_gets_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
             view.show(stored)
     assert capsys.readouterr().out.splitlines() == [
         "   0.0s  ada               team         leads a team with bob",
-        "   0.0s  ada               discussion   to bob: …",
+        "   0.0s  ada               discussion   to bob: Point 1.",
     ]
 
 

@@ -20,8 +20,8 @@ def test_each_message_is_one_line_in_order() -> None:
     story = story.progresses("t1").finishes("t1").announces("ada").concludes("ada")
     assert _said(story) == [
         ("ada", "team", "leads a team with bob"),
-        ("ada", "discussion", "to bob: …"),
-        ("bob", "discussion", "to ada: …"),
+        ("ada", "discussion", "to bob: Point 1."),
+        ("bob", "discussion", "to ada: Point 2."),
         ("ada", "sync task", "t1 → bob: do it"),
         ("bob", "progress", "t1 started"),
         ("bob", "result", "t1 done: done"),
@@ -45,6 +45,20 @@ def test_what_a_rule_did_is_said() -> None:
     assert ("·", "lost", "bob is gone: its lease ran out") in lost
     assert [act for _, act, _ in lost if act == "task failed"] == ["task failed"]
     assert cancelled[-1][:2] == ("·", "cancelled")
+
+
+def test_repetitions_are_told_with_what_they_lead_to() -> None:
+    """A refused repetition is a quiet line; the second one of a turn says what the group does now."""
+    talking = launched("ada", "bob").says("ada", to="bob")
+    concluding = talking.repeats_itself("bob", "m1").repeats_itself("bob", "m2")
+    tasked = launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1")
+    refused = ("·", "repetition", "bob said again what turn 1 said: refused")
+    assert _said(concluding)[-3:] == [refused, refused, ("·", "repetition", "nothing new is said: ada has to conclude")]
+    assert _said(tasked.repeats_itself("ada", "m1").repeats_itself("ada", "m2"))[-1] == (
+        "·",
+        "repetition",
+        "ada repeats itself: the discussion waits for t1",
+    )
 
 
 def test_a_failed_conclusion_is_bad_news() -> None:

@@ -20,6 +20,7 @@ from ioa.group.events import (
     GroupLaunched,
     MemberLost,
     MemberReturned,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -134,8 +135,15 @@ class Scenario:
         return self.happens(said(sender, payload, self.state.turn if turn is None else turn, self.now))
 
     def says(self, sender: str, *, to: str) -> Scenario:
-        """Hand the floor to another member."""
-        return self.speaks(sender, Discussion(content="…", next_speaker=AgentId(to)))
+        """Hand the floor to another member, with something new to say."""
+        return self.speaks(sender, Discussion(content=f"Point {self.state.turn}.", next_speaker=AgentId(to)))
+
+    def repeats_itself(self, by: str, message_id: str, *, turn: int | None = None) -> Scenario:
+        """The routers refused a message that said nothing new."""
+        turn = self.state.turn if turn is None else turn
+        return self.happens(
+            RepetitionRefused(at=self.now, by=AgentId(by), turn=turn, message_id=MessageId(message_id), repeats_turn=1)
+        )
 
     def assigns(self, sender: str, *tasks: str) -> Scenario:
         """Give out asynchronous tasks."""

@@ -31,6 +31,7 @@ from ioa.protocol.messages import (
 )
 from tests.unit.group.scenario import START, Scenario, charter, launched, limits, said, specs
 
+ADA = AgentId("ada")
 Case = tuple[Scenario | None, Event]
 
 
@@ -75,6 +76,11 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (launched("ada", "bob").says("ada", to="bob").says("bob", to="ada"), said("ada", _to("bob"), 1)),
         lambda: (launched("ada", "bob"), said("ada", _to("bob"), 2)),
         lambda: (_tasked(), said("bob", _result(), 2)),
+    ],
+    RejectionCode.REPETITION: [
+        lambda: (launched("ada", "bob").says("ada", to="bob"), said("bob", Discussion(content="Point 1!", next_speaker=ADA), 2)),
+        lambda: (_counting(), said("ada", AsyncTaskAssignment(tasks=(_count("t2"),)), 2)),
+        lambda: (_counting().finishes("t1"), said("ada", AsyncTaskAssignment(tasks=(_count("t2"),)), 2)),
     ],
     RejectionCode.BAD_NEXT_SPEAKER: [
         lambda: (launched("ada", "bob"), said("ada", _to("ada"), 1)),
@@ -126,6 +132,14 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
+
+
+def _count(task_id: str) -> TaskSpec:
+    return TaskSpec(task_id=TaskId(task_id), assignee=AgentId("bob"), task_desc="Count the sheep on the meadow.")
+
+
+def _counting() -> Scenario:
+    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=(_count("t1"),))).progresses("t1")
 
 
 def _using(task_id: str) -> TaskSpec:

@@ -16,6 +16,7 @@ from ioa.group.events import (
     LaunchAbandoned,
     MemberLost,
     MemberReturned,
+    RepetitionRefused,
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
@@ -26,7 +27,7 @@ from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -56,6 +57,7 @@ member_lost               no_group  discussing   discussing  discussing assigned
 member_returned           no_group  discussing   discussing  discussing assigned paused    concluding
 cancel_requested          no_group  cancelled    cancelled   cancelled cancelled cancelled cancelled
 budget_spent              no_group  concluding   concluding  concluding concluding concluding wrong_phase
+repetition_refused        no_group  discussing   discussing  not_floor wrong_phase wrong_phase wrong_phase
 subgroup_opened           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
 subgroup_closed           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
 group_launched            discussing group_exists group_exists group_exists group_exists group_exists group_exists
@@ -117,6 +119,9 @@ def event_of(kind: EventKind, state: GroupState | None) -> Event:
         EventKind.MEMBER_RETURNED: MemberReturned(at=START, agent_id=AgentId("eve")),
         EventKind.CANCEL_REQUESTED: CancelRequested(at=START),
         EventKind.BUDGET_SPENT: BudgetSpent(at=START, what="token"),
+        EventKind.REPETITION_REFUSED: RepetitionRefused(
+            at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1
+        ),
         EventKind.SUBGROUP_OPENED: SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub1")),
         EventKind.SUBGROUP_CLOSED: SubgroupClosed(
             at=START, task_id=TaskId("t2"), subgroup=CommId("sub"), reason=Reason.CONCLUDED, content="…"

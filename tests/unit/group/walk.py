@@ -14,6 +14,7 @@ from ioa.group.events import (
     GroupLaunched,
     MemberLost,
     MemberReturned,
+    RepetitionRefused,
     Said,
     SubgroupClosed,
     SubgroupOpened,
@@ -23,7 +24,7 @@ from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Ended, GroupState
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -105,6 +106,8 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             EventKind.SUBGROUP_OPENED,
             EventKind.SUBGROUP_CLOSED,
             EventKind.SUBGROUP_CLOSED,
+            EventKind.REPETITION_REFUSED,
+            EventKind.REPETITION_REFUSED,
             choose((EventKind.CANCEL_REQUESTED, *(EventKind.BUDGET_SPENT,) * 2, *(EventKind.GROUP_LAUNCHED,) * 12)),
         )
     )
@@ -119,6 +122,15 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             return CancelRequested(at=at, why=choose(("", "enough")))
         case EventKind.BUDGET_SPENT:
             return BudgetSpent(at=at, what="token")
+        case EventKind.REPETITION_REFUSED:
+            holder = state.floor_holder or AGENTS[0]
+            return RepetitionRefused(
+                at=at,
+                by=choose((holder, holder, holder, _anybody(state, choose))),
+                turn=choose((state.turn, state.turn, state.turn, max(0, state.turn - 1))),
+                message_id=MessageId(choose(("m1", "m2", "m3"))),
+                repeats_turn=1,
+            )
         case EventKind.SUBGROUP_OPENED:
             task_id, assignee, _ = _any_task(state, choose)
             return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
@@ -155,16 +167,21 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
     last_words: tuple[Payload, ...] = (
         conclusion,
         ConcludeGroupDiscussion(),
-        Discussion(content="…", next_speaker=_anybody(state, choose)),
+        Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
     )
     speeches: tuple[Payload, ...] = (
-        Discussion(content="…", next_speaker=_anybody(state, choose)),
+        Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
         SyncTaskAssignment(tasks=_any_specs(state, choose)),
         AsyncTaskAssignment(tasks=_any_specs(state, choose)),
         Pause(triggers=triggers + triggers[:1]),
         choose(last_words),
     )
     return choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
+
+
+def _any_words(state: GroupState, choose: Choose) -> str:
+    """Most often something new."""
+    return choose((f"Point {state.turn}.", f"Point {state.turn}.", "The first point again.", "Agreed!"))
 
 
 def _anybody(state: GroupState, choose: Choose) -> AgentId:
@@ -175,7 +192,11 @@ def _anybody(state: GroupState, choose: Choose) -> AgentId:
 def _any_specs(state: GroupState, choose: Choose) -> tuple[TaskSpec, ...]:
     first = max(0, len(state.tasks) + choose((0, 0, 0, 0, -1)))
     return tuple(
-        TaskSpec(task_id=TaskId(f"t{first + number}"), assignee=_anybody(state, choose), task_desc="do it")
+        TaskSpec(
+            task_id=TaskId(f"t{first + number}"),
+            assignee=_anybody(state, choose),
+            task_desc=choose(("do it", "count", f"count to {first}")),
+        )
         for number in range(choose((1, 2)))
     )
 
@@ -198,9 +219,11 @@ def _subgroup(task_id: TaskId, choose: Choose) -> CommId:
 def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[EventKind, tuple[Said, ...]]:
     """For each kind of message the attempts of a member that does its best to have it accepted."""
     colleagues = [member.agent_id for member in state.members]
-    fresh = tuple((TaskSpec(task_id=TaskId("fresh"), assignee=colleague, task_desc="do it"),) for colleague in colleagues)
+    fresh = tuple(
+        (TaskSpec(task_id=TaskId("fresh"), assignee=colleague, task_desc=f"fresh {state.turn}"),) for colleague in colleagues
+    )
     attempts: dict[EventKind, tuple[Payload, ...]] = {
-        EventKind.DISCUSSION: tuple(Discussion(content="…", next_speaker=other) for other in colleagues),
+        EventKind.DISCUSSION: tuple(Discussion(content=f"Fresh {state.turn}.", next_speaker=other) for other in colleagues),
         EventKind.SYNC_TASK_ASSIGNMENT: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
         EventKind.ASYNC_TASK_ASSIGNMENT: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
         EventKind.PAUSE: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),

@@ -333,8 +333,8 @@ async def test_a_member_is_told_what_it_missed_page_by_page() -> None:
     """However long and heavy the log is, pages that fit into messages join to the whole of it."""
     plane = Plane()
     await plane.open(ADA, BOB, max_turns=300)
-    for speaker, other in ((ADA, BOB), (BOB, ADA)) * 70:
-        await plane.says(speaker, Discussion(content="x" * 15_000, next_speaker=other))
+    for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 70):
+        await plane.says(speaker, Discussion(content=f"{number} " + "x" * 15_000, next_speaker=other))
     seen, pages = [0], 0
     while True:
         page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=seen[-1]))

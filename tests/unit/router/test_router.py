@@ -246,3 +246,32 @@ async def test_a_launch_at_the_last_moment_wins_over_the_deadline_of_its_goal() 
     await plane.open(ADA, BOB)
     await plane.routers[1].fire_timer(comm_id_of_goal(GoalId("goal-1")))
     assert await plane.reason() is None
+
+
+async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
+    """Two replicas refuse the same repetition and note it once; the next one of the turn makes the owner conclude."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB))
+    echo = Discussion(content="So Bob should count the sheep on the meadow.", next_speaker=ADA)
+    first = await plane.message(BOB, echo)
+    answers = [await plane.send(first, router) for router in (0, 1)]
+    assert [answer.code for answer in answers if isinstance(answer, Rejected)] == [RejectionCode.REPETITION] * 2
+    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "said", "repetition_refused"]
+    second = await plane.says(BOB, echo, router=1)
+    state = (await plane.entries())[-1].entry.state
+    assert isinstance(second, Rejected) and (state.phase, state.floor_holder) == (Phase.CONCLUDING, ADA)
+
+
+async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt() -> None:
+    """A router that dies before it has noted a repetition leaves that to the next one that is asked."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB))
+    echo = await plane.message(BOB, Discussion(content="Bob should count the sheep on the meadow!", next_speaker=ADA))
+    plane.log.fail_next_append(Mishap.NOT_STORED)
+    with pytest.raises(UnavailableError):
+        await plane.send(echo)
+    answer = await plane.send(echo, 1)
+    assert isinstance(answer, Rejected)
+    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "said", "repetition_refused"]

@@ -125,9 +125,9 @@ async def test_timers_are_not_armed_for_every_message() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     armed = len(plane.timers.pending(ROOM))
-    for speaker, other in ((ADA, BOB), (BOB, ADA)) * 4:
+    for number, (speaker, other) in enumerate(((ADA, BOB), (BOB, ADA)) * 4):
         plane.clock.advance(timedelta(milliseconds=10))
-        await plane.says(speaker, Discussion(content="You.", next_speaker=other))
+        await plane.says(speaker, Discussion(content=f"Point {number}.", next_speaker=other))
     assert len(plane.timers.pending(ROOM)) == armed
 
 

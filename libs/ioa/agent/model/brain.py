@@ -8,25 +8,30 @@ half-made decision behind.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from pydantic import BaseModel
 
 from ioa.agent.model import answers, context
-from ioa.agent.model.answers import AssignAsync, AssignSync, Discuss
+from ioa.agent.model.answers import AssignAsync, AssignedTask, AssignSync, Discuss, UsingTask
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer, Objection
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.payloads import artifacts_of, utterance_of
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
-from ioa.agent.model.repetition import LOOKBACK, rephrases
 from ioa.agent.model.tally import Cause, Decision, Tally
 from ioa.group.events import EventKind
+from ioa.group.repetition import repeated_message
+from ioa.group.state import Discussing
+from ioa.group.tasks import given_before
+from ioa.group.wording import wording_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Conclusion, Discussion, TaskOutcome
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import Conclusion
 
 _SHARE_OF_THE_FLOOR = 0.7
 """How much of the floor's time a decision may take; the rest is for the rules and for the message's way."""
@@ -119,13 +124,14 @@ class ModelBrain:
     async def _speech(self, view: GroupView) -> BaseModel:
         if len(view.refusals) > self._budget.repairs:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
-        shape = answers.speech(view.state, view.me, view.legal, self._budget)
+        kinds = _kinds(view)
+        shape = answers.speech(view.state, view.me, kinds, self._budget)
         if shape is None:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
         prompt = self._prompts.fill(
             "speak",
             **self._situation(view),
-            acts=context.acts(self._prompts, [kind for kind in view.legal if kind in answers.SPEECH_KINDS]),
+            acts=context.acts(self._prompts, [kind for kind in kinds if kind in answers.SPEECH_KINDS]),
             team=context.team(view, self._budget),
             tasks=context.tasks(view, self._budget),
             refusals=context.refusals(view),
@@ -140,17 +146,13 @@ class ModelBrain:
 
     def _repetition(self, view: GroupView, shape: type[BaseModel]) -> Objection:
         """Object to what was said already; after that a discussion is no longer open."""
-        said = [message.payload.content for message in view.messages if isinstance(message.payload, Discussion)][-LOOKBACK:]
-        given = [(task.spec.assignee, task.spec.task_desc) for task in view.tasks if task.outcome in (None, TaskOutcome.DONE)]
-        others = answers.speech(view.state, view.me, [kind for kind in view.legal if kind != EventKind.DISCUSSION], self._budget)
+        others = answers.speech(view.state, view.me, _without_discussion(view.legal), self._budget)
 
         def object_to(decision: BaseModel) -> tuple[str, type[BaseModel]] | None:
             match decision:
-                case Discuss(content=content) if others is not None and rephrases(content, said):
+                case Discuss(content=content) if others is not None and _was_said(content, view):
                     return "this has been said already. Give out tasks, pause on open ones, or conclude.", others
-                case AssignSync(tasks=tasks) | AssignAsync(tasks=tasks) if all(
-                    rephrases(task.task_desc, [desc for agent, desc in given if agent == task.assignee]) for task in tasks
-                ):
+                case AssignSync(tasks=tasks) | AssignAsync(tasks=tasks) if all(_was_given(task, view) for task in tasks):
                     return "these tasks have been given out already. Use their results, pause on them, or conclude.", shape
                 case _:
                     return None
@@ -181,6 +183,25 @@ class ModelBrain:
 
     def _fell_back(self, decision: Decision, failure: NoUsableAnswer) -> None:
         self.tally.fell_back(decision, failure.cause, failure.why)
+
+
+def _kinds(view: GroupView) -> Sequence[str]:
+    """What is open to the speaker: who was refused for a repetition in this turn had better do something than talk on."""
+    stage = view.state.stage
+    return _without_discussion(view.legal) if isinstance(stage, Discussing) and stage.repeated is not None else view.legal
+
+
+def _without_discussion(kinds: Sequence[str]) -> Sequence[str]:
+    return [kind for kind in kinds if kind != EventKind.DISCUSSION] or kinds
+
+
+def _was_said(content: str, view: GroupView) -> bool:
+    return repeated_message(wording_of(content), view.me, view.state.heard) is not None
+
+
+def _was_given(task: AssignedTask, view: GroupView) -> bool:
+    uses = [TaskId(task_id) for task_id in task.uses] if isinstance(task, UsingTask) else []
+    return given_before(view.state, AgentId(task.assignee), task.task_desc, uses) is not None
 
 
 def _card(view: GroupView) -> AgentCard:

@@ -9,8 +9,8 @@ from ioa.agent.model import answers, context
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import Dialogue
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
-from ioa.agent.model.repetition import rephrases
 from ioa.errors import ForbiddenError
+from ioa.group.repetition import rephrases
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 
@@ -11,9 +12,11 @@ from structlog.testing import capture_logs
 
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
+from ioa.group.events import RepetitionRefused
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Reason
+from ioa.protocol.ids import MessageId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -171,12 +174,24 @@ async def test_objects_to_saying_the_same_again() -> None:
     group = launched()
     group.say(ANN, Discussion(content="Which month?", next_speaker=BOB))
     bob, model = brain(
-        decision(type="DISCUSSION", next_speaker="ann", content="which MONTH"),
+        decision(type="DISCUSSION", next_speaker="ann", content="Please, which MONTH?"),
         decision(type="CONCLUDE_GROUP_DISCUSSION"),
     )
     assert await bob.speak(group.view(BOB)) == ConcludeGroupDiscussion()
     assert "said already" in model.asked[1].prompt
     assert "DISCUSSION" not in json.dumps(model.asked[1].shape.model_json_schema()).replace("CONCLUDE_GROUP_DISCUSSION", "")
+
+
+async def test_whoever_was_refused_for_a_repetition_is_offered_something_else() -> None:
+    """After the routers' refusal the model reads why, and discussing is no longer open in this turn."""
+    group = launched()
+    group.say(ANN, Discussion(content="Which month?", next_speaker=BOB))
+    group.happen(RepetitionRefused(at=group.at, by=BOB, turn=2, message_id=MessageId("m1"), repeats_turn=1))
+    bob, model = brain(decision(type="CONCLUDE_GROUP_DISCUSSION"))
+    refusal = "This says again what ann said in turn 1."
+    assert await bob.speak(replace(group.view(BOB), refusals=(refusal,))) == ConcludeGroupDiscussion()
+    assert refusal in model.asked[0].prompt
+    assert "DISCUSSION" not in json.dumps(model.asked[0].shape.model_json_schema()).replace("CONCLUDE_GROUP_DISCUSSION", "")
 
 
 async def test_objects_to_giving_out_the_same_task_again() -> None:

@@ -1,0 +1,303 @@
+"""Repetitions: which messages are refused, that the first refusal costs nothing, and that the second one leads out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ioa.group.events import Entry, Said
+from ioa.group.rejection import RejectionCode
+from ioa.group.repetition import LOOKBACK, MAX_FEATURES, TASKS_REMEMBERED, Heard, repeated_message, sketch_of
+from ioa.group.state import Discussing, Paused
+from ioa.group.wording import wording_of
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    Discussion,
+    InformTaskResult,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+from tests.unit.group.scenario import START, Scenario, launched, said
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+PROPOSAL = "I suggest that Bob computes the totals per region from the sales file, and Eve draws a chart of them."
+
+
+def is_repetition(text: str, of: str, *, by: str = "bob", of_speaker: str = "ada") -> bool:
+    """Whether the second speaker's text repeats the first one's."""
+    heard = Heard(turn=1, by=AgentId(of_speaker), sketch=sketch_of(wording_of(of)))
+    return repeated_message(wording_of(text), AgentId(by), (heard,)) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PROPOSAL,
+        PROPOSAL.upper(),
+        "As Ada said, Bob computes the totals per region from the sales file and Eve draws a chart of them.",
+        "Great idea! Eve could draw a chart of the totals per region, which Bob calculates from the sales file.",
+        "So, just to repeat: the regional chart is drawn by Eve, and from the sales file Bob computes totals per region.",
+    ],
+)
+def test_rephrasing_is_repetition(text: str) -> None:
+    """Other words, another order and courtesy around it make nothing new."""
+    assert is_repetition(text, PROPOSAL)
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("The total is 415, not 412.", "The total is 412."),
+        ("We should not use Postgres for the orders.", "We should use Postgres for the orders."),
+        ("Actually the meeting about the budget is on Friday.", "The meeting about the budget is on Thursday."),
+        ("Correction: Bob reviews the draft of Eve.", "Eve reviews the draft of Bob."),
+        ("3 of 5 tasks are done.", "2 of 5 tasks are done."),
+        ("The board has approved the longer term.", "The longer term needs approval by the board."),
+        ("The chart should show euros.", "Which currency should the chart show, euros or dollars?"),
+        ("I will send the schema of the orders table.", "Bob, could you send the schema of the orders table?"),
+        ("Agreed, Bob computes the totals per region, but he must drop refunds and test orders first.", PROPOSAL),
+        ("I have finished the chapter about wind.", "I have finished the chapter about solar energy."),
+        ("north 120, south 91, east 80", "north 120, south 85, east 80"),
+        ("assert parse('a.csv') == 3", "assert parse('b.csv') == 7"),
+        ("Bob soll die Summen je Region ausrechnen.", "Bob should compute the totals per region."),
+        ("> The total is 412.\nThat leaves out the refunds of March.", "The total is 412."),
+        ("Bob should review the chapter of Eve.", "Eve should review the chapter of Bob."),
+    ],
+)
+def test_what_is_only_alike_is_no_repetition(text: str, of: str) -> None:
+    """Corrections, negations, news of a status, answers, quotes with a remark, other values and languages are let through."""
+    assert not is_repetition(text, of)
+
+
+def test_who_asks_again_repeats_and_who_answers_does_not() -> None:
+    """The same question in other words is a repetition, whoever asks it."""
+    asked = "Which currency should the axis of the chart show?"
+    assert is_repetition("Could anybody tell me which currency the chart's axis should show?", asked)
+
+
+def _acknowledge(*speakers: str) -> list[bool]:
+    heard: tuple[Heard, ...] = ()
+    refused = []
+    for turn, speaker in enumerate(speakers):
+        thanks = wording_of("Great, thank you!")
+        refused.append(repeated_message(thanks, AgentId(speaker), heard) is not None)
+        heard = (*heard, Heard(turn=turn, by=AgentId(speaker), sketch=sketch_of(thanks)))
+    return refused
+
+
+@pytest.mark.parametrize(
+    ("speakers", "refused"),
+    [(("ada", "bob"), [False, False]), (("ada", "ada"), [False, True]), (("ada", "bob", "eve"), [False, False, True])],
+)
+def test_thanks_are_said_once(speakers: tuple[str, ...], refused: list[bool]) -> None:
+    """Each speaker may acknowledge once, and not a third in a row."""
+    assert _acknowledge(*speakers) == refused
+
+
+def _recorded(file: str) -> Iterator[tuple[bool, bool]]:
+    """For each message of the recorded conversations, whether it is a repetition and whether it is refused."""
+    heard: tuple[Heard, ...] = ()
+    conversation = ""
+    for line in (Path(__file__).parents[2] / "data" / "repetition" / file).read_text(encoding="utf-8").splitlines():
+        message = json.loads(line)
+        if message["conversation"] != conversation:
+            conversation, heard = message["conversation"], ()
+        wording, by = wording_of(message["text"]), AgentId(message["by"])
+        refused = repeated_message(wording, by, heard) is not None
+        if not refused:
+            heard = (*heard, Heard(turn=message["n"], by=by, sketch=sketch_of(wording)))[-LOOKBACK:]
+        yield "of" in message, refused
+
+
+def test_recorded_conversations_are_told_apart() -> None:
+    """On the conversations it was tuned on the detector catches at least nine of ten repetitions and refuses few others."""
+    messages = list(_recorded("tuning.jsonl"))
+    caught = [refused for repeats, refused in messages if repeats]
+    wrong = [refused for repeats, refused in messages if not repeats]
+    assert sum(caught) >= 0.9 * len(caught) and sum(wrong) <= 0.05 * len(wrong)
+
+
+def _proposed() -> Scenario:
+    return launched("ada", "bob", "eve").speaks("ada", Discussion(content=PROPOSAL, next_speaker=BOB))
+
+
+def _echo() -> Payload:
+    return Discussion(content=f"Yes, exactly! {PROPOSAL}", next_speaker=ADA)
+
+
+def test_a_repetition_is_refused_before_it_is_a_turn() -> None:
+    """The refusal names whom the message repeats, since when, and what would help; the state stays as it was."""
+    story = _proposed()
+    refused = story.refusal(said("bob", _echo(), 2))
+    assert (refused.code, refused.repeats_turn) == (RejectionCode.REPETITION, 1)
+    assert refused.message == "This says again what ada said in turn 1. Give out tasks, conclude, or say something new."
+
+
+def test_a_refusal_proposes_a_pause_on_what_is_open() -> None:
+    """With open tasks the way out is to wait for them."""
+    story = _proposed().assigns("bob", "t1:eve").progresses("t1")
+    assert "pause on t1" in story.refusal(said("bob", _echo(), 3)).message
+
+
+def test_the_first_repetition_of_a_turn_costs_nothing() -> None:
+    """It is noted; the speaker keeps the floor with its deadline, and no turn is used up."""
+    story = _proposed()
+    noted = story.after(5).repeats_itself("bob", "m1")
+    expected = story.state.stage
+    assert isinstance(expected, Discussing)
+    stage = expected.model_copy(update={"repeated": "m1"})
+    assert noted.state == story.state.model_copy(update={"stage": stage})
+
+
+def test_a_message_counts_once_however_often_it_is_sent() -> None:
+    """The same message, refused by another router or sent again after a lost answer, is no second offence."""
+    story = _proposed().repeats_itself("bob", "m1")
+    assert story.refusal(story.log[-1]).code is RejectionCode.NO_CHANGE
+
+
+def test_who_repeats_again_waits_for_the_open_tasks() -> None:
+    """The second repetition of a turn uses it up for a pause on all open tasks; then the speaker has the floor again."""
+    story = _proposed().assigns("bob", "t1:eve", "t2:ada").progresses("t1").progresses("t2")
+    paused = story.repeats_itself("bob", "m1").repeats_itself("bob", "m2")
+    assert isinstance(paused.state.stage, Paused)
+    assert (paused.state.stage.triggers, paused.state.turns_taken) == (("t1", "t2"), story.state.turns_taken + 1)
+    assert paused.finishes("t1").finishes("t2").holder == "bob"
+
+
+def test_who_repeats_again_with_nothing_open_lets_the_owner_conclude() -> None:
+    """The owner concludes, and may say that the goal was reached: nothing was cut short."""
+    story = _proposed().repeats_itself("bob", "m1").repeats_itself("bob", "m2")
+    assert (story.phase, story.holder) == (Phase.CONCLUDING, "ada")
+    ended = story.concludes("ada")
+    assert (ended.phase, ended.effects[0].result.reason) == (Phase.CONCLUDED, Reason.CONCLUDED)  # type: ignore[union-attr]
+
+
+def test_a_repetition_of_another_turn_does_not_count() -> None:
+    """Each turn starts with a clean slate, and what was refused in an earlier one is refused as stale."""
+    story = _proposed().repeats_itself("bob", "m1").says("bob", to="ada")
+    late = story.log[-2]
+    assert story.refusal(late).code is RejectionCode.STALE_TURN
+    assert story.repeats_itself("ada", "m2").phase is Phase.DISCUSSING
+
+
+def test_only_the_holder_can_have_repeated() -> None:
+    """A report about somebody else is refused."""
+    story = _proposed()
+    forged = story.repeats_itself("bob", "m1").log[-1].model_copy(update={"by": ADA})
+    assert story.refusal(forged).code is RejectionCode.NOT_YOUR_FLOOR
+
+
+def test_who_repeats_for_ever_is_passed_over() -> None:
+    """A client that reports nothing but one and the same message cannot keep the floor: its time runs out."""
+    story = _proposed().repeats_itself("bob", "m1")
+    assert story.timer().holder == "eve"
+
+
+def test_an_old_message_may_be_said_again() -> None:
+    """Only the last messages count: what lies further back may be worth saying again."""
+    story = _proposed().says("bob", to="ada")
+    for number in range(LOOKBACK - 1):
+        speaker, other = (ADA, BOB) if number % 2 == 0 else (BOB, ADA)
+        assert story.refusal(said(speaker, _to(other), story.state.turn)).code is RejectionCode.REPETITION
+        story = story.says(speaker, to=other)
+        if story.state.turns_taken == story.state.limits.max_turns - 1:
+            break
+    assert len(story.state.heard) <= LOOKBACK
+
+
+def _to(other: AgentId) -> Discussion:
+    return Discussion(content=PROPOSAL, next_speaker=other)
+
+
+def _task(task_id: str, desc: str, *, to: str = "bob", uses: tuple[str, ...] = ()) -> TaskSpec:
+    return TaskSpec(task_id=TaskId(task_id), assignee=AgentId(to), task_desc=desc, uses=tuple(TaskId(use) for use in uses))
+
+
+MEAN = "Compute the mean of the prices in sales.csv."
+
+
+def _assigned() -> Scenario:
+    tasks = (_task("t1", MEAN), _task("t2", "Draw a chart of the prices.", to="eve"))
+    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=tasks)).progresses("t1").progresses("t2")
+
+
+@pytest.mark.parametrize("desc", [MEAN, "Please calculate the average price in sales.csv!"])
+def test_an_assignment_of_known_tasks_is_refused(desc: str) -> None:
+    """An open task is not given out again in other words, synchronously either; nor one that is done."""
+    for story in (_assigned(), _assigned().finishes("t1")):
+        again = SyncTaskAssignment(tasks=(_task("t9", desc),))
+        refused = story.refusal(said("ada", again, 2))
+        assert (refused.code, refused.message.split(": ")[1].split(".")[0]) == (RejectionCode.REPETITION, "t9 is t1 again")
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        (_task("t9", "Compute the median of the prices in sales.csv."),),
+        (_task("t9", "Compute the mean of the prices in costs.csv."),),
+        (_task("t9", MEAN, to="eve"),),
+        (_task("t9", MEAN, uses=("t2",)),),
+        (_task("t9", MEAN), _task("t10", "Write a report.")),
+    ],
+    ids=["another-word", "another-file", "another-member", "on-other-results", "with-a-new-one"],
+)
+def test_a_task_that_differs_is_given_out(tasks: tuple[TaskSpec, ...]) -> None:
+    """Another value, assignee or input makes it another task, and one new task makes an assignment new."""
+    story = _assigned().finishes("t2").speaks("ada", AsyncTaskAssignment(tasks=tasks))
+    assert len(story.state.tasks) == 2 + len(tasks)
+
+
+def test_a_failed_task_may_be_tried_again() -> None:
+    """What its assignee lost is given out once more in the same words."""
+    lost = InformTaskResult(task_id=TaskId("t1"), outcome=TaskOutcome.FAILED, task_conclusion="The file is locked.")
+    again = AsyncTaskAssignment(tasks=(_task("t9", MEAN),))
+    story = _assigned().speaks("bob", lost, turn=1).speaks("ada", again)
+    assert story.open("t9").assignee == "bob"
+
+
+def test_the_state_stays_small() -> None:
+    """A thousand long messages leave sketches of the last ones: a few kilobytes that no longer grow."""
+    story = launched("ada", "bob", max_turns=1_001)
+    sizes = []
+    for number in range(1_000):
+        speaker, other = ("ada", BOB) if number % 2 == 0 else ("bob", ADA)
+        words = " ".join(f"word{(number * 200 + at) ** 2 % 99_991}x" for at in range(200))
+        story = story.speaks(speaker, Discussion(content=words, next_speaker=other))
+        entry = Entry(event=story.log[0], state=story.state, audience=())
+        sizes.append(len(encode(entry)))
+    assert len(story.state.heard) == LOOKBACK
+    assert all(len(heard.sketch.features) == MAX_FEATURES for heard in story.state.heard)
+    assert max(sizes) - sizes[LOOKBACK] < 100 and max(sizes) < 4_000
+
+
+def test_tasks_are_forgotten_too() -> None:
+    """The sketches of the last tasks are kept, however many there were."""
+    tasks = tuple(_task(f"t{number}", f"Count the sheep on meadow {number}.") for number in range(TASKS_REMEMBERED))
+    story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks))
+    for task in tasks:
+        story = story.finishes(task.task_id)
+    story = story.speaks("ada", SyncTaskAssignment(tasks=(_task("one-more", "Count the goats."),)))
+    assert len(story.state.given) == TASKS_REMEMBERED
+
+
+def test_what_was_refused_is_not_in_the_log() -> None:
+    """The entry of a refusal names the message and holds none of its text."""
+    noted = _proposed().repeats_itself("bob", "m1").log[-1]
+    assert not isinstance(noted, Said)
+    assert noted.model_dump(exclude={"at"}) == {
+        "type": "repetition_refused",
+        "by": "bob",
+        "turn": 2,
+        "message_id": "m1",
+        "repeats_turn": 1,
+    }
+    assert noted.at == START
