@@ -41,9 +41,16 @@ format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev  ## Run a benchmark: make bench BENCHMARK=discovery ARGS="DATA"; each says what it wants with ARGS=--help.
-	@[ -n "$(BENCHMARK)" ] || { echo "Name one: make bench BENCHMARK=$(subst $() ,|,$(patsubst benchmarks/%.py,%,$(wildcard benchmarks/*.py)))"; exit 2; }
-	$(BIN)/python benchmarks/$(BENCHMARK).py $(ARGS)
+bench: $(VENV)/.dev  ## Measure everything in short (5 min), or one in full: make bench BENCHMARK=turns ARGS="…" (ARGS=--help explains).
+ifdef BENCHMARK
+	$(BIN)/python -m benchmarks.$(BENCHMARK) $(ARGS)
+else
+	$(BIN)/python -m benchmarks.cold_start --starts 2
+	$(BIN)/python -m benchmarks.turns --members 4 32 --turns 40 400 --agents 4:40 --peers 40
+	$(BIN)/python -m benchmarks.saturation --groups 1 64 --messages 5000
+	$(BIN)/python -m benchmarks.density --agents 1 100 --seconds 5
+	$(BIN)/python -m benchmarks.idle --groups 200 --seconds 10
+endif
 
 lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
 	$(PIP_INSTALL) uv

@@ -1,12 +1,12 @@
 """Measure what a turn of a group costs, and how long it takes.
 
-    python -m benchmarks.turns [--members 4 8 32] [--turns 40 400 4000] [--agents 4:400] [--peers]
+    python -m benchmarks.turns [--members 4 8 32] [--turns 40 400 4000] [--agents 4:400] [--peers 40 400]
 
 One group at a time, file storage, every message acknowledged. The members are silent: they say 200 bytes and think nothing. Those
 "on the wire" only pass the floor on, which shows the path through router and server; the "agents" are real clients with their
 memory in SQLite. A hop goes from a member's saying something to the next one's seeing it.
 
-Beside it, `--peers` measures group chats of other frameworks with silent agents, each in an environment of its own from PyPI.
+Beside it, `--peers` measures the group chats of other frameworks with silent agents, each in an environment of its own from PyPI.
 """
 
 from __future__ import annotations
@@ -73,12 +73,19 @@ def main() -> None:
     parser.add_argument("--members", type=int, nargs="+", default=[4, 8, 32])
     parser.add_argument("--turns", type=int, nargs="+", default=[40, 400, 4_000])
     parser.add_argument("--agents", type=pair, nargs="*", default=[(4, 40), (4, 400), (4, 4_000)], metavar="AGENTS:TURNS")
-    parser.add_argument("--peers", action="store_true", help="also AutoGen and Agent Framework, installed from PyPI")
+    parser.add_argument(
+        "--peers",
+        type=int,
+        nargs="*",
+        default=[40, 400],
+        metavar="TURNS",
+        help="turns of AutoGen's and Agent Framework's group chats",
+    )
     options = parser.parse_args()
     machine.console.print(f"Group turns on {machine.describe()}")
     run(benchmark(options.members, options.turns, options.agents))
     if options.peers:
-        measure_peers(options.members[0], options.turns)
+        measure_peers(options.members[0], options.peers)
 
 
 def pair(text: str) -> tuple[int, int]:

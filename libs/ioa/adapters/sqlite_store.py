@@ -38,11 +38,13 @@ T = TypeVar("T")
 class SqliteStore:
     """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open.
 
-    Calls take effect in the order in which they were made, cancelled ones included.
+    Calls take effect in the order in which they were made, cancelled ones included. The file is opened by the first one: an open
+    file costs more memory than all else of an idle agent.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
         self._turn = asyncio.Lock()
 
     async def append(self, entry: SequencedEntry) -> bool:
@@ -159,6 +161,8 @@ class SqliteStore:
         """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does."""
 
         def run() -> T:
+            if self._connection is None:
+                self._connection = _open(self._path)
             with self._connection as db:
                 db.execute("BEGIN IMMEDIATE")
                 return work(db)
@@ -168,7 +172,7 @@ class SqliteStore:
         running.add_done_callback(lambda _: self._turn.release())
         try:
             return await asyncio.shield(running)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise UnavailableError(
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
             ) from error
@@ -176,7 +180,8 @@ class SqliteStore:
     async def aclose(self) -> None:
         """Close the file when the call that is running has ended."""
         async with self._turn:
-            await asyncio.to_thread(self._connection.close)
+            if self._connection is not None:
+                await asyncio.to_thread(self._connection.close)
 
 
 @asynccontextmanager
@@ -187,8 +192,9 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
         InvalidInputError: The file is no such memory, or of a newer version.
         UnavailableError: The file cannot be opened.
     """
+    store = SqliteStore(path)
     try:
-        store = SqliteStore(await asyncio.to_thread(_open, path))
+        await asyncio.to_thread(_check, path)
     except (sqlite3.OperationalError, OSError) as error:
         raise UnavailableError(f"The agent's memory {path} cannot be opened: {error}.") from error
     try:
@@ -197,8 +203,14 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
         await store.aclose()
 
 
-def _open(path: Path) -> sqlite3.Connection:
+def _check(path: Path) -> None:
+    """See that a file which is there already can be used."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        _open(path).close()
+
+
+def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         _prepare(connection, path)

@@ -55,11 +55,14 @@ def run(
     replica: Annotated[
         int | None, typer.Option(min=0, help="Join as this replica: the id gets its number.", show_default=False)
     ] = None,
+    replicas: Annotated[
+        int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C."""
     with reported(as_json=as_json):
-        from ioa.cli.joining import join
+        from ioa.cli.joining import join, numbers
 
-        join(targets, replica, url, Terminal(as_json=as_json))
+        join(targets, numbers(replica, replicas), url, Terminal(as_json=as_json))

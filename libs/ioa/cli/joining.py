@@ -10,23 +10,44 @@ from collections.abc import Sequence
 from ioa.cli.reach import listens, places
 from ioa.cli.terminal import Terminal
 from ioa.cli.worker import host, load_agent, serve_hosted
+from ioa.errors import InvalidInputError
+
+_SHOWN = 5
 
 
-def join(targets: Sequence[str], replica: int | None, url: str | None, terminal: Terminal) -> None:
-    """Serve these agents until SIGTERM. They wait for a system that is not there yet, and outlive its outages.
+def numbers(replica: int | None, replicas: int | None) -> Sequence[int | None]:
+    """Say as which replicas to join: as one, as the first so many, or as none but the agent itself.
+
+    Raises:
+        InvalidInputError: Both are given.
+    """
+    if replica is not None and replicas is not None:
+        raise InvalidInputError("--replica joins as one, --replicas as several.", hint="Give one or the other.")
+    return [replica] if replicas is None else range(replicas)
+
+
+def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None, terminal: Terminal) -> None:
+    """Serve each agent as these replicas until SIGTERM. They wait for a system that is not there yet, and outlive its outages.
 
     Raises:
         InvalidInputError: A target is no agent.
     """
-    hosted = [host(load_agent(target), replica) for target in targets]
+    agents = [load_agent(target) for target in targets]
+    hosted = [host(agent, replica) for agent in agents for replica in replicas]
     names = [one.agent_id for one in hosted]
     chosen, there = asyncio.run(_choose(url))
     if terminal.as_json:
         terminal.line("joining", agents=names, url=chosen)
     else:
-        terminal.note(f"joining {', '.join(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
+        terminal.note(f"joining {listed(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
     log_format = "console" if sys.stderr.isatty() and not terminal.as_json else "json"
     serve_hosted(hosted, {"IOA_LOG_FORMAT": log_format, **os.environ, "IOA_NATS_URL": chosen})
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name a few, and say how many more there are."""
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 async def _choose(url: str | None) -> tuple[str, bool]:

@@ -27,6 +27,9 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
 
+_NAMED = 5
+"""How many agents a connection is named after."""
+
 
 class WorkerSettings(ProcessSettings):
     """What a process that runs agents is told."""
@@ -80,7 +83,7 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
 
 
 async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:
-    names = ",".join(one.agent_id for one in hosted)
+    names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
         brain = await stack.enter_async_context(open_brain(environment))

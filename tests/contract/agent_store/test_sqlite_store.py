@@ -123,6 +123,7 @@ async def test_a_full_disk_fails_calls_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "memory.sqlite"
     async with open_sqlite_store(path) as store:
         await store.put_outgoing("turn:1", message("m1"))
+        assert store._connection is not None
         store._connection.execute("PRAGMA max_page_count = 1")  # the smallest that SQLite takes is the present size
         with pytest.raises(UnavailableError, match="full"):
             await store.put_outgoing("turn:2", message("m2", content="x" * 150_000))

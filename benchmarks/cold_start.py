@@ -1,0 +1,94 @@
+"""Measure how long a system takes from nothing to its first result.
+
+    python -m benchmarks.cold_start [--starts 3] [--agents 1]
+
+From `ioa up` to its line `ready`, on an empty folder with a pool of echoing agents; then from the launch of the first goal to its
+result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+from rich.table import Table
+
+from benchmarks import machine
+from benchmarks.parts import run, temporary_folder
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.protocol.goal_order import GoalOrder
+from ioa.runtime.system import open_system
+
+_AGENT = """
+from ioa import Agent
+
+agent = Agent("echo", description="Repeats what it is told.", examples=["repeat the word birch", "say the word amber"])
+
+
+@agent.task
+def run(task: str) -> str:
+    return task
+"""
+
+
+async def measure_start(folder: Path, agents: int) -> tuple[float, list[float]]:
+    """Return the seconds to `ready` and those of two goals, the first and the second."""
+    (folder / "echo.py").write_text(_AGENT)
+    (folder / "pool.toml").write_text(f'[[agents]]\ntarget = "echo.py:agent"\nreplicas = {agents}\n')
+    command = [sys.executable, "-m", "ioa.cli", "up", "--pool", str(folder / "pool.toml"), "--data", str(folder / "data")]
+    started = time.perf_counter()
+    with (folder / "log").open("w") as log:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            "--port",
+            "0",
+            "--json",
+            stdout=asyncio.subprocess.PIPE,
+            stderr=log,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+    try:
+        assert process.stdout is not None
+        ready = json.loads(await process.stdout.readline())
+        to_ready = time.perf_counter() - started
+        async with open_system(NatsSettings(ready["url"], "benchmark"), patience=timedelta(seconds=5)) as system:
+            goals = []
+            for word in ("birch", "cedar"):
+                launched = time.perf_counter()
+                result = await system.wait_for_result(await system.launch(GoalOrder(goal=f"repeat the word {word}")))
+                goals.append(time.perf_counter() - launched)
+                assert result.reason == "concluded", result
+        return to_ready, goals
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def benchmark(starts: int, agents: int) -> None:
+    """Start a system several times, each on a folder of its own."""
+    table = Table("start", "to ready", "first goal", "second goal", "load")
+    for number in range(1, starts + 1):
+        with temporary_folder() as folder:
+            to_ready, goals = await measure_start(folder, agents)
+        table.add_row(str(number), f"{to_ready:.2f} s", *(f"{seconds:.2f} s" for seconds in goals), machine.load())
+    machine.console.print(table)
+
+
+def main() -> None:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--agents", type=int, default=1)
+    options = parser.parse_args()
+    machine.console.print(f"Cold start on {machine.describe()}")
+    run(benchmark(options.starts, options.agents))
+
+
+if __name__ == "__main__":
+    main()
