@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from ioa.errors import NotFoundError
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import MembershipChanges, Memberships, WorkQueue
-from ioa.ports.group_log import GroupLog
+from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore, RegistryView
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+
+
+@dataclass
+class _Heads:
+    """Heads of logs, read when the newest entry of all logs was `newest`. While it still is, nobody has to read them again."""
+
+    newest: int
+    by_group: dict[CommId, StoredEntry] = field(default_factory=dict)
 
 
 class Registry:
@@ -41,6 +50,7 @@ class Registry:
         self._clock = clock
         self._lease = lease
         self._renew_every = renew_every
+        self._heads = _Heads(0)
 
     async def register(self, request: Register) -> Lease:
         """Store or update a card and give its agent a lease. Registering again changes nothing but what differs."""
@@ -97,20 +107,30 @@ class Registry:
 
     async def _answer(self, agent_id: AgentId, cursors: dict[CommId, int], warnings: tuple[str, ...]) -> Lease:
         heads: dict[CommId, int] = {}
-        for comm_id in self._open_groups.groups_of(agent_id):
-            head = await self._head(agent_id, comm_id, cursors.get(comm_id, 0))
+        groups = self._open_groups.groups_of(agent_id)
+        known = await self._heads_of_now() if groups else self._heads
+        for comm_id in groups:
+            head = await self._head(known, agent_id, comm_id, cursors.get(comm_id, 0))
             if head is not None:
                 heads[comm_id] = head
         return Lease(duration=self._lease, renew_every=self._renew_every, heads=heads, warnings=warnings)
 
-    async def _head(self, agent_id: AgentId, comm_id: CommId, cursor: int) -> int | None:
+    async def _heads_of_now(self) -> _Heads:
+        """What was read of the logs and still holds: all of it, if nothing was appended to any log since."""
+        newest = await self._log.newest()
+        if newest != self._heads.newest:  # less than before, if a power cut cost the server its last writes
+            self._heads = _Heads(newest)
+        return self._heads
+
+    async def _head(self, known: _Heads, agent_id: AgentId, comm_id: CommId, cursor: int) -> int | None:
         """The head of one group, 0 if it is about to be launched, None if it was launched without the agent.
 
         A group that ended with the agent's knowledge is open no more.
         """
-        head = await self._log.last(comm_id)
+        head = known.by_group.get(comm_id) or await self._log.last(comm_id)
         if head is None:
             return 0
+        known.by_group[comm_id] = head
         is_member = head.entry.state.is_member(agent_id)
         if not is_member or (head.entry.state.phase.is_terminal and cursor >= head.seq):
             await self._memberships.remove(agent_id, comm_id)

@@ -53,6 +53,11 @@ class NatsGroupLog:
             after = stored.seq
         return page
 
+    async def newest(self) -> int:
+        """Ask the stream, which its leader answers for."""
+        with unavailable_unless_answered("The stream of group logs"):
+            return (await self._js.stream_info(LOG)).state.last_seq
+
     async def comm_ids(self) -> Sequence[CommId]:
         """List the subjects the stream holds."""
         with unavailable_unless_answered("The list of group logs"):

@@ -52,5 +52,12 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
+    async def newest(self) -> int:
+        """Read the sequence of the newest entry of any group, from the log's leader; it rises with every append.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+        """
+
     async def comm_ids(self) -> Sequence[CommId]:
         """List every group that has a log, ended ones too."""

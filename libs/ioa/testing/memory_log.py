@@ -67,6 +67,11 @@ class MemoryGroupLog:
         await self._arrive()
         return [stored for stored in self._of(comm_id) if stored.seq > after][:limit]
 
+    async def newest(self) -> int:
+        """Read the last sequence given."""
+        await self._arrive()
+        return self._last_seq
+
     async def comm_ids(self) -> Sequence[CommId]:
         """List the groups that have a log."""
         await self._arrive()

@@ -192,3 +192,11 @@ async def _read_or_none(log: GroupLog) -> StoredEntry | None:
         return await log.last(ROOM)
     except UnavailableError:
         return None
+
+
+async def test_the_newest_entry_is_that_of_any_group(log: GroupLog) -> None:
+    """An append to one group is seen by who asks for the newest entry of all."""
+    before = await log.newest()
+    await log.append(ROOM, entry(), expected_seq=0)
+    last = await log.append(OTHER, entry(), expected_seq=0)
+    assert (before, await log.newest()) == (0, last)

@@ -93,6 +93,17 @@ async def test_a_lease_tells_where_the_agents_groups_stand() -> None:
     assert [lease.heads for lease in leases] == [{ROOM: head}] * 2
 
 
+async def test_heads_are_read_again_when_something_was_appended() -> None:
+    """What a renewal has read holds for the next ones until any group moves on."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    heads = [(await plane.registry.renew(Renew(agent_id=BOB))).heads for _ in range(2)]
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    heads.append((await plane.registry.renew(Renew(agent_id=BOB))).heads)
+    first, second = (stored.seq for stored in await plane.entries())
+    assert heads == [{ROOM: first}, {ROOM: first}, {ROOM: second}]
+
+
 async def test_a_group_is_named_until_its_end_is_known() -> None:
     """A group that ended is named until the agent has seen its last entry, and then no more, to this agent alone."""
     plane = Plane()
