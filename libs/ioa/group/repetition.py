@@ -22,7 +22,7 @@ TASKS_REMEMBERED = 32
 MAX_FEATURES = 64
 """What a sketch holds at most; of a longer text a fixed sample."""
 
-_MOST_NEW = 0.3
+_MOST_NEW = 0.34
 """The share of its features that a repetition may have of its own."""
 _LEAST_TO_ADD = 5
 """A shorter repetition has none at all."""

@@ -103,8 +103,8 @@ def test_thanks_are_said_once(speakers: tuple[str, ...], refused: list[bool]) ->
     assert _acknowledge(*speakers) == refused
 
 
-def _recorded(file: str) -> Iterator[tuple[bool, bool]]:
-    """For each message of the recorded conversations, whether it is a repetition and whether it is refused."""
+def _written(file: str) -> Iterator[tuple[bool, bool]]:
+    """For each message of the conversations of a half, whether it is a repetition and whether it is refused."""
     heard: tuple[Heard, ...] = ()
     conversation = ""
     for line in (Path(__file__).parents[2] / "data" / "repetition" / file).read_text(encoding="utf-8").splitlines():
@@ -118,12 +118,13 @@ def _recorded(file: str) -> Iterator[tuple[bool, bool]]:
         yield "of" in message, refused
 
 
-def test_recorded_conversations_are_told_apart() -> None:
-    """On the conversations it was tuned on the detector catches at least nine of ten repetitions and refuses few others."""
-    messages = list(_recorded("tuning.jsonl"))
+@pytest.mark.parametrize(("file", "least_caught"), [("tuning.jsonl", 0.9), ("held_out.jsonl", 0.85)])
+def test_written_conversations_are_told_apart(file: str, least_caught: float) -> None:
+    """Most repetitions are refused and at most one in twenty of the others; docs/benchmarks.md has the exact figures."""
+    messages = list(_written(file))
     caught = [refused for repeats, refused in messages if repeats]
     wrong = [refused for repeats, refused in messages if not repeats]
-    assert sum(caught) >= 0.9 * len(caught) and sum(wrong) <= 0.05 * len(wrong)
+    assert sum(caught) >= least_caught * len(caught) and sum(wrong) <= 0.05 * len(wrong)
 
 
 def _proposed() -> Scenario:
