@@ -29,6 +29,7 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.usage import NOTHING, Usage
 from ioa.runtime.ledger import GroupLedger
 
 SETUP_NAME = AgentId("group-setup")
@@ -89,7 +90,7 @@ class GroupSetup:
             NotFoundError: There is no such goal, parent group or task.
             NoAgentError: A member is not registered or not online.
             ConflictError: Another agent leads the goal, or it has ended.
-            ForbiddenError: The task is not the owner's, or teams may not nest deeper.
+            ForbiddenError: The task is not the owner's, teams may not nest deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
         """
         parent = request.parent
@@ -117,7 +118,8 @@ class GroupSetup:
         )
         await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
-            recorded = await self._ledger.record(charter.comm_id, GroupLaunched(at=self._clock.now(), charter=charter))
+            launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage)
+            recorded = await self._ledger.record(charter.comm_id, launched)
         except IllegalEventError:
             return await self._launched_before(charter.comm_id, charter.owner)
         return GroupStanding(seq=recorded.seq, state=recorded.state, charter=charter)
@@ -127,7 +129,7 @@ class GroupSetup:
         record = await self._goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
-        await self._end_unlaunched(record, request.by, request.reason, request.content)
+        await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage)
         return Acknowledged()
 
     async def cancel(self, request: CancelGroup) -> Acknowledged:
@@ -202,13 +204,24 @@ class GroupSetup:
             if not (isinstance(task, OpenTask) and task.subgroup == comm_id and task.assignee == request.owner):
                 raise ForbiddenError(refusal.message) from None
         reach("groups.subgroup_recorded")
-        left = max(1, (state.limits.max_turns - state.turns_taken) // 2)
-        limits = state.limits.model_copy(update={"max_turns": left})
+        loan = state.loan(comm_id)
+        if loan is None:
+            raise ForbiddenError(f"The nested team of task {parent.task_id} has ended.")
+        limits = state.limits.model_copy(
+            update={
+                "max_turns": loan.turns,
+                "max_tokens": loan.tokens,
+                "max_cost_micros": loan.cost_micros,
+                "deadline": loan.deadline,
+            }
+        )
         return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(
             max_turns=record.goal.max_turns,
+            max_tokens=record.goal.max_tokens,
+            max_cost_micros=record.goal.max_cost_micros,
             max_depth=self._timeouts.max_depth,
             deadline=record.deadline,
             floor_timeout=self._timeouts.floor_timeout,
@@ -236,7 +249,7 @@ class GroupSetup:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return GroupStanding(seq=head.seq, state=head.entry.state, charter=first)
 
-    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str) -> None:
+    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, usage: Usage = NOTHING) -> None:
         goal_id = record.goal.goal_id
         event = LaunchAbandoned.model_validate(
             {
@@ -246,6 +259,7 @@ class GroupSetup:
                 "by": by,
                 "reason": reason,
                 "content": content,
+                "usage": usage,
             }
         )
         await self._record_once(comm_id_of_goal(goal_id), event)

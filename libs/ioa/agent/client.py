@@ -24,10 +24,12 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Brain, Mission, NobodyFits, Team
 from ioa.ports.clock import Clock, IdSource
+from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId
 from ioa.protocol.registry import Lease, Renew
+from ioa.protocol.usage import Usage
 
 _FORMATIONS = 3
 """How often a team is formed when a member was found but could not join."""
@@ -160,24 +162,26 @@ class AgentClient:
         Raises:
             UnavailableError: The goal has to be offered again.
         """
+        meter = Meter()
         for formation in range(_FORMATIONS):
             await asyncio.sleep(formation * self._options.reform_after.total_seconds())
             try:
-                formed = await self._form_team(goal)
+                formed = await self._form_team(goal, meter)
             except UnavailableError:
                 raise
             except IoaError as error:
-                await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not form a team: {error}")
+                await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not form a team: {error}", meter.total)
                 return
             if isinstance(formed, NobodyFits):
-                await self._abandon(goal, Reason.NO_AGENT, _nobody(formed.needs))
+                await self._abandon(goal, Reason.NO_AGENT, _nobody(formed.needs), meter.total)
                 return
-            if await self._launch(goal, formed):
+            if await self._launch(goal, formed, meter.total):
                 return
-        await self._abandon(goal, Reason.NO_AGENT, "The agents that fit the goal went away before the team was complete.")
+        why = "The agents that fit the goal went away before the team was complete."
+        await self._abandon(goal, Reason.NO_AGENT, why, meter.total)
 
-    async def _form_team(self, goal: Goal) -> Team | NobodyFits:
-        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0)
+    async def _form_team(self, goal: Goal, meter: Meter) -> Team | NobodyFits:
+        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=meter)
         try:
             return await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
         except IoaError:
@@ -186,9 +190,9 @@ class AgentClient:
             _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
             raise IoaError(f"{type(error).__name__}: {error}") from error
 
-    async def _launch(self, goal: Goal, team: Team) -> bool:
+    async def _launch(self, goal: Goal, team: Team, usage: Usage) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew."""
-        request = LaunchGroup(owner=self._card.agent_id, members=team.members, plan=team.plan, goal_id=goal.goal_id)
+        request = LaunchGroup(owner=self._card.agent_id, members=team.members, plan=team.plan, goal_id=goal.goal_id, usage=usage)
         try:
             await self._network.launch(request)
         except NoAgentError as error:
@@ -198,9 +202,10 @@ class AgentClient:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
         return True
 
-    async def _abandon(self, goal: Goal, reason: AbandonReason, content: str) -> None:
+    async def _abandon(self, goal: Goal, reason: AbandonReason, content: str, usage: Usage) -> None:
+        request = AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content, usage=usage)
         try:
-            await self._network.abandon(AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content))
+            await self._network.abandon(request)
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 

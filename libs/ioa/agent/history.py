@@ -7,6 +7,7 @@ from ioa.group.machine import legal_kinds
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, GroupState
 from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -48,7 +49,7 @@ class GroupHistory:
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
 
-    def view(self, me: AgentId, refusals: tuple[str, ...] = ()) -> GroupView:
+    def view(self, me: AgentId, meter: Meter, refusals: tuple[str, ...] = ()) -> GroupView:
         """What `me` knows now. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         return GroupView(
@@ -59,6 +60,7 @@ class GroupHistory:
             tasks=self.tasks(),
             legal=legal_kinds(self.state, me),
             refusals=refusals,
+            meter=meter,
         )
 
     def tasks(self) -> tuple[TaskRecord, ...]:

@@ -12,7 +12,9 @@ from ioa.agent.speech import Voice, shortened
 from ioa.agent.workspace import RunningTask
 from ioa.errors import IoaError
 from ioa.group.state import OpenTask
+from ioa.ports.meter import Meter
 from ioa.protocol.messages import InformTaskProgress
+from ioa.protocol.usage import NOTHING, Usage
 
 _REPORTS_PER_LEASE = 3
 _LOOK_EVERY = timedelta(milliseconds=250)
@@ -23,7 +25,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TaskLease:
-    """The lease of one task. `running`, once set, is asked for the news its function has."""
+    """The lease of one task. `running`, once set, is asked for the news its function has; `meter` counts what the task costs."""
 
     def __init__(self, voice: Voice, history: GroupHistory, task: OpenTask) -> None:
         assert history.state is not None
@@ -33,6 +35,7 @@ class TaskLease:
         self._number = task.progress
         self._every = history.state.limits.task_lease.total_seconds() / _REPORTS_PER_LEASE
         self.running: RunningTask | None = None
+        self.meter = Meter(task.spent)
 
     async def keep(self) -> None:
         """Report at once, then thrice a lease, and within a second when there is news; for ever."""
@@ -53,13 +56,23 @@ class TaskLease:
                 due = reported + (self._every if heard else min(_NEWS_EVERY.total_seconds(), self._every))
             await asyncio.sleep(min(_LOOK_EVERY.total_seconds(), max(0.0, due - loop.time())))
 
+    @property
+    def usage(self) -> Usage | None:
+        """What the task has cost so far, if anything."""
+        total = self.meter.total
+        return None if total == NOTHING else total
+
     async def _report(self, content: str, fraction: float | None) -> bool:
         """Send one report, numbered behind every one that the group has seen."""
         task = self._history.state.task(self._task.task_id) if self._history.state is not None else None
         seen = task.progress if isinstance(task, OpenTask) else 0
         self._number = max(self._number, seen) + 1
         report = InformTaskProgress(
-            task_id=self._task.task_id, number=self._number, content=shortened(content, _MAX_NEWS_BYTES), fraction=fraction
+            task_id=self._task.task_id,
+            number=self._number,
+            content=shortened(content, _MAX_NEWS_BYTES),
+            fraction=fraction,
+            usage=self.usage,
         )
         try:
             await self._voice.report_progress(self._history, report, self._task.turn)

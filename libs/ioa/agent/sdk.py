@@ -12,6 +12,7 @@ The function may be sync (it runs in a thread) or async, and may take a second a
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from pydantic import ValidationError
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.usage import MICROS, Usage
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,33 @@ class TaskContext(Protocol):
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Tell the group how far the task is. `fraction` lies between 0 and 1."""
 
+    def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
+        """Report what the task has used up since the last call, so that the goal's budget is held.
+
+        Args:
+            tokens: Tokens read by a language model, or all of them where they are not told apart.
+            answer_tokens: Tokens written by it.
+            cost: Money, in the currency of the goal's `max_cost`.
+
+        Raises:
+            InvalidInputError: A number is negative, or none.
+        """
+
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the task's result and return where it lies; the media type is guessed from `name`."""
+
+
+def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
+    """Make a usage of what an author's function says.
+
+    Raises:
+        InvalidInputError: A number is negative, or none.
+    """
+    try:
+        return Usage(tokens_in=tokens, tokens_out=answer_tokens, cost_micros=math.ceil(cost * MICROS))
+    except (ValueError, OverflowError, TypeError) as error:
+        what = f"tokens={tokens!r}, answer_tokens={answer_tokens!r}, cost={cost!r}"
+        raise InvalidInputError(f"Nobody can spend {what}.", hint="Give whole tokens and a cost of 0 or more.") from error
 
 
 TaskFunction = Callable[..., str | Awaitable[str]]

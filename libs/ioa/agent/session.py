@@ -24,8 +24,9 @@ from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import TaskRecord
+from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.messages import Payload, TaskOutcome
+from ioa.protocol.messages import Message, Payload, TaskOutcome
 
 MAX_REFUSALS = 3
 """How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""
@@ -51,6 +52,7 @@ class GroupSession:
         self._head = 0
         self._refreshes: list[asyncio.Event] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
+        self._meter = Meter()
 
     @property
     def me(self) -> AgentId:
@@ -193,12 +195,13 @@ class GroupSession:
         """Say something for the turn that was granted; None if it was not to be."""
         refusals: list[str] = []
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
+            message: Message | None = None
             try:
-                prepared = await self._voice.pending(self._history, turn)
-                if prepared is not None:
-                    answer = await self._voice.send(prepared)
-                else:
-                    answer = await self._voice.say(self._history, await self._think(tuple(refusals)), turn)
+                message = await self._voice.pending(self._history, turn)
+                if message is None:
+                    thought = await self._think(tuple(refusals))
+                    message = await self._voice.prepare(self._history, thought, turn, self._meter.take())
+                answer = await self._voice.send(message)
             except IoaError as error:
                 refusals.append(str(error))
             except Exception as error:
@@ -209,6 +212,8 @@ class GroupSession:
                     return answer
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)
+            if message is not None and message.header.usage is not None:
+                self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
             await self._refresh()
         return None
 
@@ -218,7 +223,7 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        view, brain = self._history.view(self.me, refusals), self._worker.brain
+        view, brain = self._history.view(self.me, self._meter, refusals), self._worker.brain
         if not isinstance(view.state.stage, Concluding):
             return await brain.speak(view)
         conclusion = await brain.conclude(view)

@@ -13,6 +13,7 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
+from ioa.protocol.usage import NOTHING, Usage
 
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
@@ -46,12 +47,20 @@ class Voice:
     async def say(self, history: GroupHistory, payload: Payload, turn: int) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
 
-        What was prepared for the same duty earlier is sent instead, so that a duty is fulfilled by one message only.
-
         Raises:
             IoaError: The message cannot be sent as it is; it is forgotten.
         """
-        return await self.send(await patiently(lambda: self._prepare(history, payload, turn), agent_id=self.me))
+        return await self.send(await self.prepare(history, payload, turn))
+
+    async def prepare(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
+        """Put what is to be said for a turn, or of a task, into the outbox.
+
+        What was prepared for the same duty earlier is returned instead, so that a duty is fulfilled by one message only.
+
+        Raises:
+            IoaError: Nothing of the kind can be kept.
+        """
+        return await patiently(lambda: self._prepare(history, payload, turn, usage), agent_id=self.me)
 
     async def pending(self, history: GroupHistory, turn: int) -> Message | None:
         """What was prepared for a turn and not answered yet."""
@@ -80,15 +89,15 @@ class Voice:
         """
         await self.network.say(self._message(history, progress, turn))
 
-    async def _prepare(self, history: GroupHistory, payload: Payload, turn: int) -> Message:
+    async def _prepare(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage) -> Message:
         key = duty_of(payload, turn)
         message = await self.store.outgoing(history.comm_id, key)
         if message is None:
-            message = self._message(history, payload, turn)
+            message = self._message(history, payload, turn, usage)
             await self.store.put_outgoing(key, message)
         return message
 
-    def _message(self, history: GroupHistory, payload: Payload, turn: int) -> Message:
+    def _message(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
         assert history.state is not None
         header = Header(
             message_id=MessageId(self.ids.new("m")),
@@ -98,5 +107,6 @@ class Voice:
             turn=turn,
             after=history.cursor,
             sent_at=self.clock.now(),
+            usage=None if usage == NOTHING else usage,
         )
         return Message(header=header, payload=payload)

@@ -25,9 +25,11 @@ from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
+from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
+from ioa.protocol.usage import Usage
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
@@ -68,6 +70,7 @@ class Worker:
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()
             result = await self._work_out(history, spec, files, lease)
+            result = result.model_copy(update={"usage": lease.usage})
             reach("agent.task_finished")
             await patiently(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
@@ -88,14 +91,16 @@ class Worker:
         Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
         """
         attempt = await patiently(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
-        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id))
+        decision = Meter()
+        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, decision))
         approach = await self._approach(view)
         if isinstance(approach, Team):
-            if await self._launch(history, spec, approach):
+            if await self._launch(history, spec, approach, decision.total):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
+        lease.meter.add(decision.take())
         try:
-            lease.running = await patiently(lambda: self._prepare(view, attempt, files), task_id=spec.task_id)
+            lease.running = await patiently(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
             return await self._run(history.comm_id, approach.task_desc, lease.running, files)
         except (IoaError, OSError) as error:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
@@ -108,7 +113,7 @@ class Worker:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch(self, history: GroupHistory, spec: TaskSpec, team: Team) -> bool:
+    async def _launch(self, history: GroupHistory, spec: TaskSpec, team: Team, usage: Usage) -> bool:
         """Open a nested team for the task; False if that is refused and the task has to be done alone."""
         assert history.charter is not None
         request = LaunchGroup(
@@ -118,6 +123,7 @@ class Worker:
             goal_id=history.charter.goal_id,
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
+            usage=usage,
         )
         try:
             await patiently(lambda: self.network.launch(request), task_id=spec.task_id)
@@ -126,7 +132,7 @@ class Worker:
             return False
         return True
 
-    async def _prepare(self, view: TaskView, attempt: int, files: GroupFiles) -> RunningTask:
+    async def _prepare(self, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
         return RunningTask(
             task_id=view.spec.task_id,
             attempt=attempt,
@@ -134,6 +140,7 @@ class Worker:
             inputs=await files.fetch(view.group.charter.inputs),
             results=[await _upstream(record, files) for record in view.used if record.outcome is TaskOutcome.DONE],
             workspace=await files.create_workspace(view.spec.task_id, attempt),
+            meter=meter,
         )
 
     async def _run(self, comm_id: CommId, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioa.agent.sdk import InputFile, UpstreamResult
+from ioa.agent.sdk import InputFile, UpstreamResult, spent
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId
 
@@ -86,6 +87,7 @@ class RunningTask:
         inputs: Sequence[InputFile],
         results: Sequence[UpstreamResult],
         workspace: Path,
+        meter: Meter,
     ) -> None:
         self.task_id = task_id
         self.attempt = attempt
@@ -93,6 +95,7 @@ class RunningTask:
         self.inputs = inputs
         self.results = results
         self.workspace = workspace
+        self._meter = meter
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._latest: tuple[str, float | None] | None = None
@@ -113,6 +116,10 @@ class RunningTask:
             raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
         with self._lock:
             self._latest = (str(content), None if fraction is None else float(fraction))
+
+    def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
+        """Count what the task has used up; the group hears of it with the next report."""
+        self._meter.add(spent(tokens, answer_tokens, cost))
 
     def take_progress(self) -> tuple[str, float | None] | None:
         """The latest report that was not taken yet."""

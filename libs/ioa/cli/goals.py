@@ -17,7 +17,9 @@ from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.cli.transcript import Transcript, task_document
 from ioa.group.requests import CancelGroup
+from ioa.group.state import GroupState
 from ioa.protocol.ids import comm_id_of_goal
+from ioa.protocol.usage import MICROS, NOTHING
 from ioa.runtime.system import GoalStatus
 
 
@@ -53,7 +55,7 @@ async def show_goal(url: str | None, start: str, out: Path | None, terminal: Ter
         "accepted": _local(status.record.accepted_at),
         "inputs": ", ".join(file.name for file in goal.inputs),
         "team": ", ".join(card.agent_id for card in charter.team_members) if charter else "",
-        "turns": f"{status.standing.state.turns_taken} of {goal.max_turns}" if status.standing else "",
+        **_usage_rows(status),
     }
     table = Table.grid(padding=(0, 2, 0, 0))
     for name, value in rows.items():
@@ -95,11 +97,32 @@ def goal_document(status: GoalStatus) -> Mapping[str, Any]:
         "accepted_at": status.record.accepted_at.isoformat(),
         "comm_id": comm_id_of_goal(status.record.goal.goal_id),
         "status": _standing(status),
-        "turns_taken": state.turns_taken if state else 0,
+        "turns_taken": _turns(state) if state else 0,
+        "usage": (state.spent if state else NOTHING).model_dump(),
         "members": [member.agent_id for member in state.members] if state else [],
         "tasks": [task_document(task) for task in state.tasks] if state else [],
         "result": result_document(status.result) if status.result else None,
     }
+
+
+def _turns(state: GroupState) -> int:
+    """The turns taken in a group and in the teams nested in it that have ended."""
+    return state.turns_taken + state.nested_turns
+
+
+def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
+    """What the goal has used up, and of how much; tokens and cost only where there is something to tell."""
+    if status.standing is None:
+        return {}
+    goal, state = status.record.goal, status.standing.state
+    rows = {"turns": f"{_turns(state)} of {goal.max_turns}"}
+    if state.spent.tokens or goal.max_tokens is not None:
+        bound = "" if goal.max_tokens is None else f" of {goal.max_tokens:,}"
+        rows["tokens"] = f"{state.spent.tokens:,}{bound}"
+    if state.spent.cost_micros or goal.max_cost_micros is not None:
+        bound = "" if goal.max_cost_micros is None else f" of {goal.max_cost_micros / MICROS:g}"
+        rows["cost"] = f"{state.spent.cost_micros / MICROS:g}{bound}"
+    return rows
 
 
 def _standing(status: GoalStatus) -> str:
@@ -117,7 +140,7 @@ def goal_table(found: list[GoalStatus]) -> Table:
     for status in found:
         standing = _standing(status)
         style = "green" if standing == "concluded" else "yellow" if status.result is None else "red"
-        turns = str(status.standing.state.turns_taken) if status.standing else ""
+        turns = str(_turns(status.standing.state)) if status.standing else ""
         goal = status.record.goal
         table.add_row(goal.goal_id, _local(status.record.accepted_at), Text(standing, style=style), turns, Text(goal.goal))
     return table

@@ -156,14 +156,13 @@ def _check_files(files: Sequence[Path]) -> None:
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
 
 
-def order_of(goal: str, agent: str | None, max_turns: int | None, timeout: float | None) -> GoalOrder:
-    """Build the order from what was typed.
+def order_of(goal: str, **options: str | float | None) -> GoalOrder:
+    """Build the order from what was typed; an option that is None was not.
 
     Raises:
         InvalidInputError: A value cannot be; the message names it.
     """
-    given = {"goal": goal, "agent": agent, "max_turns": max_turns, "timeout": timeout}
-    fields = {name: value for name, value in given.items() if value is not None}
+    fields = {"goal": goal, **{name: value for name, value in options.items() if value is not None}}
     try:
         return GoalOrder.model_validate(fields)
     except ValidationError as error:

@@ -78,6 +78,12 @@ def run(
     inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
     agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
     max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="How many tokens of language models it may take.", show_default="no bound")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
+    ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the produced files go.", show_default="out/<goal id>")
@@ -100,7 +106,8 @@ def run(
         from ioa.cli.foreground import run_to_end
         from ioa.cli.launch import Wanted, order_of, run_goal
 
-        wanted = Wanted(order_of(goal, agent, max_turns, timeout), inputs, out, url, data, pool)
+        order = order_of(goal, agent=agent, max_turns=max_turns, max_tokens=max_tokens, max_cost=max_cost, timeout=timeout)
+        wanted = Wanted(order, inputs, out, url, data, pool)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json)))
     raise typer.Exit(code)
 

@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from ioa.group.events import (
-    BudgetSpent,
     CancelRequested,
     Entry,
     GroupLaunched,
@@ -151,8 +150,6 @@ class Transcript:
                 return [(CONTROL_PLANE, "returned", f"{agent_id} is back", Tone.GOOD, ())]
             case CancelRequested(why=why):
                 return [(CONTROL_PLANE, "cancel", why, Tone.BAD, ())]
-            case BudgetSpent(what=what):
-                return [(CONTROL_PLANE, "budget", f"used up: {what}", Tone.BAD, ())]
             case RepetitionRefused(by=by, repeats_turn=repeats_turn):
                 return [(CONTROL_PLANE, "repetition", f"{by} said again what turn {repeats_turn} said: refused", Tone.QUIET, ())]
             case TimerFired():
@@ -172,6 +169,9 @@ class Transcript:
             words += _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
             words += _after_repetition(after)
+        forced, earlier = _forced(after), _forced(before) if before is not None else None
+        if forced is not None and earlier is None:
+            words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
         ended = after.stage if isinstance(after.stage, Ended) else None
         if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
@@ -247,6 +247,11 @@ def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssi
 
 def _newly_closed(before: GroupState, after: GroupState) -> list[ClosedTask]:
     return [task for task in after.tasks if isinstance(task, ClosedTask) and isinstance(before.task(task.task_id), OpenTask)]
+
+
+def _forced(state: GroupState) -> Reason | None:
+    """The rule that cut the discussion short."""
+    return state.stage.forced if isinstance(state.stage, Concluding) else None
 
 
 def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
 
+from pydantic.fields import FieldInfo
+
 from ioa.group.events import EventKind
 from ioa.group.repetition import LOOKBACK
 from ioa.group.state import Limits
@@ -43,7 +45,6 @@ SENDERS: dict[EventKind, str] = {
     EventKind.MEMBER_LOST: "registry",
     EventKind.MEMBER_RETURNED: "registry",
     EventKind.CANCEL_REQUESTED: "user, or the parent group",
-    EventKind.BUDGET_SPENT: "router",
     EventKind.REPETITION_REFUSED: "router",
     EventKind.SUBGROUP_OPENED: "group setup",
     EventKind.SUBGROUP_CLOSED: "router, for the nested team",
@@ -51,7 +52,7 @@ SENDERS: dict[EventKind, str] = {
     EventKind.LAUNCH_ABANDONED: "group setup",
 }
 
-_MEANT_TO_CONCLUDE = (EventKind.CONCLUDE_GROUP_DISCUSSION, EventKind.BUDGET_SPENT, EventKind.REPETITION_REFUSED)
+_MEANT_TO_CONCLUDE = (EventKind.CONCLUDE_GROUP_DISCUSSION, EventKind.REPETITION_REFUSED)
 
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
 
@@ -59,6 +60,14 @@ LIMITS: dict[str, tuple[str, str]] = {
     "max_turns": (
         "messages that use the floor, but not the announcement and the conclusion",
         "after the last one nobody gets the floor to discuss: open tasks are cancelled and the owner has to conclude",
+    ),
+    "max_tokens": (
+        "tokens that members, their tasks and nested teams report; what a nested team was lent counts until it has ended",
+        "the message that uses up the last one stands; open tasks are cancelled and the owner has to conclude",
+    ),
+    "max_cost_micros": (
+        "what they report to have paid, in millionths of the currency",
+        "the same",
     ),
     "max_depth": ("nested teams; the root group has depth 0", "a team that would lie deeper is refused"),
     "deadline": ("the whole group", "the group fails, whatever it is doing; open tasks and nested teams are cancelled"),
@@ -96,7 +105,7 @@ reason, and nothing changes.
 _AFTER_DIAGRAM = """\
 Capitals are messages of members, small letters are events of the control plane. What a floor holder may say without leaving a phase
 stands inside it; what else leaves a phase as it is is not drawn. *No turn left* stands for whatever would hand on or return the
-floor after the last turn."""
+floor after the last turn, *budget spent* for a message or the end of a nested team that uses up the last token or money."""
 
 _BEFORE_MATRIX = """\
 `group_launched` opens the log, or `launch_abandoned` closes it before there is a group. Everything else needs a group; a dash
@@ -143,6 +152,7 @@ def _diagram() -> str:
     outer += [f"open --> {target.name}: {kind}" for kind, target in sorted(everywhere)]
     lines = [
         f"[*] --> {Phase.DISCUSSING.name}: {EventKind.GROUP_LAUNCHED}",
+        f"[*] --> {Phase.CONCLUDING.name}: {EventKind.GROUP_LAUNCHED}, budget spent",
         "state open {",
         *(f"    {line}" for line in inner),
         "}",
@@ -159,7 +169,7 @@ def _labels(target: Phase, kinds: list[EventKind]) -> list[str]:
     if target is not Phase.CONCLUDING:
         return [str(kind) for kind in kinds]
     meant = [str(kind) for kind in kinds if kind in _MEANT_TO_CONCLUDE]
-    return meant + (["no turn left"] if len(kinds) > len(meant) else [])
+    return [*meant, "no turn left", "budget spent"]
 
 
 def _arrows(phase: Phase) -> list[tuple[EventKind, Phase]]:
@@ -195,21 +205,18 @@ def _targets(phase: Phase, kind: EventKind) -> str:
 
 
 def _limits() -> str:
-    rows = [
-        (f"`{name}`", _default(field.default if not field.is_required() else None), *LIMITS[name])
-        for name, field in Limits.model_fields.items()
-    ]
+    rows = [(f"`{name}`", _default(field), *LIMITS[name]) for name, field in Limits.model_fields.items()]
     return _table(("limit", "default", "what it counts or times", "what follows"), rows)
 
 
-def _default(value: object) -> str:
-    match value:
-        case None:
-            return "set for each goal"
-        case timedelta():
-            return f"{value.total_seconds():g} s"
-        case _:
-            return str(value)
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "set for each goal"
+    match field.default:
+        case timedelta() as duration:
+            return f"{duration.total_seconds():g} s"
+        case default:
+            return "none" if default is None else str(default)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

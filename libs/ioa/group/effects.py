@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
 from ioa.protocol.goals import Artifact, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.usage import NOTHING, Usage
 
 
 @dataclass(frozen=True)
@@ -18,13 +19,15 @@ class PublishResult:
 
 @dataclass(frozen=True)
 class ReportToParent:
-    """Close the parent group's task with what the nested team came to."""
+    """Close the parent group's task with what the nested team came to, and say what it has used up."""
 
     parent: ParentTask
     subgroup: CommId
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...]
+    turns: int = 0
+    usage: Usage = NOTHING
 
 
 @dataclass(frozen=True)
@@ -57,20 +60,30 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
     return CancelSubgroup(task.subgroup, served, state.goal_id, task.why or "its task is closed")
 
 
+def _lent(state: GroupState) -> Usage:
+    """What teams that were cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
+    return Usage(
+        tokens_in=sum(loan.tokens or 0 for loan in state.loans),
+        cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),
+    )
+
+
 def _conclusion(state: GroupState) -> tuple[Effect, ...]:
     """What an ended group tells its goal's owner, or its parent."""
     if not isinstance(state.stage, Ended):
         return ()
-    ended = state.stage
+    ended, turns = state.stage, state.turns_taken + state.nested_turns
     if state.parent is not None:
-        return (ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts),)
+        used = turns + sum(loan.turns for loan in state.loans), state.spent.plus(_lent(state))
+        return (ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used),)
     result = GoalResult(
         goal_id=state.goal_id,
         reason=ended.reason,
         content=ended.content,
         artifacts=ended.artifacts,
         comm_id=state.comm_id,
-        turns=state.turns_taken,
+        turns=turns,
+        usage=state.spent,
         finished_at=ended.ended_at,
     )
     return (PublishResult(result),)

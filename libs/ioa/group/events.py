@@ -15,14 +15,16 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import NOTHING, Count, Usage
 
 
 class GroupLaunched(Model):
-    """Group setup opened the group; the owner gets the floor."""
+    """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost."""
 
     type: Literal["group_launched"] = "group_launched"
     at: Time
     charter: Charter
+    usage: Usage = NOTHING
 
 
 class LaunchAbandoned(Model):
@@ -39,6 +41,7 @@ class LaunchAbandoned(Model):
     reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED]
     content: str
     parent: ParentTask | None = None
+    usage: Usage = NOTHING
 
 
 class Said(Model):
@@ -80,14 +83,6 @@ class CancelRequested(Model):
     why: str = ""
 
 
-class BudgetSpent(Model):
-    """The group has used up what it was given."""
-
-    type: Literal["budget_spent"] = "budget_spent"
-    at: Time
-    what: str
-
-
 class RepetitionRefused(Model):
     """A message was refused because it said again what was said in `repeats_turn`. Its text is told to nobody."""
 
@@ -110,7 +105,10 @@ class SubgroupOpened(Model):
 
 
 class SubgroupClosed(Model):
-    """A nested team ended; its conclusion is the result of the task it served."""
+    """A nested team ended; its conclusion is the result of the task it served, if that is still open.
+
+    `turns` and `usage` are what the team has used up, with the teams nested in it.
+    """
 
     type: Literal["subgroup_closed"] = "subgroup_closed"
     at: Time
@@ -119,6 +117,8 @@ class SubgroupClosed(Model):
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...] = ()
+    turns: Count = 0
+    usage: Usage = NOTHING
 
 
 Event = Annotated[
@@ -129,7 +129,6 @@ Event = Annotated[
     | MemberLost
     | MemberReturned
     | CancelRequested
-    | BudgetSpent
     | RepetitionRefused
     | SubgroupOpened
     | SubgroupClosed,
@@ -152,7 +151,6 @@ class EventKind(StrEnum):
     MEMBER_LOST = "member_lost"
     MEMBER_RETURNED = "member_returned"
     CANCEL_REQUESTED = "cancel_requested"
-    BUDGET_SPENT = "budget_spent"
     REPETITION_REFUSED = "repetition_refused"
     SUBGROUP_OPENED = "subgroup_opened"
     SUBGROUP_CLOSED = "subgroup_closed"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from ioa.group import budget
 from ioa.group.state import (
     Assigned,
     Concluding,
@@ -28,9 +29,11 @@ def take_turn(state: GroupState) -> GroupState:
 
 
 def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Give the floor to a member, or to a living one in its place. With no turn left the conclusion is forced instead."""
-    if state.turns_taken >= state.limits.max_turns:
+    """Give the floor to a member, or to a living one in its place. With no turn or budget left the conclusion is forced instead."""
+    if state.turns_left == 0:
         return force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
+    if (what := budget.spent_budget(state)) is not None:
+        return force_conclusion(state, Reason.BUDGET, f"the {what} budget is spent", at)
     stage = Discussing(holder=_living_or_substitute(state, agent_id), until=at + state.limits.floor_timeout)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
@@ -55,6 +58,14 @@ def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupStat
         return open_conclusion(state, state.owner, at, forced=None)
     stage = Paused(pauser=holder, triggers=triggers, until=at + state.limits.pause_timeout)
     return take_turn(state).model_copy(update={"stage": stage})
+
+
+def hold_to_budget(state: GroupState, at: datetime) -> GroupState:
+    """Cut the discussion short once a budget is spent; what is being concluded may be concluded."""
+    what = budget.spent_budget(state)
+    if what is None or isinstance(state.stage, Concluding | Ended):
+        return state
+    return force_conclusion(state, Reason.BUDGET, f"the {what} budget is spent", at)
 
 
 def pass_on(state: GroupState, at: datetime) -> GroupState:

@@ -8,9 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ioa.group import floor
+from ioa.group import budget, floor
 from ioa.group.effects import CancelSubgroup, Effect, settle
-from ioa.group.events import Event, EventKind, GroupLaunched, LaunchAbandoned, Said, SubgroupClosed, kind_of
+from ioa.group.events import (
+    Event,
+    EventKind,
+    GroupLaunched,
+    LaunchAbandoned,
+    Said,
+    SubgroupClosed,
+    SubgroupOpened,
+    kind_of,
+)
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, Limits, Member
 from ioa.group.table import TABLE
@@ -86,10 +95,11 @@ def _open(event: Event) -> Transition:
                 parent=charter.parent,
                 stage=Discussing(holder=charter.owner, until=at + charter.limits.floor_timeout),
                 turn=1,
+                spent=event.usage,
             )
             if not state.is_member(charter.owner):
                 raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
-            return Transition(state)
+            return Transition(floor.hold_to_budget(state, at))
         case LaunchAbandoned(comm_id=comm_id, goal_id=goal_id, by=by, at=at):
             state = GroupState(
                 comm_id=comm_id,
@@ -101,6 +111,7 @@ def _open(event: Event) -> Transition:
                 parent=event.parent,
                 stage=Ended(reason=event.reason, content=event.content, ended_at=at),
                 turn=0,
+                spent=event.usage,
             )
             return Transition(state, settle(state))
         case _:
@@ -112,12 +123,15 @@ def _apply(state: GroupState, event: Event) -> GroupState:
         raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({state.phase}).")
     if isinstance(event, GroupLaunched | LaunchAbandoned):
         raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
+    if isinstance(event, Said | SubgroupOpened) and event.at >= state.limits.deadline:
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
     if isinstance(event, Said):
         _check_sender(state, event)
     rule = TABLE.get((state.phase, kind_of(event)))
     if rule is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{kind_of(event)} is not legal while {state.phase}.")
-    after = floor.release(rule.apply(state, event), event.at)
+    charged = budget.charge(state, event) if isinstance(event, Said) else state
+    after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
     if after == state:
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind_of(event)} changes nothing.")
     return after

@@ -30,6 +30,8 @@ class RejectionCode(StrEnum):
     TASKS_OPEN = "tasks_open"
     SUBGROUP_EXISTS = "subgroup_exists"
     TOO_DEEP = "too_deep"
+    TOO_LITTLE_LEFT = "too_little_left"
+    TOO_LATE = "too_late"
     NOTHING_DUE = "nothing_due"
     NO_CHANGE = "no_change"
 

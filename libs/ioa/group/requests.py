@@ -12,6 +12,7 @@ from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, Planne
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
 from ioa.protocol.model import Model
+from ioa.protocol.usage import NOTHING, Usage
 
 
 class LaunchGroup(Model):
@@ -27,6 +28,8 @@ class LaunchGroup(Model):
     parent: ParentTask | None = None
     goal: str = ""
     """What a nested team is to reach; a goal's own text is on record."""
+    usage: Usage = NOTHING
+    """What finding the team has cost."""
 
 
 class AbandonGoal(Model):
@@ -36,6 +39,7 @@ class AbandonGoal(Model):
     by: AgentIdField
     reason: Literal[Reason.NO_AGENT, Reason.FAILED]
     content: str
+    usage: Usage = NOTHING
 
 
 class CancelGroup(Model):

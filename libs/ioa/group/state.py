@@ -15,9 +15,10 @@ from pydantic import Field, model_validator
 from ioa.group.repetition import Given, Heard
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskId, TaskIdField
+from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, GoalIdField, MessageIdField, TaskId, TaskIdField
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
 
@@ -25,10 +26,12 @@ Timeout = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))]
 
 
 class Limits(Model):
-    """What the router enforces.
+    """What the router enforces. Turns, tokens and cost are for the group and all teams nested in it together.
 
     Attributes:
         max_turns: How many messages the discussion may take; announcing and stating the conclusion is not counted.
+        max_tokens: How many tokens of language models may be used up; None is no bound.
+        max_cost_micros: What may be spent, in millionths of the currency; None is no bound.
         max_depth: How deep teams may nest; the root group has depth 0.
         deadline: When the group ends, whatever it is doing.
         floor_timeout: How long a floor holder may stay silent.
@@ -38,6 +41,8 @@ class Limits(Model):
     """
 
     max_turns: Annotated[int, Field(ge=1)]
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_cost_micros: Annotated[int, Field(ge=1)] | None = None
     max_depth: Annotated[int, Field(ge=0)] = 3
     deadline: Time
     floor_timeout: Timeout = timedelta(seconds=60)
@@ -106,6 +111,8 @@ class OpenTask(Model):
         progress: The number of the last report, 0 before the first.
         suspect: The lease ran out once, or the assignee's own lease did. The task is given up when the lease runs out again:
             two expiries in a row prove that the system was up in between and the assignee could have reported.
+        deadline: When the task fails, whatever progress it reports; None if only the group's own deadline ends it.
+        spent: What the task has cost so far, as its assignee reports it.
     """
 
     status: Literal["open"] = "open"
@@ -118,6 +125,8 @@ class OpenTask(Model):
     progress: int = 0
     suspect: bool = False
     subgroup: CommIdField | None = None
+    deadline: Time | None = None
+    spent: Usage = NOTHING
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """This task, ended."""
@@ -144,6 +153,16 @@ class ClosedTask(Model):
 
 
 Task = Annotated[OpenTask | ClosedTask, Field(discriminator="status")]
+
+
+class Loan(Model):
+    """What a nested team may use up of its parent's budget, until it has ended and the loan is taken back. None is no bound."""
+
+    subgroup: CommIdField
+    turns: Annotated[int, Field(ge=1)]
+    tokens: Annotated[int, Field(ge=1)] | None
+    cost_micros: Annotated[int, Field(ge=1)] | None
+    deadline: Time
 
 
 class Discussing(Model):
@@ -208,7 +227,10 @@ class GroupState(Model):
 
     Attributes:
         turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
-        turns_taken: Messages accepted that used up a turn; at most `limits.max_turns`.
+        turns_taken: Messages accepted here that used up a turn.
+        nested_turns: The same of the nested teams that have ended.
+        loans: What nested teams that have not ended may still use.
+        spent: What members and tasks have cost, nested teams that have ended included.
         silences: Floor timeouts in a row; when there were enough for every member, the group fails.
         heard: Sketches of the last messages of the discussion, and `given` of the last tasks, by which repetitions are known.
     """
@@ -223,6 +245,9 @@ class GroupState(Model):
     stage: Stage
     turn: int
     turns_taken: int = 0
+    nested_turns: Count = 0
+    loans: tuple[Loan, ...] = ()
+    spent: Usage = NOTHING
     silences: int = 0
     tasks: tuple[Task, ...] = ()
     heard: tuple[Heard, ...] = ()
@@ -253,6 +278,12 @@ class GroupState(Model):
                 return None
 
     @property
+    def turns_left(self) -> int:
+        """How many turns nobody has used and no nested team was lent."""
+        used = self.turns_taken + self.nested_turns + sum(loan.turns for loan in self.loans)
+        return max(0, self.limits.max_turns - used)
+
+    @property
     def open_tasks(self) -> tuple[OpenTask, ...]:
         """The tasks that are not closed yet, in the order they were given out."""
         return tuple(task for task in self.tasks if isinstance(task, OpenTask))
@@ -260,6 +291,10 @@ class GroupState(Model):
     def task(self, task_id: TaskId) -> OpenTask | ClosedTask | None:
         """Find a task by its id."""
         return next((task for task in self.tasks if task.task_id == task_id), None)
+
+    def loan(self, subgroup: CommId) -> Loan | None:
+        """Find what a nested team was lent and has not given back."""
+        return next((loan for loan in self.loans if loan.subgroup == subgroup), None)
 
     def is_member(self, agent_id: AgentId) -> bool:
         """Whether the agent belongs to the group, lost or not."""
@@ -274,6 +309,7 @@ class GroupState(Model):
         if isinstance(self.stage, Ended):
             return None
         times = [self.limits.deadline, *(task.lease_until for task in self.open_tasks)]
+        times += [task.deadline for task in self.open_tasks if task.deadline is not None]
         if isinstance(self.stage, Discussing | Handing | Paused | Concluding):
             times.append(self.stage.until)
         return min(times)

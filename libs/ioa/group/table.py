@@ -13,7 +13,6 @@ from typing import Any
 
 from ioa.group import floor, tasks
 from ioa.group.events import (
-    BudgetSpent,
     CancelRequested,
     EventKind,
     MemberLost,
@@ -107,7 +106,7 @@ def _conclusion(state: GroupState, said: Said) -> GroupState:
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     if fired.at >= state.limits.deadline:
         return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    after = tasks.expire_leases(state, fired.at)
+    after = tasks.expire_leases(tasks.expire_deadlines(state, fired.at), fired.at)
     match after.stage:
         case Discussing(until=until) | Concluding(until=until) if until <= fired.at:
             after = _pass_over_silent_holder(after, fired.at)
@@ -148,10 +147,6 @@ def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
     return floor.end(state, Reason.CANCELLED, cancel.why or "Cancelled on request.", cancel.at)
 
 
-def _budget_spent(state: GroupState, spent: BudgetSpent) -> GroupState:
-    return floor.force_conclusion(state, Reason.BUDGET, f"the {spent.what} budget is spent", spent.at)
-
-
 _D, _A, _P, _C = Phase.DISCUSSING, Phase.ASSIGNED, Phase.PAUSED, Phase.CONCLUDING
 _CONCLUDED, _FAILED, _CANCELLED = Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED
 
@@ -172,19 +167,19 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
     **_row(
         EventKind.SYNC_TASK_ASSIGNMENT,
         tasks.assign,
-        (_D, (_A,), "the tasks start; the floor returns to the assigner when all of them are closed"),
+        (_D, (_A, _C), "the tasks start; the floor returns to the assigner when all of them are closed"),
     ),
     **_row(
         EventKind.ASYNC_TASK_ASSIGNMENT,
         tasks.assign,
-        (_D, (_D,), "the tasks start; the floor returns to the assigner when all assignees have answered"),
+        (_D, (_D, _C), "the tasks start; the floor returns to the assigner when all assignees have answered"),
     ),
     **_row(
         EventKind.INFORM_TASK_PROGRESS,
         tasks.progress,
         (_D, (_D, _C), "acknowledges the task and renews its lease; the last answer awaited returns the floor"),
-        (_A, (_A,), "acknowledges the task and renews its lease"),
-        (_P, (_P,), "acknowledges the task and renews its lease"),
+        (_A, (_A, _C), "acknowledges the task and renews its lease"),
+        (_P, (_P, _C), "acknowledges the task and renews its lease"),
     ),
     **_row(
         EventKind.INFORM_TASK_RESULT,
@@ -238,11 +233,6 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
         *((phase, (_CANCELLED,), "the group ends; its open tasks and nested teams are cancelled") for phase in (_D, _A, _P, _C)),
     ),
     **_row(
-        EventKind.BUDGET_SPENT,
-        _budget_spent,
-        *((phase, (_C,), "open tasks are cancelled and the owner has to conclude") for phase in (_D, _A, _P)),
-    ),
-    **_row(
         EventKind.REPETITION_REFUSED,
         _repetition_refused,
         (
@@ -254,15 +244,20 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
     **_row(
         EventKind.SUBGROUP_OPENED,
         tasks.open_subgroup,
-        (_D, (_D, _C), "the assignee serves its task with a nested team; that answers the assignment too"),
-        (_A, (_A,), "the assignee serves its task with a nested team"),
-        (_P, (_P,), "the assignee serves its task with a nested team"),
+        (
+            _D,
+            (_D,),
+            "the assignee serves its task with a nested team, on a share of the budget; that answers the assignment too",
+        ),
+        (_A, (_A,), "the assignee serves its task with a nested team, on a share of the budget"),
+        (_P, (_P,), "the assignee serves its task with a nested team, on a share of the budget"),
     ),
     **_row(
         EventKind.SUBGROUP_CLOSED,
         tasks.close_subgroup,
-        (_D, (_D,), "the nested team's conclusion closes the task"),
+        (_D, (_D, _C), "the nested team's conclusion closes the task; what it has used up is counted"),
         (_A, (_A, _D, _C), "the nested team's conclusion closes the task; the last one returns the floor to the assigner"),
         (_P, (_P, _D, _C), "the nested team's conclusion closes the task; the last trigger returns the floor to the pauser"),
+        (_C, (_C,), "what a team has used up whose task is closed already is counted"),
     ),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
-from ioa.group import floor
+from ioa.group import budget, floor
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.repetition import TASKS_REMEMBERED, Given, repeated_task, sketch_of
@@ -45,6 +45,7 @@ def assign(state: GroupState, said: Said) -> GroupState:
             mode=mode,
             turn=state.turn,
             lease_until=said.at + state.limits.task_lease,
+            deadline=min(said.at + spec.timeout, state.limits.deadline) if spec.timeout is not None else None,
         )
         for spec in payload.tasks
     )
@@ -96,16 +97,28 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
         raise IllegalEventError(RejectionCode.SUBGROUP_EXISTS, f"Task {task.task_id} has a nested team: {task.subgroup}.")
     if state.depth + 1 > state.limits.max_depth:
         raise IllegalEventError(RejectionCode.TOO_DEEP, f"Teams may nest {state.limits.max_depth} deep, and this is the limit.")
-    return _replace(state, _renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
+    lent = budget.lend(state, task, opened.subgroup, opened.at)
+    return _replace(lent, _renewed(state, task, opened.at).model_copy(update={"subgroup": opened.subgroup}))
 
 
 def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
-    """Close a task with the conclusion of the nested team that served it."""
-    task = _open_task(state, closed.task_id)
-    if task.subgroup != closed.subgroup:
+    """Close a task with the conclusion of the nested team that served it; if it is closed already, only count the team's usage."""
+    task = state.task(closed.task_id)
+    if task is not None and task.subgroup != closed.subgroup:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
+    if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
+        return budget.repay(state, closed)
+    task, state = _open_task(state, closed.task_id), budget.repay(state, closed)
     done = closed.reason is Reason.CONCLUDED
     return _replace(state, task.closed(TaskOutcome.DONE if done else TaskOutcome.FAILED, "" if done else closed.reason))
+
+
+def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
+    """Fail the tasks whose time is up, whatever progress they report."""
+    for task in state.open_tasks:
+        if task.deadline is not None and task.deadline <= at:
+            state = _replace(state, task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline"))
+    return state
 
 
 def expire_leases(state: GroupState, at: datetime) -> GroupState:
@@ -168,6 +181,8 @@ def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task_id} belongs to {task.assignee}.")
     if task.turn != header.turn:
         raise IllegalEventError(RejectionCode.STALE_TURN, f"Task {task_id} was given out in turn {task.turn}.")
+    if task.deadline is not None and said.at >= task.deadline:
+        raise IllegalEventError(RejectionCode.TOO_LATE, f"The time for task {task_id} is up.")
     return task
 
 

@@ -7,10 +7,11 @@ but never harmful. Every method may be called again for the same situation after
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ioa.group.state import Charter, GroupState, PlannedTask
+from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
@@ -33,12 +34,18 @@ Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conc
 
 @dataclass(frozen=True)
 class Mission:
-    """Something to be reached by a team: a goal, or a task treated as one. `depth` is 0 for a goal."""
+    """Something to be reached by a team: a goal, or a task treated as one.
+
+    Attributes:
+        depth: 0 for a goal.
+        meter: Where the brain counts what its decision costs.
+    """
 
     text: str
     inputs: tuple[Artifact, ...]
     me: AgentCard
     depth: int
+    meter: Meter = field(default_factory=Meter, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -109,6 +116,7 @@ class GroupView:
         tasks: Every task given out so far, in order.
         legal: The kinds of message that are legal for `me` now.
         refusals: What the router said of this turn's earlier attempts, oldest first.
+        meter: Where the brain counts what its decision costs.
     """
 
     me: AgentId
@@ -118,6 +126,7 @@ class GroupView:
     tasks: tuple[TaskRecord, ...]
     legal: tuple[str, ...]
     refusals: tuple[str, ...] = ()
+    meter: Meter = field(default_factory=Meter, compare=False, repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

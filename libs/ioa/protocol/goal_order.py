@@ -16,6 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, parse_agent_id
+from ioa.protocol.usage import MAX_COUNT, MICROS
 
 MAX_GOAL_BYTES = 256_000
 
@@ -30,7 +31,7 @@ class InlineInput(BaseModel):
 
 
 class GoalOrder(BaseModel):
-    """A goal as a user writes it. `timeout` is in seconds.
+    """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
     An input is the name of an object in the artifact store, a small text given inline, or a full reference.
     """
@@ -41,6 +42,8 @@ class GoalOrder(BaseModel):
     goal_id: GoalIdField | None = None
     agent: AgentIdField | None = None
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    max_cost: Annotated[float, Field(ge=1 / MICROS, le=MAX_COUNT / MICROS)] | None = None
     timeout: Annotated[float, Field(ge=0.001, le=30 * 86_400)] = 3_600
     inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=100)] = ()
     traceparent: Annotated[str, Field(max_length=200)] = ""
@@ -53,6 +56,8 @@ class GoalOrder(BaseModel):
             agent=self.agent,
             inputs=inputs,
             max_turns=self.max_turns,
+            max_tokens=self.max_tokens,
+            max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),
             traceparent=self.traceparent,
         )

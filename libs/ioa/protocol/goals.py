@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 MAX_GOAL_CHARS = 32_000
 
@@ -37,7 +38,8 @@ class Artifact(Model):
 class Goal(Model):
     """What somebody wants done.
 
-    `agent` addresses one agent or pool; without it any agent may take the goal and lead its team.
+    `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. Turns, tokens and cost bound what
+    the goal's group and all teams nested in it use up together; None is no bound.
     """
 
     goal_id: GoalIdField
@@ -45,6 +47,8 @@ class Goal(Model):
     agent: AgentIdField | None = None
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
     max_turns: Annotated[int, Field(ge=1, le=10_000)] = 40
+    max_tokens: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
+    max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
     traceparent: Annotated[str, Field(max_length=200)] = ""
 
@@ -75,7 +79,10 @@ class Reason(StrEnum):
 
 
 class GoalResult(Model):
-    """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`."""
+    """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`.
+
+    `turns` and `usage` count the goal's group and the nested teams that had ended when it did.
+    """
 
     goal_id: GoalIdField
     reason: Reason
@@ -83,6 +90,7 @@ class GoalResult(Model):
     artifacts: tuple[Artifact, ...] = ()
     comm_id: CommIdField
     turns: int
+    usage: Usage = NOTHING
     finished_at: Time
 
     @property

@@ -5,6 +5,7 @@ A payload has only the fields its kind has. What happens next is decided by thes
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -13,6 +14,7 @@ from pydantic import Field, model_validator
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, TaskIdField
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import Usage
 
 MAX_CONTENT_CHARS = 200_000
 MAX_TASKS_PER_ASSIGNMENT = 32
@@ -38,13 +40,19 @@ class Phase(StrEnum):
 
 
 class TaskSpec(Model):
-    """A task given to one assignee. `uses` names earlier tasks of the group whose results feed this one."""
+    """A task given to one assignee.
+
+    Attributes:
+        uses: Earlier tasks of the group whose results feed this one.
+        timeout: How long the task may take, whatever progress it reports; without it, as long as its group.
+    """
 
     task_id: TaskIdField
     assignee: AgentIdField
     task_desc: Annotated[str, Field(min_length=1, max_length=MAX_CONTENT_CHARS)]
     task_abstract: Annotated[str, Field(max_length=500)] = ""
     uses: Annotated[tuple[TaskIdField, ...], Field(max_length=MAX_TASKS_PER_ASSIGNMENT)] = ()
+    timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))] | None = None
 
 
 TaskList = Annotated[tuple[TaskSpec, ...], Field(min_length=1, max_length=MAX_TASKS_PER_ASSIGNMENT)]
@@ -75,13 +83,19 @@ class AsyncTaskAssignment(Model):
 
 
 class InformTaskProgress(Model):
-    """Acknowledge a task or report how far it is; renews the task's lease. `number` counts 1, 2, 3 … for each task."""
+    """Acknowledge a task or report how far it is; renews the task's lease.
+
+    Attributes:
+        number: Counts 1, 2, 3 … for each task.
+        usage: What the task has cost so far, in all its attempts, so that a report that is lost or repeated miscounts nothing.
+    """
 
     type: Literal["INFORM_TASK_PROGRESS"] = "INFORM_TASK_PROGRESS"
     task_id: TaskIdField
     number: Annotated[int, Field(ge=1)]
     content: Content = ""
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
+    usage: Usage | None = None
 
 
 class TaskOutcome(StrEnum):
@@ -93,13 +107,14 @@ class TaskOutcome(StrEnum):
 
 
 class InformTaskResult(Model):
-    """Report the end of a task, once."""
+    """Report the end of a task, once. `usage` is what the whole task has cost."""
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
     task_id: TaskIdField
     outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] = TaskOutcome.DONE
     task_conclusion: Content
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
+    usage: Usage | None = None
 
 
 class Pause(Model):
@@ -150,6 +165,8 @@ class Header(Model):
         after: The log sequence the sender had applied when it spoke; its message can only lie behind it.
         state: The phase the sender believed the group in.
         causation_id: The message this one answers.
+        usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
+            the reports on the task.
     """
 
     version: Literal[1] = 1
@@ -161,6 +178,7 @@ class Header(Model):
     after: Annotated[int, Field(ge=0)]
     sent_at: Time
     causation_id: MessageIdField | None = None
+    usage: Usage | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""
 
 

@@ -133,6 +133,8 @@ class GroupLedger:
                             reason=effect.reason,
                             content=effect.content,
                             artifacts=effect.artifacts,
+                            turns=effect.turns,
+                            usage=effect.usage,
                         ),
                     )
                 case CancelSubgroup():

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ioa.agent.sdk import InputFile, UpstreamResult
+from ioa.agent.sdk import InputFile, UpstreamResult, spent
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.usage import NOTHING, Usage
 
 
 def input_file(path: Path) -> InputFile:
@@ -39,6 +40,7 @@ class RecordingContext:
     cancelled: bool = False
     reports: list[tuple[str, float | None]] = field(default_factory=list)
     artifacts: list[InputFile] = field(default_factory=list)
+    usage: Usage = NOTHING
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Record the report.
@@ -49,6 +51,14 @@ class RecordingContext:
         if fraction is not None and not 0 <= fraction <= 1:
             raise InvalidInputError(f"Progress of {fraction} is not between 0 and 1.")
         self.reports.append((content, fraction))
+
+    def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
+        """Add up what was spent.
+
+        Raises:
+            InvalidInputError: A number is negative, or none.
+        """
+        self.usage = self.usage.plus(spent(tokens, answer_tokens, cost))
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Write the file into the workspace and record it; the same name again replaces it.

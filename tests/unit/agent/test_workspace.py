@@ -9,6 +9,7 @@ import pytest
 
 from ioa.agent.workspace import MAX_ARTIFACTS, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
+from ioa.ports.meter import Meter
 from ioa.protocol.ids import CommId, TaskId
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_network import MemoryNetwork
@@ -19,7 +20,7 @@ T1 = TaskId("t1")
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, "the goal", (), (), tmp_path / "work")
+    return RunningTask(T1, 1, "the goal", (), (), tmp_path / "work", Meter())
 
 
 @pytest.fixture

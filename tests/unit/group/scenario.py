@@ -14,7 +14,6 @@ import pytest
 
 from ioa.group.effects import Effect
 from ioa.group.events import (
-    BudgetSpent,
     CancelRequested,
     Event,
     GroupLaunched,
@@ -48,10 +47,12 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.usage import MICROS, NOTHING, Usage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COMM = CommId("room")
 GOAL = GoalId("goal-1")
+MAX_TOKENS = 1_000
 
 
 def card(agent_id: str) -> AgentCard:
@@ -60,9 +61,11 @@ def card(agent_id: str) -> AgentCard:
 
 
 def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1)) -> Limits:
-    """Limits whose time-outs all differ: floor 60 s, conclusion 50 s, lease 30 s, pause 600 s."""
+    """Limits whose time-outs all differ: floor 60 s, conclusion 50 s, lease 30 s, pause 600 s. A thousand tokens, ten of money."""
     return Limits(
         max_turns=max_turns,
+        max_tokens=MAX_TOKENS,
+        max_cost_micros=10 * MICROS,
         max_depth=max_depth,
         deadline=START + deadline,
         floor_timeout=timedelta(seconds=60),
@@ -86,7 +89,9 @@ def charter(*members: str, limits: Limits, depth: int = 0, parent: ParentTask | 
     )
 
 
-def said(sender: str, payload: Payload, turn: int, at: datetime = START, comm_id: CommId = COMM) -> Said:
+def said(
+    sender: str, payload: Payload, turn: int, at: datetime = START, comm_id: CommId = COMM, usage: Usage | None = None
+) -> Said:
     """A message as the router hands it to the machine."""
     header = Header(
         message_id=MessageId("m1"),
@@ -96,6 +101,7 @@ def said(sender: str, payload: Payload, turn: int, at: datetime = START, comm_id
         turn=turn,
         after=0,
         sent_at=at,
+        usage=usage,
     )
     return Said(at=at, message=Message(header=header, payload=payload))
 
@@ -130,13 +136,14 @@ class Scenario:
             step(self.state, event)
         return refused.value
 
-    def speaks(self, sender: str, payload: Payload, turn: int | None = None) -> Scenario:
+    def speaks(self, sender: str, payload: Payload, turn: int | None = None, usage: Usage | None = None) -> Scenario:
         """A member's message, on the ground of the current turn unless another is given."""
-        return self.happens(said(sender, payload, self.state.turn if turn is None else turn, self.now))
+        return self.happens(said(sender, payload, self.state.turn if turn is None else turn, self.now, usage=usage))
 
-    def says(self, sender: str, *, to: str) -> Scenario:
+    def says(self, sender: str, *, to: str, tokens: int = 0) -> Scenario:
         """Hand the floor to another member, with something new to say."""
-        return self.speaks(sender, Discussion(content=f"Point {self.state.turn}.", next_speaker=AgentId(to)))
+        payload = Discussion(content=f"Point {self.state.turn}.", next_speaker=AgentId(to))
+        return self.speaks(sender, payload, usage=Usage(tokens_in=tokens))
 
     def repeats_itself(self, by: str, message_id: str, *, turn: int | None = None) -> Scenario:
         """The routers refused a message that said nothing new."""
@@ -165,16 +172,17 @@ class Scenario:
         """State the conclusion."""
         return self.speaks(sender, Conclusion.model_validate({"content": "Ten.", "reason": reason}))
 
-    def progresses(self, task_id: str) -> Scenario:
-        """The assignee's next progress report."""
+    def progresses(self, task_id: str, tokens: int = 0) -> Scenario:
+        """The assignee's next progress report; the task has cost so many tokens by now."""
         task = self.open(task_id)
-        payload = InformTaskProgress(task_id=task.task_id, number=task.progress + 1)
+        payload = InformTaskProgress(task_id=task.task_id, number=task.progress + 1, usage=Usage(tokens_out=tokens))
         return self.speaks(task.assignee, payload, turn=task.turn)
 
-    def finishes(self, task_id: str) -> Scenario:
-        """The assignee's result."""
+    def finishes(self, task_id: str, tokens: int = 0) -> Scenario:
+        """The assignee's result; the task has cost so many tokens in all."""
         task = self.open(task_id)
-        return self.speaks(task.assignee, InformTaskResult(task_id=task.task_id, task_conclusion="done"), turn=task.turn)
+        payload = InformTaskResult(task_id=task.task_id, task_conclusion="done", usage=Usage(tokens_out=tokens))
+        return self.speaks(task.assignee, payload, turn=task.turn)
 
     def nests(self, task_id: str, subgroup: str = "sub") -> Scenario:
         """The assignee opens a nested team."""
@@ -183,10 +191,15 @@ class Scenario:
             SubgroupOpened(at=self.now, task_id=task.task_id, by=task.assignee, subgroup=CommId(subgroup)),
         )
 
-    def nested_ends(self, task_id: str, subgroup: str = "sub", reason: Reason = Reason.CONCLUDED) -> Scenario:
+    def nested_ends(
+        self, task_id: str, subgroup: str = "sub", reason: Reason = Reason.CONCLUDED, *, turns: int = 0, usage: Usage = NOTHING
+    ) -> Scenario:
         """The nested team ends."""
+        comm_id = CommId(subgroup)
         return self.happens(
-            SubgroupClosed(at=self.now, task_id=TaskId(task_id), subgroup=CommId(subgroup), reason=reason, content="…"),
+            SubgroupClosed(
+                at=self.now, task_id=TaskId(task_id), subgroup=comm_id, reason=reason, content="…", turns=turns, usage=usage
+            ),
         )
 
     def timer(self) -> Scenario:
@@ -218,8 +231,12 @@ class Scenario:
         return self.happens(CancelRequested(at=self.now))
 
     def out_of_budget(self) -> Scenario:
-        """The budget is spent."""
-        return self.happens(BudgetSpent(at=self.now, what="token"))
+        """The budget is spent by a task that runs, or else by one that the floor holder gives itself."""
+        if self.state.open_tasks:
+            return self.progresses(self.state.open_tasks[0].task_id, tokens=MAX_TOKENS)
+        assert self.holder is not None
+        payload = AsyncTaskAssignment(tasks=specs((f"last:{self.holder}",)))
+        return self.speaks(self.holder, payload, usage=Usage(tokens_in=MAX_TOKENS))
 
     def open(self, task_id: str) -> OpenTask:
         """A task that must be open."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ioa.group.budget import spent_budget
 from ioa.group.effects import CancelSubgroup, PublishResult
 from ioa.group.events import Entry, Event, EventKind, GroupLaunched, MemberLost, MemberReturned, TimerFired, kind_of
 from ioa.group.machine import legal_kinds, step
@@ -96,7 +97,9 @@ class GroupWalk(RuleBasedStateMachine):
             assert old.task_id == new.task_id
             assert isinstance(old, OpenTask) or old == new
         assert len(after.tasks) >= len(before.tasks)
-        assert before.turns_taken <= after.turns_taken <= after.limits.max_turns
+        assert before.turns_taken <= after.turns_taken
+        assert after.turns_taken + after.nested_turns + sum(loan.turns for loan in after.loans) <= after.limits.max_turns
+        assert before.spent.tokens <= after.spent.tokens and before.spent.cost_micros <= after.spent.cost_micros
         new_floor = (before.floor_holder, before.phase) != (after.floor_holder, after.phase) and after.floor_holder is not None
         assert after.turn == before.turn + new_floor or (after.turn == before.turn + 1 and after.floor_holder is not None)
 
@@ -129,7 +132,7 @@ class GroupWalk(RuleBasedStateMachine):
             case Concluding() | Ended():
                 assert not open_ids
             case Discussing():
-                assert self.state.turns_taken < self.state.limits.max_turns
+                assert self.state.turns_left > 0 and spent_budget(self.state) is None
 
     @invariant()
     def a_timer_moves_every_open_group(self) -> None:
@@ -144,17 +147,21 @@ class GroupWalk(RuleBasedStateMachine):
         """Each kind that is named is taken with some content, and each other one is refused with any."""
         for member in self.state.members:
             named = set(legal_kinds(self.state, member.agent_id))
-            attempts = best_messages(self.state, member.agent_id, self.now)
+            attempts = best_messages(self.state, member.agent_id, self._in_time())
             taken = {kind for kind in MESSAGE_KINDS if any(is_legal(self.state, message) for message in attempts[kind])}
             assert taken == named
 
     @invariant()
     def the_end_is_always_in_reach(self) -> None:
         """By messages alone, and by timers alone within a number of firings that the group's size bounds."""
-        assert talk_to_the_end(self.state, self.now).phase.is_terminal
+        assert talk_to_the_end(self.state, self._in_time()).phase.is_terminal
         ended, fired = run_timers(self.state)
         assert ended.phase.is_terminal
         assert fired <= 2 * len(self.state.open_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
+
+    def _in_time(self) -> datetime:
+        """Now, or the last moment in which somebody may speak."""
+        return min(self.now, self.state.limits.deadline - timedelta(microseconds=1))
 
     def teardown(self) -> None:
         """Replaying the log, also from its encoding, gives the same state."""
@@ -203,7 +210,8 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
 def _sort(state: GroupState) -> object:
     """What makes a state worth a visit: each sort is visited as often as the others, however rare it is."""
     nested = any(task.subgroup is not None for task in state.open_tasks)
-    return type(state.stage), state.turns_taken == state.limits.max_turns, len(state.open_tasks[:2]), nested
+    unpaid = len(state.loans) > nested
+    return type(state.stage), state.turns_left == 0, len(state.open_tasks[:2]), nested, unpaid
 
 
 def test_an_ended_group_refuses_whatever_comes() -> None:
@@ -226,5 +234,5 @@ def test_the_log_opens_with_a_launch() -> None:
     choose = random.Random(11).choice
     launch = any_launch(choose)
     state = step(None, launch).state
-    taken = {type(event) for _ in range(500) if is_legal(None, event := any_event(state, START, choose))}
+    taken = {type(event) for _ in range(500) if is_legal(None, event := arbitrary_event(state, START, choose))}
     assert taken == {GroupLaunched}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -27,9 +28,10 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Pause,
+    SyncTaskAssignment,
     TaskSpec,
 )
-from tests.unit.group.scenario import START, Scenario, charter, launched, limits, said, specs
+from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, limits, said, specs
 
 ADA = AgentId("ada")
 Case = tuple[Scenario | None, Event]
@@ -45,6 +47,19 @@ def _tasked() -> Scenario:
 
 def _result(task_id: str = "t1") -> InformTaskResult:
     return InformTaskResult(task_id=TaskId(task_id), task_conclusion="…")
+
+
+def _last_turns(left: int) -> Scenario:
+    return launched("ada", "bob", max_turns=1 + left).assigns("ada", "t1:bob").progresses("t1")
+
+
+def _hurried() -> Scenario:
+    task = specs(("t1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
+    return launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,)))
+
+
+def _opened(subgroup: str) -> SubgroupOpened:
+    return SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId(subgroup))
 
 
 CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
@@ -110,7 +125,16 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.TASK_CLOSED: [
         lambda: (_tasked().finishes("t1"), said("bob", _result(), 1)),
         lambda: (_tasked().finishes("t1"), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=2), 1)),
-        lambda: (_tasked().nests("t1").finishes("t1"), _nested_end("sub")),
+        lambda: (_tasked().nests("t1").finishes("t1").nested_ends("t1"), _nested_end("sub")),
+    ],
+    RejectionCode.TOO_LITTLE_LEFT: [
+        lambda: (_last_turns(1), _opened("sub")),
+        lambda: (_tasked().progresses("t1", tokens=MAX_TOKENS - 1), _opened("sub")),
+    ],
+    RejectionCode.TOO_LATE: [
+        lambda: (launched("ada", "bob"), said("ada", _to("bob"), 1, at=START + timedelta(days=1))),
+        lambda: (_tasked(), _opened("sub").model_copy(update={"at": START + timedelta(days=1)})),
+        lambda: (_hurried(), said("bob", _result(), 1, at=START + timedelta(seconds=10))),
     ],
     RejectionCode.STALE_PROGRESS: [
         lambda: (_tasked(), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=1), 1)),

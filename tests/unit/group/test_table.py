@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 from ioa.group.events import (
-    BudgetSpent,
     CancelRequested,
     Event,
     EventKind,
@@ -56,10 +55,9 @@ timer_fired               no_group  discussing   discussing  discussing assigned
 member_lost               no_group  discussing   discussing  discussing assigned paused    concluding
 member_returned           no_group  discussing   discussing  discussing assigned paused    concluding
 cancel_requested          no_group  cancelled    cancelled   cancelled cancelled cancelled cancelled
-budget_spent              no_group  concluding   concluding  concluding concluding concluding wrong_phase
 repetition_refused        no_group  discussing   discussing  not_floor wrong_phase wrong_phase wrong_phase
 subgroup_opened           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
-subgroup_closed           no_group  unknown_task discussing  discussing assigned paused    wrong_phase
+subgroup_closed           no_group  unknown_task discussing  discussing assigned paused    concluding
 group_launched            discussing group_exists group_exists group_exists group_exists group_exists group_exists
 launch_abandoned          failed    group_exists group_exists group_exists group_exists group_exists group_exists
 """
@@ -83,7 +81,7 @@ SITUATIONS: dict[str, Callable[[], Scenario]] = {
     "handing": _handing,
     "assigned": lambda: _talking().assigns_and_waits("ada", "t1:bob", "t2:bob").nests("t2"),
     "paused": lambda: _tasked().pauses("ada", "t1", "t2"),
-    "concluding": lambda: _talking().announces("ada"),
+    "concluding": lambda: _handing().finishes("t1").finishes("t2").announces("ada"),
 }
 ENDED: dict[str, Callable[[], Scenario]] = {
     "concluded": lambda: _talking().announces("ada").concludes("ada"),
@@ -118,7 +116,6 @@ def event_of(kind: EventKind, state: GroupState | None) -> Event:
         EventKind.MEMBER_LOST: MemberLost(at=START, agent_id=AgentId("bob")),
         EventKind.MEMBER_RETURNED: MemberReturned(at=START, agent_id=AgentId("eve")),
         EventKind.CANCEL_REQUESTED: CancelRequested(at=START),
-        EventKind.BUDGET_SPENT: BudgetSpent(at=START, what="token"),
         EventKind.REPETITION_REFUSED: RepetitionRefused(
             at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1
         ),

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from typing import Protocol, TypeVar
 
 from ioa.group.events import (
-    BudgetSpent,
     CancelRequested,
     Event,
     EventKind,
@@ -38,7 +37,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from tests.unit.group.scenario import START, charter, limits, said
+from ioa.protocol.usage import MICROS, NOTHING, Usage
+from tests.unit.group.scenario import MAX_TOKENS, START, charter, limits, said
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             EventKind.SUBGROUP_CLOSED,
             EventKind.REPETITION_REFUSED,
             EventKind.REPETITION_REFUSED,
-            choose((EventKind.CANCEL_REQUESTED, *(EventKind.BUDGET_SPENT,) * 2, *(EventKind.GROUP_LAUNCHED,) * 12)),
+            choose((EventKind.CANCEL_REQUESTED, *(EventKind.GROUP_LAUNCHED,) * 14)),
         )
     )
     match kind:
@@ -120,8 +120,6 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             return MemberReturned(at=at, agent_id=_anybody(state, choose))
         case EventKind.CANCEL_REQUESTED:
             return CancelRequested(at=at, why=choose(("", "enough")))
-        case EventKind.BUDGET_SPENT:
-            return BudgetSpent(at=at, what="token")
         case EventKind.REPETITION_REFUSED:
             holder = state.floor_holder or AGENTS[0]
             return RepetitionRefused(
@@ -135,11 +133,25 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             task_id, assignee, _ = _any_task(state, choose)
             return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
         case EventKind.SUBGROUP_CLOSED:
-            task_id, _, _ = _any_task(state, choose)
-            reason = choose((Reason.CONCLUDED, Reason.FAILED))
-            return SubgroupClosed(at=at, task_id=task_id, subgroup=_subgroup(task_id, choose), reason=reason, content="…")
+            return _any_end_of_a_team(state, at, choose)
         case _:
             return any_launch(choose)
+
+
+def _any_end_of_a_team(state: GroupState, at: datetime, choose: Choose) -> SubgroupClosed:
+    """A nested team that took no more turns than it was lent, but perhaps a few tokens more."""
+    task_id, _, _ = _any_task(state, choose)
+    subgroup, reason = _subgroup(task_id, choose), choose((Reason.CONCLUDED, Reason.FAILED))
+    loan = state.loan(subgroup)
+    turns = choose((0, loan.turns)) if loan is not None else 0
+    usage = choose((NOTHING, Usage(tokens_out=200), Usage(tokens_out=MAX_TOKENS)))
+    return SubgroupClosed(at=at, task_id=task_id, subgroup=subgroup, reason=reason, content="…", turns=turns, usage=usage)
+
+
+def _any_usage(choose: Choose) -> Usage | None:
+    """Most often little, seldom enough to spend a budget at once."""
+    small = choose((None, None, Usage(), Usage(tokens_in=3, tokens_out=1), Usage(cost_micros=MICROS)))
+    return choose((small,) * 8 + (choose((Usage(tokens_in=MAX_TOKENS), Usage(cost_micros=10 * MICROS))),))
 
 
 def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
@@ -150,13 +162,13 @@ def _any_said(state: GroupState, at: datetime, choose: Choose) -> Said:
         task = state.task(task_id)
         number = choose((1, 1 + (getattr(task, "progress", 0))))
         reports: tuple[Payload, ...] = (
-            InformTaskProgress(task_id=task_id, number=number),
-            InformTaskResult(task_id=task_id, task_conclusion="…"),
+            InformTaskProgress(task_id=task_id, number=number, usage=_any_usage(choose)),
+            InformTaskResult(task_id=task_id, task_conclusion="…", usage=_any_usage(choose)),
         )
         return said(assignee, choose(reports), turn, at)
     sender = choose((holder, holder, holder, _anybody(state, choose)))
     turn = choose((state.turn, state.turn, state.turn, state.turn, state.turn + 1, max(0, state.turn - 1)))
-    return said(sender, _any_speech(state, choose), turn, at)
+    return said(sender, _any_speech(state, choose), turn, at, usage=_any_usage(choose))
 
 
 def _any_speech(state: GroupState, choose: Choose) -> Payload:

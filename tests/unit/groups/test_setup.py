@@ -205,12 +205,12 @@ async def with_task() -> Plane:
 
 
 async def test_a_task_is_served_by_a_nested_team() -> None:
-    """The assignee's team is one deeper, has a share of the turns left, the same deadline, and is known to the parent."""
+    """The assignee's team is one deeper, has a share of the turns and the time left, and is known to the parent."""
     plane = await with_task()
     nested = await plane.nest("t1", BOB, EVE)
     parent = await plane.state()
     assert (nested.comm_id, nested.depth, nested.floor_holder) == (NESTED, 1, BOB)
-    assert (nested.limits.max_turns, nested.limits.deadline) == (4, parent.limits.deadline)
+    assert (nested.limits.max_turns, parent.limits.deadline - nested.limits.deadline) == (4, timedelta(minutes=6))
     assert open_task(parent, "t1").subgroup == NESTED
 
 

@@ -16,6 +16,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
+from ioa.protocol.usage import Usage
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.memory_artifacts import MemoryArtifacts
@@ -76,17 +77,21 @@ class Plane:
         for agent_id in agents:
             await self.registry.register(Register(card=card(agent_id)))
 
-    async def accept(self, goal_id: GoalId = GOAL, *, max_turns: int = 10, timeout: timedelta = timedelta(hours=1)) -> GoalRecord:
+    async def accept(
+        self, goal_id: GoalId = GOAL, *, max_turns: int = 10, max_tokens: int | None = None, timeout: timedelta = timedelta(hours=1)
+    ) -> GoalRecord:
         """Put a goal on record as the intake does."""
-        goal = Goal(goal_id=goal_id, goal="Count to ten.", max_turns=max_turns, timeout=timeout)
+        goal = Goal(goal_id=goal_id, goal="Count to ten.", max_turns=max_turns, max_tokens=max_tokens, timeout=timeout)
         record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
         await self.timers.schedule(comm_id_of_goal(goal_id), record.deadline)
         return record
 
-    async def open(self, *agents: AgentId, max_turns: int = 10) -> GroupState:
+    async def open(
+        self, *agents: AgentId, max_turns: int = 10, max_tokens: int | None = None, timeout: timedelta = timedelta(hours=1)
+    ) -> GroupState:
         """Register agents, accept a goal and open its group; the first agent owns it."""
         await self.join(*agents)
-        await self.accept(max_turns=max_turns)
+        await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL))).state
 
     async def nest(self, task_id: str, *agents: AgentId) -> GroupState:
@@ -101,7 +106,15 @@ class Plane:
         rules = rules.model_copy(update={"deadline": self.clock.now() + timedelta(days=1)})
         return GroupLaunched(at=self.clock.now(), charter=charter(*agents, limits=rules).model_copy(update={"comm_id": comm_id}))
 
-    async def message(self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, turn: int | None = None) -> Message:
+    async def message(
+        self,
+        sender: AgentId,
+        payload: Payload,
+        *,
+        comm_id: CommId = ROOM,
+        turn: int | None = None,
+        usage: Usage | None = None,
+    ) -> Message:
         """Something a member might say, with the turn that fits unless another is given."""
         if turn is None:
             state = await self.state(comm_id)
@@ -117,6 +130,7 @@ class Plane:
             turn=turn,
             after=0,
             sent_at=self.clock.now(),
+            usage=usage,
         )
         return Message(header=header, payload=payload)
 
@@ -125,9 +139,11 @@ class Plane:
         header = message.header
         return (await self.routers[router].say(say(header.comm_id, header.sender), encode(message))).answer
 
-    async def says(self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, router: int = 0) -> Accepted | Rejected:
+    async def says(
+        self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, router: int = 0, usage: Usage | None = None
+    ) -> Accepted | Rejected:
         """Say something."""
-        return await self.send(await self.message(sender, payload, comm_id=comm_id), router)
+        return await self.send(await self.message(sender, payload, comm_id=comm_id, usage=usage), router)
 
     async def state(self, comm_id: CommId = ROOM) -> GroupState:
         """Where a group stands."""

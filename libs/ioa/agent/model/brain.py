@@ -92,6 +92,7 @@ class ModelBrain:
                 self._system(_card(view)),
                 prompt,
                 answers.conclusion(self._budget),
+                view.meter,
                 within=_share(view.state.limits.conclusion_timeout),
             )
         except NoUsableAnswer as failure:
@@ -111,13 +112,20 @@ class ModelBrain:
         may_team_up = task.me.may_team_up and state.depth < state.limits.max_depth
         try:
             shape = answers.approach(self._budget, may_team_up=may_team_up)
-            decision = await self._dialogue.decide(self._system(task.me), self._approach_prompt(task, may_team_up), shape)
+            prompt = self._approach_prompt(task, may_team_up)
+            decision = await self._dialogue.decide(self._system(task.me), prompt, shape, task.group.meter)
         except NoUsableAnswer as failure:
             self._fell_back("approach", failure)
             return await self._fallback.approach(task, tools)
         if isinstance(decision, answers.DoAlone):
             return Alone(task_desc=decision.task_desc or task.spec.task_desc)
-        mission = Mission(text=task.spec.task_desc, inputs=task.group.charter.inputs, me=task.me, depth=state.depth + 1)
+        mission = Mission(
+            text=task.spec.task_desc,
+            inputs=task.group.charter.inputs,
+            me=task.me,
+            depth=state.depth + 1,
+            meter=task.group.meter,
+        )
         team = await self.form_team(mission, tools)
         return team if isinstance(team, Team) and team.members else Alone(task_desc=task.spec.task_desc)
 
@@ -141,7 +149,7 @@ class ModelBrain:
         )
         within = _share(view.state.limits.floor_timeout)
         return await self._dialogue.decide(
-            self._system(_card(view)), prompt, shape, object_to=self._repetition(view, shape), within=within
+            self._system(_card(view)), prompt, shape, view.meter, object_to=self._repetition(view, shape), within=within
         )
 
     def _repetition(self, view: GroupView, shape: type[BaseModel]) -> Objection:

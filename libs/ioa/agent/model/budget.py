@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
+
+from ioa.ports.chat_model import ModelAnswer
+from ioa.protocol.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class Budget:
         answer_timeout: For one answer, with the retries of its transport.
         decision_timeout: For one decision with its repairs; it must lie well below the group's floor timeout.
         temperature: How freely the model chooses.
+        prompt_price: What a million tokens of prompts cost, in the currency of the goals' budgets.
+        answer_price: What a million tokens of answers cost.
     """
 
     prompt_chars: int = 32_000
@@ -37,3 +43,10 @@ class Budget:
     answer_timeout: timedelta = timedelta(seconds=30)
     decision_timeout: timedelta = timedelta(seconds=45)
     temperature: float = 0.2
+    prompt_price: float = 0.0
+    answer_price: float = 0.0
+
+    def usage_of(self, answer: ModelAnswer) -> Usage:
+        """What an answer has cost. A price for a million tokens is the price of one token in millionths."""
+        cost = answer.prompt_tokens * self.prompt_price + answer.answer_tokens * self.answer_price
+        return Usage(tokens_in=answer.prompt_tokens, tokens_out=answer.answer_tokens, cost_micros=math.ceil(cost))

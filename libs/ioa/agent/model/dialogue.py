@@ -15,6 +15,7 @@ from ioa.agent.model.prompts import Prompts, clipped
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel
+from ioa.ports.meter import Meter
 
 log = structlog.get_logger(__name__)
 _MAX_ECHO_CHARS = 600
@@ -47,11 +48,12 @@ class Dialogue:
         system: str,
         user: str,
         shape: type[BaseModel],
+        meter: Meter,
         *,
         object_to: Objection = lambda decision: None,
         within: timedelta | None = None,
     ) -> BaseModel:
-        """Return the decision of the first answer that can be used.
+        """Return the decision of the first answer that can be used; `meter` counts what all answers cost.
 
         Raises:
             NoUsableAnswer: No round brought one, the model cannot be reached, or it took too long.
@@ -59,7 +61,8 @@ class Dialogue:
         timeout = min(self._budget.decision_timeout, within or self._budget.decision_timeout)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
-                return await self._rounds([ChatMessage("system", system), ChatMessage("user", user)], shape, object_to)
+                asked = [ChatMessage("system", system), ChatMessage("user", user)]
+                return await self._rounds(asked, shape, meter, object_to)
         except TimeoutError:
             raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
         except UnavailableError as error:
@@ -67,10 +70,11 @@ class Dialogue:
         except ModelError as error:
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
-    async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], object_to: Objection) -> BaseModel:
+    async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], meter: Meter, object_to: Objection) -> BaseModel:
         problem = ""
         for round_number in range(self._budget.repairs + 1):
             answer = await self._model.answer(asked[:2] + asked[2:][-2:], shape, self._limits)
+            meter.add(self._budget.usage_of(answer))
             self._tally.answers += 1
             self._tally.prompt_tokens += answer.prompt_tokens
             self._tally.answer_tokens += answer.answer_tokens

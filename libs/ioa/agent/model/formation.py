@@ -75,7 +75,7 @@ class TeamFormation:
             may_give_up = bool(findings.unserved) and not served
             shape = answers.formation(list(findings.cards), self._budget, may_search=may_search, may_give_up=may_give_up)
             prompt = self._prompt(mission, contacts, findings, self._budget.calls - call, may_give_up=may_give_up)
-            match await self._dialogue.decide(system, prompt, shape):
+            match await self._dialogue.decide(system, prompt, shape, mission.meter):
                 case answers.LaunchGroupChat(members=members):
                     return findings.team(members, mission.me.agent_id)
                 case answers.SearchClient(needs=needs):

@@ -51,9 +51,8 @@ def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> U
         if job.next_id is not None and job.performer is not None
     )
     content = "; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks)
-    turns_left = view.state.limits.max_turns - view.state.turns_taken
     alone = len(tasks) == 1 and not view.state.open_tasks
-    if alone or turns_left < TURNS_OF_ASYNC:
+    if alone or view.state.turns_left < TURNS_OF_ASYNC:
         return SyncTaskAssignment(content=content, tasks=tasks)
     return AsyncTaskAssignment(content=content, tasks=tasks)
 
@@ -74,7 +73,7 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
 def _triggers(view: GroupView, jobs: Sequence[Job], open_tasks: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
     """The fewest open tasks that free another one; all of them if none does, or if there are no turns to spare."""
     waves = 2 * sum(job.standing is Standing.BLOCKED for job in jobs) + TURNS_OF_ASYNC
-    if view.state.limits.max_turns - view.state.turns_taken < waves:
+    if view.state.turns_left < waves:
         return open_tasks
     by_id = {job.plan.task_id: job for job in jobs}
     options: list[tuple[TaskId, ...]] = []

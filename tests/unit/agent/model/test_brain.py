@@ -25,6 +25,7 @@ from ioa.protocol.messages import (
     Pause,
     SyncTaskAssignment,
 )
+from ioa.protocol.usage import Usage
 from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import ScriptedModel
 from tests.unit.agent.model.machine_group import WordSearch
@@ -324,3 +325,12 @@ async def test_does_not_team_up_where_that_is_not_allowed() -> None:
     bob, model = brain(decision(type="team"), decision(type="alone", task_desc="add up"))
     assert await bob.approach(task_of_bob(may_team_up=False), WordSearch(CARDS)) == Alone("add up")
     assert len(model.asked) == 2
+
+
+async def test_what_each_answer_cost_is_counted() -> None:
+    """Useless answers and repairs cost as well; the price is that of a million tokens."""
+    priced = replace(SHORT, prompt_price=2.0, answer_price=10.0)
+    ann, _ = brain(ModelAnswer("what?", prompt_tokens=50, answer_tokens=3), ModelAnswer(DISCUSS, prompt_tokens=70), budget=priced)
+    view = launched().view(ANN)
+    await ann.speak(view)
+    assert view.meter.total == Usage(tokens_in=120, tokens_out=3, cost_micros=2 * 120 + 10 * 3)

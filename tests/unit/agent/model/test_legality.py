@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from ioa.agent.model import ModelBrain
 from ioa.errors import UnavailableError
-from ioa.group.events import BudgetSpent, Event, MemberLost, MemberReturned, kind_of
+from ioa.group.events import Event, MemberLost, MemberReturned, kind_of
 from ioa.group.table import TABLE
 from ioa.ports.brain import TaskView
 from ioa.protocol.ids import AgentId
@@ -78,8 +78,6 @@ def disturb(group: Group, rng: random.Random) -> None:
     agent = AgentId(rng.choice(["ann", "bob", "carl"]))
     lost = agent not in group.state.living()
     events: list[Event] = [MemberReturned(at=group.at, agent_id=agent) if lost else MemberLost(at=group.at, agent_id=agent)]
-    if rng.random() < 0.1:
-        events.append(BudgetSpent(at=group.at, what="token"))
     for event in events:
         last_one = isinstance(event, MemberLost) and len(group.state.living()) < 2
         if not last_one and (group.state.phase, kind_of(event)) in TABLE:

@@ -25,8 +25,10 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
+from ioa.protocol.usage import Usage
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
+MAX_TOKENS = 1_000
 OWNER = AgentId("owner")
 
 
@@ -60,7 +62,7 @@ def charter_of(
             "owner": OWNER,
             "team_members": tuple(cards.values()),
             "team_up_depth": 0,
-            "limits": Limits(max_turns=max_turns, deadline=START + timedelta(hours=9)),
+            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9)),
             "plan": tuple(plan),
             **more,
         }
@@ -133,6 +135,12 @@ class GroupPlay:
         for task in self.state.open_tasks:
             if task.progress == 0:
                 self.say(task.assignee, InformTaskProgress(task_id=task.task_id, number=1), task.turn)
+
+    def spend(self, task: OpenTask) -> None:
+        """Let an assignee report that its task has used up the budget."""
+        usage = Usage(tokens_in=MAX_TOKENS)
+        report = InformTaskProgress(task_id=task.task_id, number=task.progress + 1, usage=usage)
+        self.say(task.assignee, report, task.turn)
 
     def finish(
         self,

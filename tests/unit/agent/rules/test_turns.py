@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ioa.agent.rules.turns import next_utterance
-from ioa.group.events import BudgetSpent, MemberLost, MemberReturned, TimerFired
+from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Ended, PlannedTask
 from ioa.protocol.goals import Reason
@@ -194,6 +194,8 @@ async def _move(play: GroupPlay, move: str, number: int) -> None:
         play.acknowledge()
     elif move in ("done", "failed") and open_tasks:
         play.finish(open_tasks[number % len(open_tasks)], TaskOutcome.DONE if move == "done" else TaskOutcome.FAILED)
+    elif move == "budget" and open_tasks and number < 5:
+        play.spend(open_tasks[0])
     elif move in ("wait", "long wait"):
         play.now += timedelta(seconds=31) if move == "wait" else timedelta(minutes=11)
         _from_outside(play, TimerFired(at=play.now))
@@ -201,11 +203,9 @@ async def _move(play: GroupPlay, move: str, number: int) -> None:
         _from_outside(play, MemberLost(at=play.now, agent_id=agent))
     elif move == "return":
         _from_outside(play, MemberReturned(at=play.now, agent_id=agent))
-    elif move == "budget" and number < 5:
-        _from_outside(play, BudgetSpent(at=play.now, what="token"))
 
 
-def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturned | BudgetSpent) -> None:
+def _from_outside(play: GroupPlay, event: TimerFired | MemberLost | MemberReturned) -> None:
     """Apply what the control plane sees; that it changes nothing, or has no place now, is no fault of the members."""
     try:
         play.apply(event)

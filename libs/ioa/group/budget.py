@@ -1,0 +1,88 @@
+"""What a group may use up, and what it has: turns, tokens and money, with those of the teams nested in it.
+
+A nested team gets a share of what is left as a loan. What is lent counts as used until the team has ended and says what it came
+to, so that a whole tree of teams never uses more than its goal's budget, whatever runs side by side in it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from ioa.group.events import Said, SubgroupClosed
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import GroupState, Loan, OpenTask
+from ioa.protocol.ids import CommId
+from ioa.protocol.messages import InformTaskProgress, InformTaskResult
+from ioa.protocol.usage import NOTHING, Usage
+
+_SHARE = 2
+"""A nested team gets what is left, divided by this."""
+
+_KEPT_TIME = 10
+"""The parent keeps this fraction of the time that is left, to conclude in."""
+
+
+def charge(state: GroupState, said: Said) -> GroupState:
+    """Add what a message cost its sender, and what the task it reports on has cost since the last report."""
+    usage = said.message.header.usage or NOTHING
+    payload = said.message.payload
+    task = None
+    if isinstance(payload, InformTaskProgress | InformTaskResult) and payload.usage is not None:
+        task = state.task(payload.task_id)
+        if isinstance(task, OpenTask):
+            usage = usage.plus(payload.usage.beyond(task.spent))
+            state = _with_spent(state, task, payload.usage.beyond(task.spent))
+    return state if usage == NOTHING else state.model_copy(update={"spent": state.spent.plus(usage)})
+
+
+def spent_budget(state: GroupState) -> str | None:
+    """Name a budget of which nothing is left; None while there is something of each."""
+    if _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans]) == 0:
+        return "token"
+    if _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans]) == 0:
+        return "cost"
+    return None
+
+
+def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> GroupState:
+    """Lend a nested team half of what is left, and nine tenths of the time.
+
+    Raises:
+        IllegalEventError: Half of what is left is nothing.
+    """
+    tokens = _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
+    cost = _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
+    shares = {"turns": state.turns_left // _SHARE, "tokens": _share(tokens), "cost_micros": _share(cost)}
+    for what, share in shares.items():
+        if share == 0:
+            why = f"Too little of the budget is left for a nested team: {what.removesuffix('_micros')}."
+            raise IllegalEventError(RejectionCode.TOO_LITTLE_LEFT, why)
+    deadline = state.limits.deadline - max(timedelta(0), state.limits.deadline - at) / _KEPT_TIME
+    if task.deadline is not None:
+        deadline = min(deadline, task.deadline)
+    loan = Loan.model_validate({"subgroup": subgroup, "deadline": deadline, **shares})
+    return state.model_copy(update={"loans": (*state.loans, loan)})
+
+
+def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
+    """Take a nested team's loan back and count what the team has used instead."""
+    return state.model_copy(
+        update={
+            "loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup),
+            "nested_turns": state.nested_turns + closed.turns,
+            "spent": state.spent.plus(closed.usage),
+        }
+    )
+
+
+def _left(limit: int | None, spent: int, lent: list[int | None]) -> int | None:
+    return None if limit is None else max(0, limit - spent - sum(share or 0 for share in lent))
+
+
+def _share(left: int | None) -> int | None:
+    return None if left is None else left // _SHARE
+
+
+def _with_spent(state: GroupState, task: OpenTask, more: Usage) -> GroupState:
+    charged = task.model_copy(update={"spent": task.spent.plus(more)})
+    return state.model_copy(update={"tasks": tuple(charged if other is task else other for other in state.tasks)})

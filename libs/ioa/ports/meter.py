@@ -1,0 +1,32 @@
+"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held."""
+
+from __future__ import annotations
+
+import threading
+
+from ioa.protocol.usage import NOTHING, Usage
+
+
+class Meter:
+    """Add up what something costs. Safe to use from any thread."""
+
+    def __init__(self, total: Usage = NOTHING) -> None:
+        self._total = total
+        self._lock = threading.Lock()
+
+    @property
+    def total(self) -> Usage:
+        """What was added and not taken."""
+        with self._lock:
+            return self._total
+
+    def add(self, usage: Usage) -> None:
+        """Count something more."""
+        with self._lock:
+            self._total = self._total.plus(usage)
+
+    def take(self) -> Usage:
+        """Return the total and start again at nothing."""
+        with self._lock:
+            taken, self._total = self._total, NOTHING
+        return taken

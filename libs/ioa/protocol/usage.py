@@ -1,0 +1,49 @@
+"""What work has cost: tokens of language models, and money. Counted in whole numbers, so that sums are exact."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from ioa.protocol.model import Model
+
+MICROS = 1_000_000
+"""Millionths in one unit of the currency that a goal's budget is given in."""
+
+MAX_COUNT = 10**15
+"""Sums stop here, so that no report, however wrong, makes a number that cannot travel."""
+
+Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+
+
+class Usage(Model):
+    """Tokens read and written, and what was paid, in millionths of the currency."""
+
+    tokens_in: Count = 0
+    tokens_out: Count = 0
+    cost_micros: Count = 0
+
+    @property
+    def tokens(self) -> int:
+        """All tokens, read and written."""
+        return self.tokens_in + self.tokens_out
+
+    def plus(self, other: Usage) -> Usage:
+        """Both together."""
+        return Usage(
+            tokens_in=min(MAX_COUNT, self.tokens_in + other.tokens_in),
+            tokens_out=min(MAX_COUNT, self.tokens_out + other.tokens_out),
+            cost_micros=min(MAX_COUNT, self.cost_micros + other.cost_micros),
+        )
+
+    def beyond(self, earlier: Usage) -> Usage:
+        """What this total has more than an earlier one; a total that went back counts as nothing new."""
+        return Usage(
+            tokens_in=max(0, self.tokens_in - earlier.tokens_in),
+            tokens_out=max(0, self.tokens_out - earlier.tokens_out),
+            cost_micros=max(0, self.cost_micros - earlier.cost_micros),
+        )
+
+
+NOTHING = Usage()

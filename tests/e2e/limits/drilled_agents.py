@@ -1,0 +1,149 @@
+"""Agents that do what a goal's first word says, to reach each limit of a group. Their tools record in `DRILL_FOLDER` what they do.
+
+Run as a file of its own: the brain is replaced in this process alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+from ioa.cli import worker
+from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
+from ioa.protocol.usage import Usage
+
+FOLDER = Path(os.environ["DRILL_FOLDER"])
+EXAMPLES = Path(__file__).parents[3] / "examples" / "agents"
+RUNNER = "python-runner"
+LONG = "work until stopped"
+SHORT = "work for three seconds"
+TEAMS = {"deeper": ("bottom",), "deepest": ("walker", "crawler", RUNNER)}
+"""Who serves a task that is given to a nested team."""
+
+_LOOP = f"import os, time; open({str(FOLDER / 'runner.started')!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+
+
+def note(name: str, text: str = "") -> None:
+    """Add a line to a tool's record."""
+    with (FOLDER / name).open("a") as record:
+        record.write(f"{text}\n")
+
+
+walker = Agent("walker", description="Walks.", may_team_up=False)
+crawler = Agent("crawler", description="Crawls.", may_team_up=False)
+
+
+@walker.task
+async def walk(task: str, ctx: TaskContext) -> str:
+    """Work in the event loop until it is cancelled, or for three seconds."""
+    note("walker.started", str(ctx.attempt))
+    try:
+        await asyncio.sleep(3 if task == SHORT else 600)
+    except asyncio.CancelledError:
+        note("walker.stopped")
+        raise
+    return f"walked in attempt {ctx.attempt}"
+
+
+@crawler.task
+def crawl(task: str, ctx: TaskContext) -> str:
+    """Work in a thread until told to stop, reporting all the while."""
+    note("crawler.started", str(ctx.attempt))
+    step = 0
+    while not ctx.cancelled:
+        step += 1
+        ctx.progress(f"step {step}")
+        time.sleep(0.02)
+    note("crawler.stopped")
+    return "a result that comes too late"
+
+
+def leading(name: str) -> Agent:
+    """An agent that only leads."""
+    agent = Agent(name, description="Leads.")
+    agent.task(lambda task: f"{name} did {task}")
+    return agent
+
+
+class DrillBrain:
+    """Decide by the first word of the group's goal alone."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Take the colleagues, or find nobody."""
+        if mission.text.startswith("no_agent"):
+            return NobodyFits(needs=("a unicorn",))
+        return Team(members=tuple(AgentId(name) for name in ("middle", "walker", "crawler")))
+
+    async def speak(self, view: GroupView) -> Utterance:
+        """Give out the drill's tasks once; talk, be silent or conclude."""
+        drill = view.charter.goal.split(":")[0]
+        if drill == "member_lost":
+            await asyncio.Event().wait()
+        if drill in ("max_turns", "budget"):
+            view.meter.add(Usage(tokens_in=40, tokens_out=10))
+            other = "middle" if view.me == "boss" else "boss"
+            return Discussion(content=_words(view.state.turn), next_speaker=AgentId(other))
+        tasks = _TASKS.get(drill, ())
+        if tasks and not view.tasks:
+            return SyncTaskAssignment(tasks=tasks)
+        return ConcludeGroupDiscussion()
+
+    async def conclude(self, view: GroupView) -> Conclusion:
+        """Tell what the tasks came to."""
+        content = "; ".join(f"{task.outcome}: {task.conclusion}" for task in view.tasks) or "nothing was to do"
+        return Conclusion(content=content, reason=Reason.FAILED if view.charter.goal.startswith("failed") else Reason.CONCLUDED)
+
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+        """Hand on what is meant for a nested team."""
+        names = TEAMS.get(task.spec.task_desc)
+        return Team(members=tuple(AgentId(name) for name in names)) if names else Alone(task.spec.task_desc)
+
+
+def _task(task_id: str, assignee: str, task_desc: str, timeout: float | None = None) -> TaskSpec:
+    limit = None if timeout is None else timedelta(seconds=timeout)
+    return TaskSpec(task_id=TaskId(task_id), assignee=AgentId(assignee), task_desc=task_desc, timeout=limit)
+
+
+_TASKS = {
+    "deadline": (_task("t1", "walker", LONG),),
+    "task_deadline": (_task("t1", "crawler", LONG, timeout=1.5),),
+    "lease": (_task("t1", "walker", SHORT),),
+    "nested": (_task("t1", "middle", "deeper"),),
+    "deeper": (_task("t1", "bottom", "deepest"),),
+    "deepest": (
+        _task("t1", "walker", LONG),
+        _task("t2", "crawler", LONG),
+        _task("t3", RUNNER, f"Run this code: ```python\n{_LOOP}\n```"),
+    ),
+}
+
+
+def _words(turn: int) -> str:
+    """Words that no other turn uses."""
+    digest = hashlib.sha256(str(turn).encode()).hexdigest()
+    return " ".join(digest[at : at + 6] for at in range(0, 60, 6))
+
+
+@asynccontextmanager
+async def open_drill_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
+    """The brain of all these agents."""
+    yield DrillBrain()
+
+
+if __name__ == "__main__":
+    setattr(worker, "open_brain", open_drill_brain)  # noqa: B010 - what worker imports is not its own to give
+    sys.path.insert(0, str(EXAMPLES))
+    agents = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
+    worker.serve([*agents, worker.load_agent(f"{EXAMPLES / 'python_runner.py'}:agent")])

@@ -1,0 +1,164 @@
+"""What brains and functions spend reaches the group's own count, once, whatever is refused, lost or begun again on the way."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ioa.agent.sdk import TaskContext
+from ioa.errors import InvalidInputError
+from ioa.group.requests import Accepted, Rejected
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.goals import Goal, Reason
+from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    SyncTaskAssignment,
+)
+from ioa.protocol.usage import Usage
+from ioa.testing.deadline import eventually
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import GOAL, Company, idle, one_task, task, working
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+THOUGHT = Usage(tokens_in=100, tokens_out=10)
+
+
+class DearBrain(ScriptedBrain):
+    """A scripted brain each of whose decisions costs the same."""
+
+    def __init__(self, *utterances: Utterance) -> None:
+        team = Team(members=(AgentId("worker"),))
+        super().__init__(teams=[team], utterances=utterances, conclusions=[Conclusion(content="All done.")])
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Play the next team, at a price."""
+        mission.meter.add(THOUGHT)
+        return await super().form_team(mission, tools)
+
+    async def speak(self, view: GroupView) -> Utterance:
+        """Play the next utterance, at a price."""
+        view.meter.add(THOUGHT)
+        return await super().speak(view)
+
+    async def conclude(self, view: GroupView) -> Conclusion:
+        """Play the next conclusion, at a price."""
+        view.meter.add(THOUGHT)
+        return await super().conclude(view)
+
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
+        """Do the task alone, at a price."""
+        task.group.meter.add(THOUGHT)
+        return await super().approach(task, tools)
+
+
+def _one_task() -> DearBrain:
+    return DearBrain(SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion())
+
+
+async def test_a_goals_result_says_what_everybody_spent(company: Company) -> None:
+    """Finding the team, two turns, the conclusion, the assignee's decision, and what the function reports, from its thread too."""
+
+    def work(words: str, ctx: TaskContext) -> str:
+        ctx.spend(tokens=5, cost=0.25)
+        ctx.spend(answer_tokens=2, cost=0.000_000_1)
+        return "done"
+
+    await company.start(working(work), DearBrain())
+    await company.start(idle("lead"), _one_task())
+    result = await company.has_done()
+    assert (result.reason, result.usage) == (
+        Reason.CONCLUDED,
+        Usage(tokens_in=5 * 100 + 5, tokens_out=5 * 10 + 2, cost_micros=250_001),
+    )
+
+
+async def test_a_refused_thought_is_paid_with_the_next_message(company: Company) -> None:
+    """The router takes the second attempt, which says what both have cost."""
+    nowhere = Discussion(content="You.", next_speaker=AgentId("nobody"))
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), DearBrain(nowhere, ConcludeGroupDiscussion()))
+    await company.has_done()
+    usages = [message.header.usage for message in await company.messages(ROOM)]
+    assert usages == [THOUGHT.plus(THOUGHT), THOUGHT]
+
+
+async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:
+    """The second thought crosses it; the owner still concludes, and the reason is the budget."""
+    goal = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"), max_tokens=200)
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), _one_task())
+    result = await company.has_done(goal)
+    assert (result.reason, result.content, result.usage.tokens) == (Reason.BUDGET, "All done.", 330)
+
+
+async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Company) -> None:
+    """After a crash the count goes on where the group's stands; nothing that was reported is lost or counted twice."""
+    began, let_go = asyncio.Event(), asyncio.Event()
+
+    async def work(words: str, ctx: TaskContext) -> str:
+        ctx.spend(tokens=7)
+        ctx.progress("spending")
+        began.set()
+        await let_go.wait()
+        return "done"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await began.wait()
+    await eventually(lambda: _spent(company), until=lambda spent: spent == 7)
+    await company.crash("worker")
+    let_go.set()
+    await company.restart("worker")
+    assert (await company.result()).usage == Usage(tokens_in=14)
+
+
+async def _spent(company: Company) -> int:
+    state = await company.state(ROOM)
+    return state.spent.tokens if state else 0
+
+
+async def test_a_report_that_gets_lost_is_made_good(company: Company) -> None:
+    """Reports carry totals: with all but the result lost, the count is the same."""
+    say = company.network.say
+
+    async def lose_progress(message: Message) -> Accepted | Rejected:
+        if isinstance(message.payload, InformTaskProgress):
+            return Accepted(seq=0)
+        return await say(message)
+
+    def work(words: str, ctx: TaskContext) -> str:
+        ctx.spend(tokens=7)
+        return "done"
+
+    company.network.say = lose_progress  # type: ignore[method-assign]
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    result = await company.has_done()
+    reports = [message.payload.usage for message in await company.messages(ROOM) if isinstance(message.payload, InformTaskResult)]
+    assert (result.usage, reports) == (Usage(tokens_in=7), [Usage(tokens_in=7)])
+
+
+@pytest.mark.parametrize("wrong", [{"tokens": -1}, {"cost": -0.5}, {"cost": float("nan")}, {"tokens": 1.5}, {"cost": "much"}])
+async def test_nobody_spends_less_than_nothing(company: Company, wrong: dict[str, object]) -> None:
+    """What is no number of tokens or money is the author's mistake, and told so."""
+    heard: list[str] = []
+
+    def work(words: str, ctx: TaskContext) -> str:
+        try:
+            ctx.spend(**wrong)  # type: ignore[arg-type]
+        except InvalidInputError as error:
+            heard.append(error.message)
+        return "done"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), _one_task())
+    await company.has_done()
+    assert [message.startswith("Nobody can spend") for message in heard] == [True]

@@ -1,0 +1,175 @@
+"""Turns, tokens and money: counted exactly, lent to nested teams, and held whatever runs side by side."""
+
+from __future__ import annotations
+
+import random
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ioa.group.effects import PublishResult, ReportToParent
+from ioa.group.events import GroupLaunched, SubgroupOpened
+from ioa.group.machine import step
+from ioa.group.state import ClosedTask, Concluding, Loan, ParentTask
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion, Phase, SyncTaskAssignment, TaskOutcome
+from ioa.protocol.usage import MICROS, NOTHING, Usage
+from tests.unit.group.scenario import COMM, MAX_TOKENS, START, Scenario, charter, launched, limits, specs
+from tests.unit.group.tree import Tree
+
+DEAREST = 30
+"""The most tokens that one message of a tree costs."""
+
+
+def _tasked(*tasks: str, max_turns: int = 9) -> Scenario:
+    return launched("ada", "bob", "eve", max_turns=max_turns).assigns("ada", *(tasks or ("t1:bob",)))
+
+
+def _reason(story: Scenario) -> Reason:
+    (effect,) = story.effects
+    assert isinstance(effect, PublishResult)
+    return effect.result.reason
+
+
+def test_the_message_that_spends_the_last_token_stands() -> None:
+    """It is in the record and counts its turn; then only a conclusion is legal, and its reason is the budget."""
+    story = launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS - 1).says("bob", to="ada", tokens=5)
+    assert (story.phase, story.holder, story.state.turns_taken, story.state.spent.tokens) == (
+        Phase.CONCLUDING,
+        "ada",
+        2,
+        MAX_TOKENS + 4,
+    )
+    assert _reason(story.concludes("ada")) is Reason.BUDGET
+
+
+def test_one_token_less_changes_nothing() -> None:
+    """The bound is exact."""
+    assert launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS - 1).phase is Phase.DISCUSSING
+
+
+def test_money_is_a_budget_as_well() -> None:
+    """The cost that members report is bounded in millionths."""
+    dear = Usage(cost_micros=10 * MICROS)
+    story = launched("ada", "bob").speaks("ada", Discussion(content="…", next_speaker=AgentId("bob")), usage=dear)
+    assert (story.phase, _reason(story.concludes("ada"))) == (Phase.CONCLUDING, Reason.BUDGET)
+
+
+def test_a_spent_budget_cancels_the_tasks_that_run() -> None:
+    """The task whose report crosses the bound is cancelled like the others, and says why."""
+    story = _tasked("t1:bob", "t2:eve").progresses("t2").progresses("t1", tokens=MAX_TOKENS)
+    closed = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
+    assert [(task.outcome, task.why) for task in closed] == [(TaskOutcome.CANCELLED, "the token budget is spent")] * 2
+
+
+def test_whoever_concludes_may_still_spend() -> None:
+    """An announcement that crosses the bound is a conclusion of the members' own will."""
+    story = launched("ada").speaks("ada", ConcludeGroupDiscussion(), usage=Usage(tokens_in=MAX_TOKENS))
+    assert (isinstance(story.state.stage, Concluding), _reason(story.concludes("ada"))) == (True, Reason.CONCLUDED)
+
+
+def test_a_group_whose_team_was_too_dear_to_find_can_only_conclude() -> None:
+    """What forming the team has cost counts from the first entry on."""
+    event = GroupLaunched(at=START, charter=charter("ada", limits=limits()), usage=Usage(tokens_out=MAX_TOKENS))
+    state = step(None, event).state
+    assert (state.phase, state.floor_holder, state.spent.tokens) == (Phase.CONCLUDING, "ada", MAX_TOKENS)
+
+
+def test_a_tasks_reports_give_totals() -> None:
+    """A report that is lost costs nothing in the count, nor does one that says the same again or less."""
+    story = _tasked().progresses("t1", tokens=10).progresses("t1", tokens=40).progresses("t1", tokens=40).progresses("t1", tokens=5)
+    assert story.finishes("t1", tokens=50).state.spent == Usage(tokens_out=50)
+
+
+def test_a_nested_team_is_lent_half_of_what_is_left() -> None:
+    """Of the turns and the tokens half, of the time nine tenths; a second team gets half of the rest."""
+    story = _tasked("t1:bob", "t2:eve").progresses("t1", tokens=200).nests("t1", "sub1").nests("t2", "sub2")
+    deadline = START + timedelta(days=1) * 0.9
+    assert story.state.loans == (
+        Loan(subgroup=CommId("sub1"), turns=4, tokens=400, cost_micros=5 * MICROS, deadline=deadline),
+        Loan(subgroup=CommId("sub2"), turns=2, tokens=200, cost_micros=2 * MICROS + MICROS // 2, deadline=deadline),
+    )
+
+
+def test_what_a_nested_team_used_up_is_its_parents_too() -> None:
+    """When it ends the loan is taken back, and turns and usage are counted."""
+    used = Usage(tokens_in=7, tokens_out=5, cost_micros=3)
+    state = _tasked().nests("t1").nested_ends("t1", turns=3, usage=used).state
+    assert (state.loans, state.spent, state.turns_left) == ((), used, 9 - 1 - 3)
+
+
+def test_what_a_cancelled_team_used_up_is_counted_when_it_ends() -> None:
+    """Its task is closed before; the loan stands until the team has said what it came to, once."""
+    story = _tasked().nests("t1").finishes("t1")
+    assert (story.state.turns_left, story.state.spent) == (4, NOTHING)
+    paid = story.nested_ends("t1", reason=Reason.CANCELLED, turns=1, usage=Usage(tokens_in=9))
+    assert (paid.state.turns_left, paid.state.spent, paid.outcome("t1")) == (7, Usage(tokens_in=9), TaskOutcome.DONE)
+
+
+def test_a_nested_team_that_spent_too_much_ends_its_parents_discussion() -> None:
+    """Its last message may have crossed both bounds; another team that runs is cancelled."""
+    story = _tasked("t1:bob", "t2:eve").nests("t1", "sub1").nests("t2", "sub2")
+    story = story.nested_ends("t1", "sub1", usage=Usage(tokens_in=MAX_TOKENS))
+    assert (story.phase, story.outcome("t1"), story.outcome("t2")) == (Phase.CONCLUDING, TaskOutcome.DONE, TaskOutcome.CANCELLED)
+
+
+def test_what_is_lent_cannot_be_used_by_the_lender() -> None:
+    """Of nine turns one is taken and four are lent: after four more the discussion is over."""
+    story = _tasked().nests("t1")
+    for speaker, other in (("ada", "bob"), ("bob", "ada")) * 2:
+        assert story.phase is Phase.DISCUSSING
+        story = story.says(speaker, to=other)
+    assert (story.phase, story.concludes("ada").state.turns_taken) == (Phase.CONCLUDING, 5)
+
+
+def test_a_nested_team_ends_before_its_tasks_deadline() -> None:
+    """The time of a task bounds the team that serves it."""
+    task = specs(("t1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
+    state = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,))).nests("t1").state
+    assert [loan.deadline for loan in state.loans] == [START + timedelta(seconds=10)]
+
+
+def test_a_cancelled_team_accounts_for_the_teams_nested_in_it() -> None:
+    """Nobody takes their reports any more, so that all they were lent counts as used."""
+    parent = ParentTask(comm_id=CommId("root"), task_id=TaskId("t0"))
+    story = launched("bob", "eve", parent=parent, depth=1).assigns("bob", "t1:eve").progresses("t1", tokens=100).nests("t1")
+    report = next(effect for effect in story.cancelled().effects if isinstance(effect, ReportToParent))
+    assert (report.turns, report.usage.tokens) == (1 + 4, 100 + 450)
+
+
+def test_the_last_turn_is_not_lent() -> None:
+    """A parent keeps a turn to say something with what the team found."""
+    two_left = _tasked(max_turns=3).progresses("t1").nests("t1").state
+    refused = (
+        _tasked(max_turns=2)
+        .progresses("t1")
+        .refusal(SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub")))
+    )
+    assert ([loan.turns for loan in two_left.loans], two_left.turns_left, refused.code) == ([1], 1, "too_little_left")
+
+
+@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@given(seed=st.integers(min_value=0, max_value=2**32))
+def test_a_tree_of_teams_never_uses_more_than_its_goals_budget(seed: int) -> None:
+    """Turns are exact. Tokens exceed the budget by at most one message in each group, conclusions apart.
+
+    Any group may move at any time, so teams on all levels run side by side, and teams are cancelled while they spend. The root's
+    own count is exact as long as no team was cancelled that had lent something itself.
+    """
+    choose = random.Random(seed).choice
+    rules = limits(max_turns=choose((1, 2, 5, 12, 40))).model_copy(update={"max_tokens": choose((1, 20, 200, 2_000))})
+    tree = Tree(rules)
+    for _ in range(400):
+        running = [comm_id for comm_id, state in tree.states.items() if not state.phase.is_terminal]
+        if not running:
+            break
+        tree.act(choose(running), choose, Usage(tokens_in=choose((0, 1, 5, DEAREST))))
+        assert tree.turns() <= rules.max_turns
+        assert tree.spent(conclusions=False) <= (rules.max_tokens or 0) + DEAREST * len(tree.states)
+        root = tree.states[COMM]
+        if not root.phase.is_terminal and not root.loans:
+            counted, taken = root.spent.tokens, root.turns_taken + root.nested_turns
+            assert taken >= tree.turns()
+            assert tree.lost_reports or (counted, taken) == (tree.spent(conclusions=True), tree.turns())
