@@ -159,7 +159,7 @@ def test_a_tree_of_teams_never_uses_more_than_its_goals_budget(seed: int) -> Non
     own count is exact as long as no team was cancelled that had lent something itself.
     """
     choose = random.Random(seed).choice
-    rules = limits(max_turns=choose((1, 2, 5, 12, 40))).model_copy(update={"max_tokens": choose((1, 20, 200, 2_000))})
+    rules = limits(max_turns=choose((1, 2, 12, 40, 100))).model_copy(update={"max_tokens": choose((1, 20, 200, 2_000, 20_000))})
     tree = Tree(rules)
     for _ in range(400):
         running = [comm_id for comm_id, state in tree.states.items() if not state.phase.is_terminal]

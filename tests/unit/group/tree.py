@@ -20,9 +20,10 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     SyncTaskAssignment,
+    TaskSpec,
 )
 from ioa.protocol.usage import NOTHING, Usage
-from tests.unit.group.scenario import COMM, START, charter, said, specs
+from tests.unit.group.scenario import COMM, START, charter, said
 from tests.unit.group.walk import AGENTS, Choose
 
 TURN_TAKERS = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause)
@@ -111,7 +112,11 @@ class Tree:
         if state.phase == "concluding":
             return Conclusion(content="Ten.")
         holder = state.floor_holder
-        fresh = specs(tuple(f"t{len(state.tasks) + number}:{choose(AGENTS)}" for number in range(choose((1, 2)))))
+        first = len(state.tasks)
+        fresh = tuple(
+            TaskSpec(task_id=TaskId(f"t{number}"), assignee=choose(AGENTS), task_desc=f"job {number} in {state.comm_id}")
+            for number in range(first, first + choose((1, 2)))
+        )
         options: list[Payload] = [
             Discussion(content=f"Point {state.turn}.", next_speaker=next(agent for agent in AGENTS if agent != holder)),
             SyncTaskAssignment(tasks=fresh),
@@ -120,7 +125,7 @@ class Tree:
         ]
         if state.open_tasks:
             options.append(Pause(triggers=tuple(task.task_id for task in state.open_tasks)))
-        elif choose((True, False, False)):
+        elif choose((True, *(False,) * 9)):
             return ConcludeGroupDiscussion()
         return choose(options)
 
