@@ -31,6 +31,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Lease
+from ioa.protocol.usage import MAX_COUNT, Usage
 
 TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=50)
 IDS = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9_-]{0,20}\Z")
@@ -40,15 +41,24 @@ TIMES = st.datetimes(
     timezones=st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes))),
     max_value=datetime(9000, 1, 1),  # noqa: DTZ001
 )
+FILE_NAMES = st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="/\\\0"), min_size=1, max_size=50)
+USAGES = st.none() | st.builds(Usage, tokens_in=st.integers(0, MAX_COUNT), cost_micros=st.integers(0, MAX_COUNT))
 ARTIFACTS = st.builds(
     Artifact,
-    name=TEXT.filter(bool),
+    name=FILE_NAMES.filter(lambda name: name not in (".", "..")),
     object_name=TEXT.filter(bool),
     size_bytes=st.integers(0, 2**60),
     sha256=st.just("0" * 64),
 )
 SPECS = st.lists(
-    st.builds(TaskSpec, task_id=TASKS, assignee=AGENTS, task_desc=TEXT.filter(bool), uses=st.tuples(TASKS)),
+    st.builds(
+        TaskSpec,
+        task_id=TASKS,
+        assignee=AGENTS,
+        task_desc=TEXT.filter(bool),
+        uses=st.tuples(TASKS),
+        timeout=st.none() | st.timedeltas(timedelta(microseconds=1), timedelta(days=365)),
+    ),
     min_size=1,
     max_size=3,
     unique_by=lambda spec: spec.task_id,
@@ -57,7 +67,7 @@ PAYLOADS: st.SearchStrategy[Payload] = st.one_of(
     st.builds(Discussion, content=TEXT, next_speaker=AGENTS),
     st.builds(SyncTaskAssignment, content=TEXT, tasks=SPECS),
     st.builds(AsyncTaskAssignment, content=TEXT, tasks=SPECS),
-    st.builds(InformTaskProgress, task_id=TASKS, number=st.integers(1, 99), fraction=st.none() | st.floats(0, 1)),
+    st.builds(InformTaskProgress, task_id=TASKS, number=st.integers(1, 99), fraction=st.none() | st.floats(0, 1), usage=USAGES),
     st.builds(InformTaskResult, task_id=TASKS, task_conclusion=TEXT, artifacts=st.tuples(ARTIFACTS)),
     st.builds(Pause, triggers=st.tuples(TASKS)),
     st.builds(ConcludeGroupDiscussion, content=TEXT),
