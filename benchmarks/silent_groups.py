@@ -35,17 +35,16 @@ from ioa.runtime.ledger import GroupLedger
 REPLY_BYTES = 200
 _LAUNCHES_AT_ONCE = 16
 _LONGEST_TALK_SECONDS = 600
-_WORDS = (
-    "amber birch cedar delta ember fjord grove heron inlet juniper kelp larch maple nettle osprey poplar quartz reed sorrel".split()
-)
+_SYLLABLES = "am bir ced del em fjo gro her in jun kel lar map net osp pop qua ree sor tan".split()
+_WORDS = tuple(map("".join, itertools.product(_SYLLABLES, repeat=3)))
 _numbers = itertools.count()
 
 
 def say_something(chance: random.Random) -> str:
-    """Make 200 bytes that repeat nothing said before."""
+    """Make 200 bytes of plain words that repeat nothing said before."""
     words: list[str] = []
     while sum(map(len, words)) + len(words) < REPLY_BYTES:
-        words.append(f"{chance.choice(_WORDS)}{chance.randrange(10_000)}")
+        words.append(chance.choice(_WORDS))
     return " ".join(words)[:REPLY_BYTES]
 
 

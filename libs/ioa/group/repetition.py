@@ -75,7 +75,8 @@ def repeated_message(new: Wording, by: AgentId, heard: Sequence[Heard]) -> Heard
     """Find the latest of these messages that a new one says again; None if it says something new."""
     if not new.features:
         return _acknowledged_before(by, heard)
-    return next((earlier for earlier in reversed(heard) if _repeats(new, by, earlier)), None)
+    said = frozenset(_affirmed(new.features))
+    return next((earlier for earlier in reversed(heard) if _covers(said, earlier.sketch) and _repeats(new, by, earlier)), None)
 
 
 def repeated_task(new: Wording, uses: Iterable[TaskId], given: Iterable[Given]) -> Given | None:
@@ -118,6 +119,12 @@ def _acknowledged_before(by: AgentId, heard: Sequence[Heard]) -> Heard | None:
     return own or (last[-1] if in_a_row else None)
 
 
+def _covers(said: frozenset[int], old: Sketch) -> bool:
+    """Whether much of the earlier text is said again. This alone tells nearly all messages apart, so it is looked at first."""
+    known = set(_affirmed(old.features))
+    return len(said & known) >= _LEAST_COVERED * len(known)
+
+
 def _repeats(new: Wording, by: AgentId, earlier: Heard) -> bool:
     old = earlier.sketch
     if old.asks and not new.asks and by != earlier.by:
@@ -142,7 +149,7 @@ def _differs_in_nothing(new: Wording, old: Sketch, speaker: int | None = None) -
 
 
 def _resembles(new: Wording, old: Sketch) -> bool:
-    """Whether the new text adds nearly nothing, and says much of the old one; what is negated was compared before."""
+    """Whether the new text, which says much of the old one, adds nearly nothing; what is negated was compared before."""
     said, known = _affirmed(new.features), _affirmed(old.features)
     shared = set(said) & set(known)
     own = [feature for feature in said if _is_missing(feature, old, shared)]
@@ -151,7 +158,7 @@ def _resembles(new: Wording, old: Sketch) -> bool:
     if old.complete and _is_swapped(said, known, new.names):
         return False
     may_add = _MOST_NEW * len(said) if len(said) >= _LEAST_TO_ADD else 0
-    return len(own) <= may_add and len(shared) >= _LEAST_COVERED * len(known)
+    return len(own) <= may_add
 
 
 def _affirmed(features: Iterable[int]) -> tuple[int, ...]:
