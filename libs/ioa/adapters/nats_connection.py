@@ -16,7 +16,7 @@ from nats.aio.client import Client
 
 from ioa.errors import UnavailableError
 
-_PING_EVERY = timedelta(seconds=5)
+_PING_EVERY = timedelta(seconds=2)
 _RECONNECT_EVERY = timedelta(milliseconds=250)
 _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
@@ -138,13 +138,14 @@ async def _close(client: Client) -> None:
     try:
         if client.is_connected:
             await client.flush(timeout=_FLUSH_SECONDS)
-    except (TimeoutError, nats.errors.Error, OSError) as error:
+    except (TimeoutError, nats.errors.Error, OSError, RuntimeError) as error:
         _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
     finally:
         try:
             await client.close()
-        except OSError:
-            # What was buffered could not be sent to a server that is gone. nats-py stops half-way then, with its tasks running
-            # and the buffer dropped, so that closing once more succeeds.
+        except (OSError, RuntimeError):
+            # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
+            # half-way then, with its tasks running; without the buffer, closing once more succeeds.
+            client._pending, client._pending_data_size = [], 0
             client._status = Client.DISCONNECTED
             await client.close()
