@@ -32,7 +32,7 @@ test-model: $(VENV)/.model  ## Run the tests that a real language model drives, 
 
 chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is left; ARGS="--seconds 300 --seed 7" repeats a run.
 	$(BIN)/pytest -m chaos tests/e2e/chaos
-	$(BIN)/python benchmarks/chaos.py $(ARGS)
+	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .

@@ -38,6 +38,8 @@ from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Ren
 from ioa.protocol.search import Search, SearchResult
 
 _SEARCH_TIMEOUT = timedelta(seconds=15)
+_SAY_TIMEOUT = timedelta(seconds=2)
+"""Short, since a message may be said again at any time, and the group waits while a router that was killed does not answer."""
 
 _log = structlog.get_logger(__name__)
 
@@ -81,7 +83,7 @@ class NatsAgentNetwork:
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the group's router."""
         subject = subjects.say(message.header.comm_id, message.header.sender)
-        return (await self._requester.request(subject, message, SayReply)).answer
+        return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:

@@ -76,9 +76,11 @@ async def collect(
 
 
 def read_memory(path: Path) -> dict[CommId, list[SequencedEntry]]:
-    """Read what an agent's file holds of each group; the agent may be running."""
+    """Read what an agent's file holds of each group; the agent may be running, and makes the file when it needs it."""
+    if not path.exists():
+        return {}
     record: dict[CommId, list[SequencedEntry]] = defaultdict(list)
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         for comm_id, data in connection.execute("SELECT comm_id, data FROM entries ORDER BY comm_id, seq"):
             record[CommId(comm_id)].append(decode(SequencedEntry, data))
     return dict(record)

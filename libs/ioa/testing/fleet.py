@@ -57,6 +57,7 @@ class Fleet:
         self._env = env
         self._running: dict[str, Offspring] = {}
         self._forgetful: set[AgentId] = set()
+        self._published: dict[GoalId, bytes] = {}
         self.goals: list[GoalId] = []
 
     async def start(self, *names: str, fault_point: str | None = None, env: Mapping[str, str] | None = None) -> None:
@@ -97,6 +98,10 @@ class Fleet:
         """Whether a process has been started and has not ended."""
         return name in self._running and not self._running[name].has_ended
 
+    def has_died(self, name: str) -> bool:
+        """Whether a process has been started and has ended."""
+        return name in self._running and self._running[name].has_ended
+
     def pid(self, name: str) -> int:
         """The id of a process."""
         return self._running[name].pid
@@ -121,15 +126,30 @@ class Fleet:
         wanted = set(agents or ROSTER)
         await eventually(self._online, wanted.issubset, within=_PATIENCE)
 
-    async def publish(self, goal_id: GoalId, kind: str, *, timeout: timedelta = timedelta(seconds=90), max_turns: int = 40) -> None:
-        """Publish a goal as a user does, until the server has it."""
-        order = GoalOrder(goal=f"load {kind} {goal_id}", goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns)
+    async def publish(
+        self,
+        goal_id: GoalId,
+        kind: str,
+        *,
+        timeout: timedelta = timedelta(seconds=90),
+        max_turns: int = 40,
+        agent: AgentId | None = None,
+    ) -> None:
+        """Publish a goal as a user does, until the server has it. The same goal may be published again."""
+        goal = f"load {kind} {goal_id}"
+        order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent)
         data = order.model_dump_json(exclude_none=True).encode()
-        self.goals.append(goal_id)
+        if goal_id not in self.goals:
+            self.goals.append(goal_id)
+        self._published[goal_id] = data
+        await self.publish_again(goal_id)
+
+    async def publish_again(self, goal_id: GoalId) -> None:
+        """Publish the very same goal."""
 
         async def put() -> None:
             with unavailable_unless_answered("The goal's stream"):
-                await self.client.jetstream().publish(subjects.GOAL, data, timeout=2)
+                await self.client.jetstream().publish(subjects.GOAL, self._published[goal_id], timeout=2)
 
         await patiently(put, goal_id=goal_id)
 

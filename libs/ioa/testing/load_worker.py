@@ -43,6 +43,7 @@ class LoadSettings(ProcessSettings):
     load_notes: Path = Field(default=Path("notes.jsonl"), description="where runs and accepted messages are written down")
     load_searches: bool = False
     load_twice: bool = Field(default=False, description="say everything twice at once")
+    load_raises: bool = Field(default=False, description="let every task's function raise")
 
 
 class Notes:
@@ -76,8 +77,8 @@ class WitnessedNetwork(NatsAgentNetwork):
         return answer
 
 
-def create_load_agent(agent_id: AgentId, notes: Notes) -> Agent:
-    """Build an agent whose tasks take a moment that follows from their words."""
+def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) -> Agent:
+    """Build an agent whose tasks take a moment that follows from their words, and end in nothing but an error if it `raises`."""
     agent = Agent(agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"])
 
     @agent.task
@@ -85,6 +86,8 @@ def create_load_agent(agent_id: AgentId, notes: Notes) -> Agent:
         notes.write(note="began", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
         reach("agent.task_running")
         await asyncio.sleep(random.Random(task).uniform(_SHORTEST_SECONDS, _LONGEST_SECONDS))
+        if raises:
+            raise RuntimeError("as told")
         notes.write(note="returned", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
         return f"{task} in attempt {ctx.attempt}"
 
@@ -100,7 +103,7 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
         network = WitnessedNetwork(client, notes, twice=settings.load_twice)
         async with asyncio.TaskGroup() as group:
             for agent_id in agents:
-                agent = create_load_agent(agent_id, notes)
+                agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
                 card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
                 folder = settings.agent_data / agent_id
                 store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))

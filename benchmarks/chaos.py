@@ -1,0 +1,288 @@
+"""Break everything at random for some minutes while twenty goals run at once, and judge what is left.
+
+    make chaos ARGS="--seconds 300 --seed 7 --nodes 1"
+
+One fault every few seconds, whatever else is broken: processes are killed, at a fault point or anywhere, frozen, robbed of their
+memory or of their disk; nats-server dies; the log refuses writes; goals are cancelled and published again. The seed decides what
+and when. What was killed is started again, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import random
+import resource
+import secrets
+import signal
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import nats.errors
+
+from benchmarks import machine
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_server import open_nats_server
+from ioa.adapters.nats_topology import LOG, RESULTS
+from ioa.agent.patience import patiently
+from ioa.errors import NotFoundError
+from ioa.runtime.process import background, configure_logs
+from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
+from ioa.testing.log_checker import Evidence, check, recovery_after
+from ioa.testing.nats_cluster import open_nats_cluster
+from ioa.testing.nats_server import crash
+
+_POINTS = {
+    "router": ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer"),
+    "groups": ("groups.goal_recorded", "groups.subgroup_recorded"),
+    "worker": ("agent.thinking", "agent.task_running", "agent.task_finished", "agent.task_journalled"),
+}
+_GOALS_AT_ONCE = 20
+_PUBLISH_EVERY, _LOOK_EVERY = 0.5, 0.2
+_DRAIN = timedelta(seconds=150)
+_FULL_BYTES = 2_000_000
+_LONGEST_SECONDS = 400.0
+
+
+@dataclass
+class Chaos:
+    """A run: its dice, its system, and what was done to it and when it was over."""
+
+    chance: random.Random
+    fleet: Fleet
+    crash_nats: Callable[[random.Random], Awaitable[None]]
+    until: float
+    hand: asyncio.Lock = field(default_factory=asyncio.Lock)
+    faults: list[tuple[str, datetime]] = field(default_factory=list)
+
+    async def load(self) -> None:
+        """Keep twenty goals open."""
+        seed = self.chance.randrange(10**6)
+        while time.monotonic() < self.until:
+            missing = _GOALS_AT_ONCE - await self._open_goals()
+            if missing > 0:
+                await self.fleet.publish_mix(missing, seed)  # named by how many there are, so no two are alike
+            await asyncio.sleep(_PUBLISH_EVERY)
+
+    async def revive(self) -> None:
+        """Start again whatever has died at a fault point."""
+        while True:
+            async with self.hand:
+                for name in (*CONTROL_PLANE, *WORKERS):
+                    if self.fleet.has_died(name):
+                        await self.fleet.start(name)
+                        self._over(f"{_part(name)} dies at a fault point")
+            await asyncio.sleep(_LOOK_EVERY)
+
+    async def torment(self) -> None:
+        """Do one thing after another."""
+        deeds = {
+            self._kill_router: 4,
+            self._kill_other: 3,
+            self._kill_worker: 3,
+            self._wipe_worker: 1,
+            self._freeze: 2,
+            self._crash_nats: 2,
+            self._fill_disk: 1,
+            self._refuse_writes: 1,
+            self._cancel: 2,
+            self._publish_again: 2,
+        }
+        while time.monotonic() < self.until:
+            await asyncio.sleep(self.chance.uniform(0.5, 4.0))
+            [deed] = self.chance.choices(list(deeds), list(deeds.values()))
+            await deed()
+
+    async def _kill_router(self) -> None:
+        await self._kill(self.chance.choice(ROUTERS))
+
+    async def _kill_other(self) -> None:
+        await self._kill(self.chance.choice((*GROUPS, *REGISTRIES)))
+
+    async def _kill_worker(self) -> None:
+        await self._kill(self.chance.choice(WORKERS))
+
+    async def _kill(self, name: str) -> None:
+        """Kill a process and start it again; every second time so that it dies once more, at a fault point."""
+        point = None
+        if _part(name) in _POINTS and self.chance.random() < 0.5:
+            point = f"{self.chance.choice(_POINTS[_part(name)])}:{self.chance.randint(1, 20)}"
+        async with self.hand:
+            await self._end(name)
+            await self.fleet.start(name, fault_point=point)
+        self._over(f"{_part(name)} is killed")
+
+    async def _wipe_worker(self) -> None:
+        name = self.chance.choice(WORKERS)
+        async with self.hand:
+            await self._end(name)
+            await self.fleet.wipe(name)
+            await self.fleet.start(name)
+        self._over("worker loses its memory")
+
+    async def _end(self, name: str) -> None:
+        if self.fleet.is_running(name):
+            await self.fleet.kill(name)
+
+    async def _freeze(self) -> None:
+        name, seconds = self.chance.choice((*CONTROL_PLANE, *WORKERS)), self.chance.uniform(1, 8)
+        async with self.hand:
+            if self.fleet.is_running(name):
+                os.kill(self.fleet.pid(name), signal.SIGSTOP)
+                await asyncio.sleep(seconds)
+                os.kill(self.fleet.pid(name), signal.SIGCONT)
+                self._over(f"{_part(name)} is frozen for seconds")
+
+    async def _crash_nats(self) -> None:
+        await self.crash_nats(self.chance)
+        self._over("nats-server is killed")
+
+    async def _fill_disk(self) -> None:
+        name, seconds = self.chance.choice(WORKERS), self.chance.uniform(1, 4)
+        async with self.hand:
+            if self.fleet.is_running(name):
+                pid = self.fleet.pid(name)
+                _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+                resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FULL_BYTES, most))
+                await asyncio.sleep(seconds)
+                if self.fleet.is_running(name):
+                    resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+                self._over("worker's disk is full for seconds")
+
+    async def _refuse_writes(self) -> None:
+        js, seconds = self.fleet.client.jetstream(), self.chance.uniform(1, 3)
+        async with self.hand:
+            with contextlib.suppress(nats.errors.Error, TimeoutError):
+                info = await js.stream_info(LOG)
+                await js.update_stream(info.config.evolve(max_bytes=max(info.state.bytes, 1)))
+                await asyncio.sleep(seconds)
+            await patiently(self._allow_writes)
+        self._over("log refuses writes for seconds")
+
+    async def _allow_writes(self) -> None:
+        js = self.fleet.client.jetstream()
+        with unavailable_unless_answered("The log"):
+            await js.update_stream((await js.stream_info(LOG)).config.evolve(max_bytes=-1))
+
+    async def _cancel(self) -> None:
+        if self.fleet.goals:
+            with contextlib.suppress(NotFoundError):  # it may still wait to be taken in
+                await self.fleet.cancel(self.chance.choice(self.fleet.goals[-_GOALS_AT_ONCE:]))
+            self._over("goal is cancelled")
+
+    async def _publish_again(self) -> None:
+        if self.fleet.goals:
+            await self.fleet.publish_again(self.chance.choice(self.fleet.goals))
+            self._over("goal is published again")
+
+    async def _open_goals(self) -> int:
+        try:
+            return len(self.fleet.goals) - (await self.fleet.client.jetstream().stream_info(RESULTS)).state.messages
+        except (nats.errors.Error, TimeoutError):
+            return _GOALS_AT_ONCE
+
+    def _over(self, fault: str) -> None:
+        self.faults.append((fault, datetime.now(UTC)))
+
+
+def _part(name: str) -> str:
+    return name.partition("-")[0]
+
+
+_Nats = tuple[str, Callable[[random.Random], Awaitable[None]]]
+
+
+@asynccontextmanager
+async def _open_nats(nodes: int, folder: Path) -> AsyncIterator[_Nats]:
+    """Run one nats-server or three, and yield where they are and how to crash one of them for a moment."""
+    if nodes == 1:
+        async with open_nats_server(folder, None) as server:
+
+            async def crash_it(chance: random.Random) -> None:
+                await crash(server)
+                await asyncio.sleep(chance.uniform(0, 3))
+                await server.start()
+
+            yield server.url, crash_it
+        return
+    async with open_nats_cluster(folder) as cluster:
+
+        async def crash_one(chance: random.Random) -> None:
+            name = chance.choice(list(cluster.nodes))
+            await cluster.crash(name)
+            await asyncio.sleep(chance.uniform(0, 10))
+            await cluster.start(name)
+
+        yield cluster.url, crash_one
+
+
+async def run(seconds: float, seed: int, nodes: int) -> bool:
+    """Torment a system, let it come to rest, and print what came of it; whether all is well."""
+    print(f"seed {seed}, {seconds:g} s, {nodes} nats-server{'s' if nodes > 1 else ''}; {machine.describe()}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="ioa-chaos-") as name:
+        folder = Path(name)
+        async with (
+            _open_nats(nodes, folder / "nats") as (url, crash_nats),
+            open_fleet(url, folder / "fleet", {"IOA_REPLICAS": str(nodes), "IOA_LOG_LEVEL": "error"}) as fleet,
+        ):
+            await fleet.start(*CONTROL_PLANE, *WORKERS)
+            await fleet.until_online()
+            started = time.monotonic()
+            chaos = Chaos(random.Random(seed), fleet, crash_nats, started + seconds)
+            async with background(chaos.revive()):
+                await asyncio.gather(chaos.load(), chaos.torment())
+                tormented = time.monotonic() - started
+                evidence = await fleet.evidence(within=_DRAIN)
+            rested = time.monotonic() - started - tormented
+            print(f"{tormented:.0f} s of faults; at rest {rested:.1f} s after the last one\n")
+            wrong = await asyncio.to_thread(check, evidence)
+            _print_faults(chaos.faults, evidence)
+            _print_goals(evidence)
+            print("\n" + ("\n".join(wrong[:50]) if wrong else "The checker found nothing wrong."))
+            if wrong:
+                print(fleet.logs())
+            return not wrong
+
+
+def _print_faults(faults: Sequence[tuple[str, datetime]], evidence: Evidence) -> None:
+    """How often each was done, and how long after it every open group had moved on."""
+    waits: dict[str, list[float]] = defaultdict(list)
+    for fault, at in faults:
+        waits[fault].append(recovery_after(evidence.logs, at).total_seconds())
+    print("| fault | times | recovered after, median | worst |\n|---|---|---|---|")
+    for fault, times in sorted(waits.items()):
+        print(f"| {fault} | {len(times)} | {statistics.median(times):.1f} s | {max(times):.1f} s |")
+
+
+def _print_goals(evidence: Evidence) -> None:
+    reasons = Counter(str(result.reason) for result in evidence.results)
+    listed = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common())
+    entries = sum(len(log) for log in evidence.logs.values())
+    print(f"\n{len(evidence.goals)} goals: {listed}. {len(evidence.logs)} groups, {entries} entries,", end=" ")
+    runs = sum(not run.returned for run in evidence.runs)
+    print(f"{len(evidence.accepted)} messages known to be accepted, {runs} runs of tasks.")
+
+
+def main() -> None:
+    """Read the arguments, run, and say by the exit code whether anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seconds", type=float, default=300.0, help="how long faults go on, at most 400")
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="which faults, and when")
+    parser.add_argument("--nodes", type=int, choices=(1, 3), default=1, help="nats-servers")
+    given = parser.parse_args()
+    configure_logs("error", "console")
+    sys.exit(0 if asyncio.run(run(min(given.seconds, _LONGEST_SECONDS), given.seed, given.nodes)) else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""A goal is one goal however often it is published; another goal under its id is a conflict, and is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ioa.adapters.nats_topology import DEAD
+from ioa.protocol import subjects
+from ioa.protocol.ids import GoalId
+from ioa.testing.deadline import eventually
+from ioa.testing.fleet import Fleet
+from ioa.testing.log_checker import check
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+
+async def _letters(fleet: Fleet) -> int:
+    return (await fleet.client.jetstream().stream_info(DEAD)).state.messages
+
+
+async def test_a_goal_that_is_published_again_is_the_same_goal(fleet: Fleet) -> None:
+    """Five times at once, and once more when it has ended: one result. Another text under its id is a dead letter."""
+    twin = GoalId("twin")
+    await asyncio.gather(*(fleet.publish(twin, "mixed") for _ in range(5)))
+    first = await fleet.evidence()
+    await fleet.publish(twin, "mixed")
+    await fleet.client.jetstream().publish(subjects.GOAL, b'{"goal": "load talk other", "goal_id": "twin"}')
+    await eventually(lambda: _letters(fleet), (1).__le__)
+    letter = await fleet.client.jetstream().get_last_msg(DEAD, subjects.dead("conflict"))
+    after = await fleet.evidence()
+    assert (check(first), check(after), await _letters(fleet), after.results) == ([], [], 1, first.results)
+    assert "taken by another goal" in (letter.headers or {})["Ioa-Reason"]

@@ -1,0 +1,42 @@
+"""Nothing can be written for a while, on an agent's disk or in the log: work waits, and goes on where it was."""
+
+from __future__ import annotations
+
+import resource
+import sys
+
+import pytest
+
+from ioa.adapters.nats_topology import LOG
+from ioa.testing.deadline import eventually
+from ioa.testing.fleet import Fleet
+from ioa.testing.log_checker import check
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+
+_FULL_BYTES = 150_000
+"""More than the agents' notes take, and less than their memories do."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can change the limits of another process")
+async def test_an_agents_disk_is_full(fleet: Fleet) -> None:
+    """No file of a worker may grow any more; when it may again, what its agents could not remember is made good."""
+    await fleet.publish_mix(10, seed=60)
+    _, most = resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE)
+    resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE, (_FULL_BYTES, most))
+    await fleet.publish_mix(10, seed=61)
+    await eventually(fleet.logs, lambda logs: "memory cannot be used" in logs)
+    resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE, (most, most))
+    assert check(await fleet.evidence()) == []
+
+
+async def test_the_log_refuses_writes(fleet: Fleet) -> None:
+    """The stream of logs has reached its limit; when the limit is raised, everything that waited is written, once."""
+    js = fleet.client.jetstream()
+    await fleet.publish_mix(10, seed=62)
+    info = await js.stream_info(LOG)
+    await js.update_stream(info.config.evolve(max_bytes=max(info.state.bytes, 1)))
+    await fleet.publish_mix(5, seed=63)
+    await eventually(fleet.logs, lambda logs: "maximum bytes exceeded" in logs)
+    await js.update_stream(info.config.evolve(max_bytes=-1))
+    assert check(await fleet.evidence()) == []
