@@ -44,6 +44,7 @@ async def main() -> None:
         max_rounds=clock.turns,
         checkpoint_storage=FileCheckpointStorage(clock.folder),
     ).build()
+    chat._runner._max_iterations = 10 * clock.turns  # 100 otherwise; the builder has no setting for it
     await chat.run("Say something, in turns.")
     clock.report()
 
