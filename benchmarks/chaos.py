@@ -67,11 +67,11 @@ class Chaos:
 
     async def load(self) -> None:
         """Keep twenty goals open."""
-        seed = self.chance.randrange(10**6)
+        chance = random.Random(self.chance.random())  # its own, so that the faults follow from the seed alone
         while time.monotonic() < self.until:
             missing = _GOALS_AT_ONCE - await self._open_goals()
             if missing > 0:
-                await self.fleet.publish_mix(missing, seed)  # named by how many there are, so no two are alike
+                await self.fleet.publish_mix(missing, chance.randrange(10**6))
             await asyncio.sleep(_PUBLISH_EVERY)
 
     async def revive(self) -> None:
@@ -242,8 +242,9 @@ async def run(seconds: float, seed: int, nodes: int) -> bool:
             async with background(chaos.revive()):
                 await asyncio.gather(chaos.load(), chaos.torment())
                 tormented = time.monotonic() - started
-                evidence = await fleet.evidence(within=_DRAIN)
-            rested = time.monotonic() - started - tormented
+                await fleet.rest(within=_DRAIN)
+                rested = time.monotonic() - started - tormented
+            evidence = await fleet.evidence()
             print(f"{tormented:.0f} s of faults; at rest {rested:.1f} s after the last one\n")
             wrong = await asyncio.to_thread(check, evidence)
             _print_faults(chaos.faults, evidence)

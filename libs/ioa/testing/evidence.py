@@ -11,6 +11,7 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import msgpack
 import nats.errors
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -29,6 +30,9 @@ from ioa.testing.log_checker import Acceptance, Evidence, Run
 
 _NEXT_SECONDS = 5.0
 
+Known = dict[int, tuple[dict[str, object], Entry]]
+"""Entries by sequence, as they were written and as they were read."""
+
 
 async def wait_for_rest(client: Client, goals: Sequence[GoalId], *, within: timedelta) -> None:
     """Wait until every goal has a result, and every member knows how each of its groups has ended.
@@ -45,15 +49,16 @@ async def collect(
 ) -> Evidence:
     """Read everything: streams, the agents' files, and what they wrote down."""
     logs: dict[CommId, list[StoredEntry]] = defaultdict(list)
+    known: Known = {}
     for message in await _stored(client, LOG, subjects.ANY_LOG):
-        logs[subjects.parse_comm(message.subject)].append(
-            StoredEntry(message.metadata.sequence.stream, decode(Entry, message.data))
-        )
+        stored = StoredEntry(message.metadata.sequence.stream, decode(Entry, message.data))
+        logs[subjects.parse_comm(message.subject)].append(stored)
+        known[stored.seq] = (msgpack.unpackb(message.data), stored.entry)
         await asyncio.sleep(0)
     results = [decode(GoalResult, message.data) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
     records = {}
     for agent_id, path in memories.items():
-        records[agent_id] = await asyncio.to_thread(read_memory, path)
+        records[agent_id] = await asyncio.to_thread(read_memory, path, known)
     noted = [line for path in notes for line in await asyncio.to_thread(_lines, path)]
     return Evidence(
         goals=goals,
@@ -75,15 +80,27 @@ async def collect(
     )
 
 
-def read_memory(path: Path) -> dict[CommId, list[SequencedEntry]]:
-    """Read what an agent's file holds of each group; the agent may be running, and makes the file when it needs it."""
+def read_memory(path: Path, known: Known) -> dict[CommId, list[SequencedEntry]]:
+    """Read what an agent's file holds of each group; the agent may be running, and makes the file when it needs it.
+
+    Args:
+        known: The entries of the log, by sequence. One that is the same is not decoded again, which takes most of the time.
+    """
     if not path.exists():
         return {}
     record: dict[CommId, list[SequencedEntry]] = defaultdict(list)
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
         for comm_id, data in connection.execute("SELECT comm_id, data FROM entries ORDER BY comm_id, seq"):
-            record[CommId(comm_id)].append(decode(SequencedEntry, data))
+            record[CommId(comm_id)].append(_sequenced(data, known))
     return dict(record)
+
+
+def _sequenced(data: bytes, known: Known) -> SequencedEntry:
+    raw = msgpack.unpackb(data)
+    found = known.get(raw["seq"])
+    if found is None or found[0] != raw["entry"]:
+        return decode(SequencedEntry, data)
+    return SequencedEntry.model_construct(seq=raw["seq"], previous_seq=raw["previous_seq"], entry=found[1])
 
 
 async def _without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalId]:

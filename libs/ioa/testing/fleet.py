@@ -10,8 +10,9 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
 
@@ -117,6 +118,19 @@ class Fleet:
             await asyncio.to_thread(shutil.rmtree, self.memory_of(agent_id).parent, ignore_errors=True)
             self._forgetful.add(agent_id)
 
+    async def back_up(self, worker: str) -> None:
+        """Copy the memory of a worker's agents, running or not, as SQLite copies databases."""
+        for agent_id in agents_of(worker):
+            if self.memory_of(agent_id).exists():
+                await asyncio.to_thread(_copy, self.memory_of(agent_id), self._folder / f"{agent_id}.backup")
+
+    async def restore(self, worker: str) -> None:
+        """Give a dead worker's agents the memory that was copied, or none."""
+        await self.wipe(worker)
+        for agent_id in agents_of(worker):
+            if (self._folder / f"{agent_id}.backup").exists():
+                await asyncio.to_thread(_copy, self._folder / f"{agent_id}.backup", self.memory_of(agent_id))
+
     def memory_of(self, agent_id: AgentId) -> Path:
         """An agent's SQLite file."""
         return self._folder / "agents" / agent_id / "memory.sqlite"
@@ -168,9 +182,13 @@ class Fleet:
         request = CancelGroup(goal_id=goal_id)
         await patiently(lambda: NatsRequester(self.client).request(subjects.CANCEL, request, Acknowledged), goal_id=goal_id)
 
-    async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
-        """Wait until all goals have ended and everybody knows, and collect what there is to judge."""
+    async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
+        """Wait until all goals have ended and everybody knows."""
         await wait_for_rest(self.client, self.goals, within=within)
+
+    async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
+        """Wait for rest, and collect what there is to judge."""
+        await self.rest(within=within)
         memories = {agent_id: self.memory_of(agent_id) for agent_id in ROSTER}
         notes = [self._notes_of(worker) for worker in WORKERS]
         return await collect(self.client, self.goals, memories, notes, frozenset(self._forgetful))
@@ -195,6 +213,13 @@ class Fleet:
         except UnavailableError:
             return set()
         return {status.card.agent_id for status in found.agents}
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
+        original.backup(copy)
 
 
 def agents_of(worker: str) -> Sequence[AgentId]:

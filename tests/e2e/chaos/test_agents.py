@@ -9,19 +9,23 @@ import pytest
 from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _POINTS = ("agent.thinking", "agent.task_running", "agent.task_finished", "agent.task_journalled")
 
 
-@pytest.mark.parametrize("memory", ["its own", "an empty one"])
+@pytest.mark.parametrize("memory", ["its own", "an empty one", "a backup"])
 async def test_agents_die_at_every_step_of_their_work(fleet: Fleet, memory: str) -> None:
     """Killed while thinking, while a task runs, after it, and after its result was journalled; then started again."""
     died = []
     for number, point in enumerate(_POINTS):
+        if memory == "a backup":
+            await fleet.back_up("worker-0")
         died.append(await fleet.die_under_load("worker-0", f"{point}:{number + 1}", seed=30 + number))
         if memory == "an empty one":
             await fleet.wipe("worker-0")
+        if memory == "a backup":
+            await fleet.restore("worker-0")
         await fleet.start("worker-0")
     evidence = await fleet.evidence()
     assert (died, check(evidence)) == ([-signal.SIGKILL] * 4, [])

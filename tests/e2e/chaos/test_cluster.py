@@ -17,6 +17,7 @@ from tests.e2e.chaos.conftest import QUICK
 
 pytestmark = [
     pytest.mark.chaos,
+    pytest.mark.blocks_loop,
     pytest.mark.timeout(240),
     # nats-py drops the connection that it could not open to a server that hears nothing.
     pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:ResourceWarning"),

@@ -13,7 +13,7 @@ from ioa.testing.deadline import eventually
 from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 
 async def _letters(fleet: Fleet) -> int:

@@ -9,7 +9,7 @@ import pytest
 from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _ROUTER_POINTS = ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer")
 _GROUPS_POINTS = ("groups.goal_recorded", "groups.subgroup_recorded")

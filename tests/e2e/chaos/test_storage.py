@@ -12,7 +12,7 @@ from ioa.testing.deadline import eventually
 from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
 _FULL_BYTES = 150_000
 """More than the agents' notes take, and less than their memories do."""
