@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import os
 import random
-import resource
 import secrets
 import signal
 import statistics
@@ -50,7 +49,6 @@ _POINTS = {
 _GOALS_AT_ONCE = 20
 _PUBLISH_EVERY, _LOOK_EVERY = 0.5, 0.2
 _DRAIN = timedelta(seconds=150)
-_FULL_BYTES = 2_000_000
 _LONGEST_SECONDS = 400.0
 
 
@@ -151,12 +149,10 @@ class Chaos:
         name, seconds = self.chance.choice(WORKERS), self.chance.uniform(1, 4)
         async with self.hand:
             if self.fleet.is_running(name):
-                pid = self.fleet.pid(name)
-                _, most = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-                resource.prlimit(pid, resource.RLIMIT_FSIZE, (_FULL_BYTES, most))
+                self.fleet.fill_disk(name)
                 await asyncio.sleep(seconds)
                 if self.fleet.is_running(name):
-                    resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+                    self.fleet.free_disk(name)
                 self._over("worker's disk is full for seconds")
 
     async def _refuse_writes(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import shutil
 import signal
 import sqlite3
@@ -45,6 +46,7 @@ _PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
 _MOST_LOADS = 10
+_ROOM_FOR_NOTES_BYTES = 100_000
 _LOAD_SECONDS = 3.0
 
 
@@ -117,6 +119,20 @@ class Fleet:
         for agent_id in agents_of(worker):
             await asyncio.to_thread(shutil.rmtree, self.memory_of(agent_id).parent, ignore_errors=True)
             self._forgetful.add(agent_id)
+
+    def fill_disk(self, worker: str) -> None:
+        """Let no file of a worker grow beyond a little more than its notes take, as if its disk were full (Linux)."""
+        notes = self._notes_of(worker)
+        most_bytes = (notes.stat().st_size if notes.exists() else 0) + _ROOM_FOR_NOTES_BYTES
+        self._limit_files(worker, most_bytes)
+
+    def free_disk(self, worker: str) -> None:
+        """Let a worker write again."""
+        self._limit_files(worker, resource.RLIM_INFINITY)
+
+    def _limit_files(self, worker: str, most_bytes: int) -> None:
+        _, hard = resource.prlimit(self.pid(worker), resource.RLIMIT_FSIZE)
+        resource.prlimit(self.pid(worker), resource.RLIMIT_FSIZE, (most_bytes, hard))
 
     async def back_up(self, worker: str) -> None:
         """Copy the memory of a worker's agents, running or not, as SQLite copies databases."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 
 import pytest
@@ -14,19 +13,15 @@ from ioa.testing.log_checker import check
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_FULL_BYTES = 150_000
-"""More than the agents' notes take, and less than their memories do."""
-
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux can change the limits of another process")
 async def test_an_agents_disk_is_full(fleet: Fleet) -> None:
     """No file of a worker may grow any more; when it may again, what its agents could not remember is made good."""
     await fleet.publish_mix(10, seed=60)
-    _, most = resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE)
-    resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE, (_FULL_BYTES, most))
+    fleet.fill_disk("worker-0")
     await fleet.publish_mix(10, seed=61)
     await eventually(fleet.logs, lambda logs: "memory cannot be used" in logs)
-    resource.prlimit(fleet.pid("worker-0"), resource.RLIMIT_FSIZE, (most, most))
+    fleet.free_disk("worker-0")
     assert check(await fleet.evidence()) == []
 
 
