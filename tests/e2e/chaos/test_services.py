@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
 
 import pytest
 
-from ioa.testing.fleet import Fleet
+from ioa.adapters.nats_server import NatsServer
+from ioa.testing.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
+from tests.e2e.chaos.conftest import QUICK
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
@@ -39,3 +42,15 @@ async def test_every_other_service_dies(fleet: Fleet) -> None:
     await fleet.publish_mix(5, seed=22)
     evidence = await fleet.evidence()
     assert (died, check(evidence)) == ([-signal.SIGKILL] * 2, [])
+
+
+async def test_discovery_dies(nats_server: NatsServer, tmp_path: Path) -> None:
+    """Goals whose leaders search first wait while discovery, without a second replica, is killed and comes back."""
+    async with open_fleet(nats_server.url, tmp_path / "fleet", {**QUICK, "IOA_LOAD_SEARCHES": "true"}) as fleet:
+        await fleet.start(*CONTROL_PLANE, *WORKERS, DISCOVERY)
+        await fleet.until_online()
+        await fleet.publish_mix(10, seed=80)
+        await fleet.kill(DISCOVERY)
+        await fleet.publish_mix(5, seed=81)
+        await fleet.start(DISCOVERY)
+        assert check(await fleet.evidence()) == []
