@@ -21,8 +21,6 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId
 
-_EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
-
 _log = structlog.get_logger(__name__)
 
 
@@ -53,7 +51,7 @@ class NatsResults:
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish unless there is one already."""
-        data, headers = encode(result), {_EXPECTED_SEQ: "0"}
+        data, headers = encode(result), {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: "0"}
         with unavailable_unless_answered("The stream of results"):
             try:
                 await self._js.publish(subjects.result_of(result.goal_id), data, stream=RESULTS, headers=headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nats.js import JetStreamContext
+from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
@@ -15,7 +16,6 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.ids import CommId
 
-_EXPECTED_SEQ = "Nats-Expected-Last-Subject-Sequence"
 _MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
 """Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
 
@@ -32,7 +32,8 @@ class NatsGroupLog:
 
     async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
         """Append if nobody else has; see the port."""
-        data, headers = encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES), {_EXPECTED_SEQ: str(expected_seq)}
+        data = encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES)
+        headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected_seq)}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
                 ack = await self._js.publish(subjects.log(comm_id), data, stream=LOG, headers=headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -108,10 +108,3 @@ class Memberships(Protocol):
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Forget a membership once the group has ended and the agent knows."""
-
-
-class LeaseChanges(Protocol):
-    """The leases as they come and go."""
-
-    def __aiter__(self) -> AsyncIterator[tuple[AgentId, bool]]:
-        """Yield each agent with whether its lease now stands: first everybody known, then every change."""
