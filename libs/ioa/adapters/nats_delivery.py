@@ -15,7 +15,8 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
 from ioa.fault_points import is_armed, reach
-from ioa.group.requests import SequencedEntry
+from ioa.group.events import EncodedEntry
+from ioa.group.requests import encode_sequenced
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
@@ -30,9 +31,9 @@ class NatsInboxes:
     def __init__(self, client: Client) -> None:
         self._client = client
 
-    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
-        data = encode(entry)
+        data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
             for agent_id in audience:
                 await self._client.publish(subjects.inbox(agent_id), data)
@@ -40,7 +41,7 @@ class NatsInboxes:
                     await self._client.flush()  # what was pushed has left the process
                     reach("router.between_pushes")
         except (nats.errors.Error, OSError) as error:
-            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=entry.seq, error=str(error) or type(error).__name__)
+            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 
 
 class NatsResults:

@@ -10,14 +10,11 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import LOG
-from ioa.group.events import Entry
+from ioa.group.events import EncodedEntry, Entry
 from ioa.ports.group_log import AppendConflictError, StoredEntry
 from ioa.protocol import subjects
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
+from ioa.protocol.codec import decode
 from ioa.protocol.ids import CommId
-
-_MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
-"""Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
 
 
 class NatsGroupLog:
@@ -30,13 +27,12 @@ class NatsGroupLog:
         """Read the head by `STREAM.MSG.GET`, which only the stream's leader answers; a direct get may lag behind."""
         return await self._get(subjects.log(comm_id))
 
-    async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
         """Append if nobody else has; see the port."""
-        data = encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES)
         headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected_seq)}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
-                ack = await self._js.publish(subjects.log(comm_id), data, stream=LOG, headers=headers)
+                ack = await self._js.publish(subjects.log(comm_id), entry.data, stream=LOG, headers=headers)
             except APIError as error:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None

@@ -5,12 +5,14 @@ Event names are past tense. `Said` carries a member's message; the others come f
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from ioa.group.state import Charter, GroupState, ParentTask
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message
@@ -170,3 +172,24 @@ class Entry(Model):
     event: Event
     state: GroupState
     audience: tuple[AgentIdField, ...]
+
+
+_MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
+"""Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
+
+
+@dataclass(frozen=True)
+class EncodedEntry:
+    """An entry with its encoding, which is made once: the log keeps it as it is, and each push carries it as it is."""
+
+    entry: Entry
+    data: bytes
+
+
+def encode_entry(entry: Entry) -> EncodedEntry:
+    """Encode an entry.
+
+    Raises:
+        PayloadTooLargeError: It does not fit.
+    """
+    return EncodedEntry(entry, encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES))

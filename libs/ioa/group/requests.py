@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.group.events import Entry
+from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
+from ioa.protocol.codec import encode_around
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
 from ioa.protocol.model import Model
@@ -78,6 +79,11 @@ class SequencedEntry(Model):
     seq: int
     previous_seq: int
     entry: Entry
+
+
+def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
+    """Encode a `SequencedEntry` around an entry that is encoded already."""
+    return encode_around({"seq": seq, "previous_seq": previous_seq}, "entry", entry.data)
 
 
 class Entries(Model):

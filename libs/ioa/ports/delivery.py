@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from ioa.group.requests import SequencedEntry
+from ioa.group.events import EncodedEntry
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 
@@ -14,8 +14,8 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 class Inboxes(Protocol):
     """The members' live view. A push may be lost; the log repairs it."""
 
-    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
-        """Show an entry to every member in `audience` that is connected."""
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
+        """Show an entry and its place in the log to every member in `audience` that is connected, as a `SequencedEntry`."""
 
 
 class Results(Protocol):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ioa.errors import IoaError
-from ioa.group.events import Entry
+from ioa.group.events import EncodedEntry, Entry
 from ioa.protocol.ids import CommId
 
 
@@ -36,13 +36,12 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
-    async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
         """Append if the head is still at `expected_seq` (0: the log is empty) and return the new sequence.
 
         Raises:
             AppendConflictError: It is not.
             UnavailableError: Whether the entry was stored is unknown; only reading the log can tell.
-            PayloadTooLargeError: The entry does not fit.
         """
 
     async def read(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:

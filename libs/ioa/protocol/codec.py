@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgpack
@@ -28,6 +29,12 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
     data: bytes = msgpack.packb(model.model_dump(mode="json"))
     check_size(data, max_payload_bytes, type(model).__name__)
     return data
+
+
+def encode_around(fields: Mapping[str, int], last: str, encoded: bytes) -> bytes:
+    """Encode a map whose last value, under the name `last`, is encoded already."""
+    head: bytes = msgpack.packb({**fields, last: None})
+    return head[:-1] + encoded  # None is the one byte that the value takes the place of
 
 
 def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:

@@ -18,10 +18,9 @@ import structlog
 from ioa.errors import UnavailableError
 from ioa.fault_points import reach
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
-from ioa.group.events import CancelRequested, Entry, Event, LaunchAbandoned, Said, SubgroupClosed
+from ioa.group.events import CancelRequested, Entry, Event, LaunchAbandoned, Said, SubgroupClosed, encode_entry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.requests import SequencedEntry
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
@@ -178,7 +177,8 @@ class GroupLedger:
                     raise
                 head = None
                 continue
-            entry = Entry(event=event, state=transition.state, audience=tuple(m.agent_id for m in transition.state.members))
+            audience = tuple(member.agent_id for member in transition.state.members)
+            entry = encode_entry(Entry(event=event, state=transition.state, audience=audience))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
             reach("router.before_append")
@@ -193,10 +193,9 @@ class GroupLedger:
                     raise
                 continue
             reach("router.after_append")
-            group.head = StoredEntry(seq, entry)
+            group.head = StoredEntry(seq, entry.entry)
             await self._arm_again(comm_id, group, transition.state)
-            sequenced = SequencedEntry(seq=seq, previous_seq=expected, entry=entry)
-            await self._inboxes.push(entry.audience, sequenced)
+            await self._inboxes.push(audience, entry, seq=seq, previous_seq=expected)
             return Recorded(seq, transition.state), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 

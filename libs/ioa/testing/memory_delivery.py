@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ioa.errors import UnavailableError
+from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
 from ioa.protocol.goals import GoalResult
@@ -51,10 +52,10 @@ class MemoryInboxes:
     def __init__(self) -> None:
         self._pushed: dict[AgentId, list[SequencedEntry]] = defaultdict(list)
 
-    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Keep the entry for each member."""
         for agent_id in audience:
-            self._pushed[agent_id].append(entry)
+            self._pushed[agent_id].append(SequencedEntry(seq=seq, previous_seq=previous_seq, entry=entry.entry))
 
     def of(self, agent_id: AgentId) -> Sequence[SequencedEntry]:
         """What an agent was shown, in order."""

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 
 from ioa.errors import UnavailableError
-from ioa.group.events import Entry
+from ioa.group.events import EncodedEntry
 from ioa.ports.group_log import AppendConflictError, StoredEntry
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import CommId
 
 
@@ -45,11 +44,10 @@ class MemoryGroupLog:
         await self._arrive()
         return self._of(comm_id)[-1] if self._of(comm_id) else None
 
-    async def append(self, comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
         """Append if nobody else has."""
         await self._arrive()
         self.on_append()
-        encode(entry, max_payload_bytes=MAX_PAYLOAD_BYTES)
         mishap = self._mishaps.popleft() if self._mishaps else None
         if mishap is Mishap.NOT_STORED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
@@ -57,7 +55,7 @@ class MemoryGroupLog:
         if (entries[-1].seq if entries else 0) != expected_seq:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         self._last_seq += 1
-        self._entries.setdefault(comm_id, []).append(StoredEntry(self._last_seq, entry))
+        self._entries.setdefault(comm_id, []).append(StoredEntry(self._last_seq, entry.entry))
         if mishap is Mishap.STORED_UNANSWERED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 from ioa.errors import IoaError, UnavailableError
+from ioa.group.events import EncodedEntry
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
@@ -54,11 +55,14 @@ class _Inboxes:
         self.push_as: Push = lambda _, entry: [entry]
         self._open: dict[AgentId, list[asyncio.Queue[SequencedEntry]]] = defaultdict(list)
 
-    async def push(self, audience: Sequence[AgentId], entry: SequencedEntry) -> None:
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         for agent_id in audience:
-            for arriving in self.push_as(agent_id, entry):
-                for inbox in self._open[agent_id]:
-                    inbox.put_nowait(arriving)
+            self.deliver(agent_id, SequencedEntry(seq=seq, previous_seq=previous_seq, entry=entry.entry))
+
+    def deliver(self, agent_id: AgentId, entry: SequencedEntry) -> None:
+        for arriving in self.push_as(agent_id, entry):
+            for inbox in self._open[agent_id]:
+                inbox.put_nowait(arriving)
 
     @asynccontextmanager
     async def open(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
@@ -145,7 +149,7 @@ class MemoryNetwork:
 
     async def push_to(self, agent_id: AgentId, entry: SequencedEntry) -> None:
         """Show an agent an entry that nobody recorded for it."""
-        await self._inboxes.push([agent_id], entry)
+        self._inboxes.deliver(agent_id, entry)
 
     async def cancel(self, comm_id: CommId) -> None:
         """Cancel a group as a user would."""

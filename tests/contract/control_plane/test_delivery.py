@@ -13,7 +13,7 @@ from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults
 from ioa.adapters.nats_server import NatsServer
 from ioa.adapters.nats_topology import DEAD
-from ioa.group.events import Entry
+from ioa.group.events import EncodedEntry, Entry, encode_entry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.delivery import DeadLetters, Results
 from ioa.protocol.goals import GoalResult, Reason
@@ -94,10 +94,10 @@ async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLett
     return DeadLetter(kept.subject.rpartition(".")[2], why, headers.get("Ioa-Subject", ""), kept.data)
 
 
-def pushed() -> SequencedEntry:
+def pushed() -> EncodedEntry:
     """An entry for everybody."""
     story = launched("ada", "bob")
-    return SequencedEntry(seq=7, previous_seq=3, entry=Entry(event=story.log[0], state=story.state, audience=story.state.living()))
+    return encode_entry(Entry(event=story.log[0], state=story.state, audience=story.state.living()))
 
 
 async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats_server: NatsServer) -> None:
@@ -108,16 +108,16 @@ async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats
         ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
         await heard(connection)
         inboxes = NatsInboxes(nats_client)
-        await inboxes.push((AgentId("ada"), AgentId("bob")), pushed())
-        await inboxes.push((AgentId("eve"),), pushed().model_copy(update={"seq": 8}))
+        await inboxes.push((AgentId("ada"), AgentId("bob")), pushed(), seq=7, previous_seq=3)
+        await inboxes.push((AgentId("eve"),), pushed(), seq=8, previous_seq=7)
         async with asyncio.timeout(10):
             seen = [await anext(inbox) for inbox in (ada, bob, eve)]
     assert [entry.seq for entry in seen] == [7, 7, 8]
-    assert seen[0] == pushed()
+    assert seen[0] == SequencedEntry(seq=7, previous_seq=3, entry=pushed().entry)
 
 
 async def test_a_lost_push_is_no_error(nats_server: NatsServer) -> None:
     """Pushing on a connection that is gone returns: the log repairs what a member missed."""
     async with open_connection(NatsSettings(nats_server.url, "closed")) as connection:
         inboxes = NatsInboxes(connection)
-    assert await inboxes.push((AgentId("ada"),), pushed()) is None  # type: ignore[func-returns-value]
+    assert await inboxes.push((AgentId("ada"),), pushed(), seq=7, previous_seq=3) is None  # type: ignore[func-returns-value]

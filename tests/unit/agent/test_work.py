@@ -13,7 +13,7 @@ import pytest
 
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.group.events import Entry, GroupLaunched
+from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Team
 from ioa.protocol.goals import Reason
@@ -341,8 +341,8 @@ async def test_a_nested_team_that_was_announced_but_never_opened_is_opened_after
     worker._approaches.append(Team(members=(AgentId("helper"),)))
     append, announced = company.network.log.append, asyncio.Event()
 
-    async def fail_to_open(comm_id: CommId, entry: Entry, *, expected_seq: int) -> int:
-        if isinstance(entry.event, GroupLaunched) and entry.event.charter.parent is not None and not announced.is_set():
+    async def fail_to_open(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+        if isinstance(entry.entry.event, GroupLaunched) and entry.entry.event.charter.parent is not None and not announced.is_set():
             announced.set()
             raise UnavailableError("The log does not answer.")
         return await append(comm_id, entry, expected_seq=expected_seq)

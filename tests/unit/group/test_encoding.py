@@ -1,0 +1,30 @@
+"""An entry's encoding is made once, and is the same wherever it travels."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.errors import PayloadTooLargeError
+from ioa.group.events import Entry, encode_entry
+from ioa.group.requests import SequencedEntry, encode_sequenced
+from ioa.protocol.codec import decode, encode
+from tests.unit.group.scenario import launched
+
+
+def _entry(why: str = "") -> Entry:
+    story = launched("ada", "bob").cancelled()
+    return Entry(event=story.log[-1].model_copy(update={"why": why}), state=story.state, audience=story.state.living())
+
+
+@pytest.mark.parametrize("seq", [1, 127, 128, 70_000, 2**53])
+def test_a_push_is_put_together_from_an_encoded_entry(seq: int) -> None:
+    """What is put together around the encoded entry is, byte for byte, the whole encoded at once, and decodes to it."""
+    whole = SequencedEntry(seq=seq, previous_seq=seq - 1, entry=_entry())
+    pieced = encode_sequenced(encode_entry(whole.entry), seq=seq, previous_seq=seq - 1)
+    assert (pieced, decode(SequencedEntry, pieced)) == (encode(whole), whole)
+
+
+def test_an_entry_too_large_is_refused() -> None:
+    """What would not fit into the log, or into a push, is refused before it is sent anywhere."""
+    with pytest.raises(PayloadTooLargeError):
+        encode_entry(_entry("x" * 1_000_000))
