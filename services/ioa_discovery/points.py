@@ -16,7 +16,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
 
-KEYWORD_FIELDS = ("agent_id", "pool", "tags")
+KEYWORD_FIELDS = ("agent_id", "pool", "tags", "version")
 ONLINE_FIELD = "online"
 CANDIDATE_FIELDS = ["agent_id", "pool", "has_examples"]
 STATE_FIELDS = ["agent_id", "fingerprint", "online"]
@@ -34,6 +34,7 @@ def payload(entry: IndexEntry) -> dict[str, Any]:
         "agent_id": entry.card.agent_id,
         "pool": entry.card.pool,
         "tags": list(entry.card.tags),
+        "version": entry.card.version,
         "online": int(entry.online),
         "has_examples": int(bool(entry.examples)),
         "fingerprint": entry.fingerprint,
@@ -54,6 +55,8 @@ def must_match(filters: Filters) -> list[tuple[str, str | int]]:
         conditions.append(("online", 1))
     if filters.pool is not None:
         conditions.append(("pool", filters.pool))
+    if filters.version is not None:
+        conditions.append(("version", filters.version))
     return conditions
 
 

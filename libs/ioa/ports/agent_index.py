@@ -11,27 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
+from ioa.protocol.search import Signal as Signal
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised whenever what is stored per card changes, so that an older store is rebuilt."""
-
-
-class Signal(StrEnum):
-    """What a card can be found by."""
-
-    TEXT = "text"
-    """Cosine of the need to the card's name, description and skills."""
-    EXAMPLES = "examples"
-    """Cosine of the need to the nearest example request of the card."""
-    BM25 = "bm25"
-    """Words in common, rare ones first."""
 
 
 @dataclass(frozen=True, slots=True)

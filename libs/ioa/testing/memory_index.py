@@ -77,6 +77,7 @@ def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
     return (
         (entry.online or not filters.online)
         and filters.pool in (None, card.pool)
+        and filters.version in (None, card.version)
         and set(filters.tags) <= set(card.tags)
         and card.agent_id not in query.exclude
     )

@@ -55,6 +55,7 @@ def entry(
     online: bool = True,
     pool: str = "",
     tags: tuple[str, ...] = (),
+    version: str = "1",
 ) -> IndexEntry:
     """Make an entry whose vectors and words are given."""
     card = AgentCard(
@@ -63,6 +64,7 @@ def entry(
         description=words or name,
         pool=PoolId(pool or name),
         tags=tags,
+        version=version,
         examples=tuple(f"example {number}" for number in range(len(examples))),
     )
     return IndexEntry(card, online, text, examples, document_terms(words), fingerprint=f"print-{name}")
@@ -147,19 +149,21 @@ async def test_liveness_of_a_stranger_is_ignored(index: AgentIndex) -> None:
 
 @pytest.mark.parametrize("signal", list(Signal))
 async def test_filters_hold_for_each_signal(index: AgentIndex, signal: Signal) -> None:
-    """Pool, all of the tags, and exclusion hold whichever way an agent is found."""
+    """Pool, all of the tags, version and exclusion hold whichever way an agent is found."""
     await index.put(
         [
             entry("a-1", examples=(NORTH,), words="chart", pool="a", tags=("x", "y")),
             entry("a-2", examples=(NORTH,), words="chart", pool="a", tags=("x",)),
-            entry("b-1", examples=(NORTH,), words="chart", pool="b", tags=("x", "y")),
+            entry("b-1", examples=(NORTH,), words="chart", pool="b", tags=("x", "y"), version="2"),
         ]
     )
     by_pool = query(words="chart", filters=Filters(pool=PoolId("a")))
     by_tags = query(words="chart", filters=Filters(tags=("x", "y")))
+    by_version = query(words="chart", filters=Filters(version="2"))
     without = query(words="chart", exclude=("a-1", "b-1"))
     assert sorted(await found(index, by_pool, signal)) == ["a-1", "a-2"]
     assert sorted(await found(index, by_tags, signal)) == ["a-1", "b-1"]
+    assert await found(index, by_version, signal) == ["b-1"]
     assert await found(index, without, signal) == ["a-2"]
 
 
