@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos check format bench lock clean
+.PHONY: help demo test test-torch test-model chaos check format bench eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -55,6 +55,11 @@ else
 	$(BIN)/python -m benchmarks.density --agents 1 100 --seconds 5
 	$(BIN)/python -m benchmarks.idle --groups 200 --seconds 10
 endif
+
+# Where the sets of agents and needs lie; without it, those that come with the project.
+DATA ?=
+eval-discovery: $(VENV)/.dev  ## Measure how well discovery finds agents, as a table: DATA=folder with sets, ARGS="--set NAME --json".
+	$(BIN)/python -m benchmarks.discovery $(DATA) $(ARGS)
 
 lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into requirements/.
 	$(PIP_INSTALL) uv

@@ -1,181 +1,196 @@
 """Measure how well and how fast discovery finds the right agents.
 
-    python benchmarks/discovery.py DATA [--set NAME]...
+    python -m benchmarks.discovery [DATA] [--set NAME]... [--json]
 
-`DATA` holds folders with an `agents.jsonl` (`id`, `name`, `description`, perhaps `tags`, `summary`, `examples`) and a
-`queries.jsonl` (`text`, `gold`, perhaps `needs` and `need_gold`). Every set is measured with the service's defaults.
-
-Top@1, Top@10 and MRR: one need, one agent. Where a set has no needs, each query stands for its first gold agent that is found.
-Coverage@6: the share of a task's agents that are among the first six of the merged list, over the task's needs, put in three ways.
+DATA holds sets, or is one; without it, the sets that come with the project are measured. Every set is measured with the
+service's defaults, once with names and descriptions alone and once with all that the cards say.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
-import statistics
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
+from benchmarks import discovery_figures, machine
+from benchmarks.discovery_figures import Figures, Latency
+from benchmarks.discovery_sets import OWN, Variant, sets_in, variants_of
+from benchmarks.discovery_ways import bare, create_ways
+from ioa.errors import InvalidInputError
+from ioa.ports.agent_index import AgentIndex
+from ioa.ports.embedder import Embedder
+from ioa.protocol.search import Need, Search
 from ioa_discovery.edge_index import open_edge_index
 from ioa_discovery.embedding import open_embedder
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.searcher import Searcher
 
-CANDIDATES = 6
-K = 100
-WAYS: dict[str, Callable[[Need], Need]] = {
-    f"cover@{CANDIDATES}": lambda need: need.model_copy(update={"keywords": ()}),
-    "+ keywords": lambda need: need,
-    "keywords": lambda need: Need(text=", ".join(need.keywords) or need.text, k=need.k),
-}
-"""How a need may be put: its text, its text with keywords, its keywords alone."""
+LATENCY_K = 10
 
 
 @dataclass(frozen=True)
-class Case:
-    """A task: the needs it splits into, the agent that each is for, and all agents it needs."""
+class Report:
+    """All figures of one set with its cards written in one way."""
 
-    needs: tuple[Need, ...]
-    need_gold: tuple[frozenset[str], ...]
-    gold: frozenset[str]
-
-
-def card_of(row: dict[str, Any], *, full: bool) -> AgentCard:
-    """Make a card of a profile: with its summary and examples, or with its name and description alone."""
-    description = row.get("description") or row["name"]
-    if full and row.get("summary"):
-        description = f"{description}\n{row['summary']}"
-    return AgentCard(
-        agent_id=agent_id(row["id"]),
-        name=row["name"][:200],
-        description=description[:4_000],
-        examples=tuple(example[:4_000] for example in row.get("examples", ()) if example) if full else (),
-        pool=agent_id(row["id"]),
-    )
+    set_name: str
+    cards_are: str
+    agents: int
+    needs: int
+    index_seconds: float
+    found: Mapping[str, Figures]
+    latency: Latency
 
 
-def agent_id(name: str) -> AgentId:
-    """Make a valid id of any name."""
-    return AgentId(hashlib.sha256(name.encode()).hexdigest()[:16])
-
-
-def read(file: Path) -> list[dict[str, Any]]:
-    """Read a file of JSON lines."""
-    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()]
-
-
-def cases_of(rows: Iterable[dict[str, Any]], here: set[str]) -> Iterator[Case]:
-    """Keep the needs whose agents are among those indexed."""
-    for row in rows:
-        if "needs" in row:
-            keywords = row.get("keywords") or [()] * len(row["needs"])
-            pairs = [
-                (need_of(text, words), agent_id(gold))
-                for text, words, gold in zip(row["needs"], keywords, row["need_gold"], strict=True)
-                if agent_id(gold) in here
-            ]
-            if pairs:
-                yield Case(
-                    needs=tuple(need for need, _ in pairs),
-                    need_gold=tuple(frozenset({name}) for _, name in pairs),
-                    gold=frozenset(name for _, name in pairs),
-                )
-        else:
-            gold = frozenset(agent_id(name) for name in row["gold"]) & here
-            if gold:
-                yield Case((need_of(row["text"], ()),), (gold,), gold)
-
-
-def need_of(text: str, keywords: Iterable[str]) -> Need:
-    """Make a need of a part of a task."""
-    return Need(text=text[:MAX_NEED_CHARS], keywords=tuple(word for word in keywords if word), k=CANDIDATES)
-
-
-def rank_of(hits: Sequence[Hit], gold: frozenset[str]) -> int | None:
-    """Return the first place, from 1, at which a right agent stands."""
-    return next((place for place, hit in enumerate(hits, 1) if hit.card.agent_id in gold), None)
-
-
-async def measure(cards: Sequence[AgentCard], cases: Sequence[Case], searcher: Searcher, indexer: Indexer) -> list[str]:
-    """Index the cards, ask every case and return a row of figures."""
-    started = time.perf_counter()
-    await indexer.rebuild(cards, [card.agent_id for card in cards])
-    indexing = time.perf_counter() - started
-    ranks: list[int | None] = []
-    elapsed: list[float] = []
-    coverage: dict[str, list[float]] = {way: [] for way in WAYS}
-    for case in cases:
-        for need, gold in zip(case.needs, case.need_gold, strict=True):
-            text = need.model_copy(update={"keywords": (), "k": 10})
+async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> Report:
+    """Index the cards, time every need once, and compare all ways of finding."""
+    label = f"{variant.set_name}, {variant.cards_are}"
+    async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:
+        with _step(progress, f"{label}: indexing {len(variant.cards)} cards", None):
             started = time.perf_counter()
-            await searcher.search(Search(needs=(text,)))
-            elapsed.append(time.perf_counter() - started)
-            result = await searcher.search(Search(needs=(text.model_copy(update={"k": K}),)))
-            ranks.append(rank_of(result.by_need[0].hits, gold))
-        for way, phrase in WAYS.items():
-            together = Search(needs=tuple(phrase(need) for need in case.needs))
-            merged = {hit.card.agent_id for hit in (await searcher.search(together)).merged[:CANDIDATES]}
-            coverage[way].append(len(merged & case.gold) / len(case.gold))
-    milliseconds = sorted(seconds * 1_000 for seconds in elapsed)
-    return [
-        str(len(cards)),
-        str(len(ranks)),
-        percent(statistics.mean(rank == 1 for rank in ranks)),
-        percent(statistics.mean(rank is not None and rank <= 10 for rank in ranks)),
-        percent(statistics.mean(1 / rank if rank else 0.0 for rank in ranks)),
-        *(percent(statistics.mean(shares)) for shares in coverage.values()),
-        f"{milliseconds[len(milliseconds) // 2]:.1f}",
-        f"{milliseconds[int(len(milliseconds) * 0.95)]:.1f}",
-        f"{indexing:.1f}",
-    ]
+            await Indexer(index, embedder).rebuild(variant.cards, [card.agent_id for card in variant.cards])
+            index_seconds = time.perf_counter() - started
+        with _step(progress, f"{label}: timing needs", None):
+            latency = await time_needs(variant, index)
+        ways = await create_ways(variant.cards, index, embedder, with_keywords=variant.has_keywords)
+        found: dict[str, Figures] = {}
+        for name, way in ways.items():
+            with _step(progress, f"{label}: {name}", len(variant.cases)) as advance:
+                found[name] = await discovery_figures.measure(way, variant.cases, advance)
+    return Report(variant.set_name, variant.cards_are, len(variant.cards), variant.needs, index_seconds, found, latency)
 
 
-def percent(share: float) -> str:
-    """Write a share in percent."""
+async def time_needs(variant: Variant, index: AgentIndex) -> Latency:
+    """Time every need of a set by itself, with an embedder that has not seen it before."""
+    texts = {need.text: bare(need) for case in variant.cases for need in case.needs}
+    requests = [Search(needs=(need.model_copy(update={"k": LATENCY_K}),)) for need in texts.values()]
+    async with open_embedder(OnnxEncoder.of_package, cache_vectors=1) as embedder:
+        searcher = Searcher(index, embedder)
+        await searcher.search(Search(needs=(Need(text="Somebody who makes the model warm."),)))
+        asked = [partial(searcher.search, request) for request in requests]
+        return await discovery_figures.time_each(asked, machine.create_cpu_clock(), time.perf_counter)
+
+
+@contextmanager
+def _step(progress: Progress, text: str, total: int | None) -> Iterator[partial[None]]:
+    """Show a step on standard error while it runs; where that is no terminal, only its name."""
+    if not progress.console.is_terminal:
+        progress.console.print(text)
+    task = progress.add_task(text, total=total)
+    try:
+        yield partial(progress.advance, task)
+    finally:
+        progress.remove_task(task)
+
+
+def quality_table(report: Report) -> Table:
+    """Compare the ways of finding on one set."""
+    table = Table(
+        "found by",
+        "Top@1",
+        "Top@10",
+        "MR",
+        "MRR",
+        "cover@6",
+        "cover@12",
+        "regular P",
+        "regular R",
+        "nested P",
+        "nested R",
+        title=f"{report.set_name}, cards with {report.cards_are}: {report.agents} agents, {report.needs} needs",
+        title_justify="left",
+    )
+    for name, figures in report.found.items():
+        table.add_row(
+            name,
+            _percent(figures.top_1),
+            _percent(figures.top_10),
+            f"{figures.mean_rank:.1f}",
+            *map(_percent, (figures.mrr, figures.cover_6, figures.cover_12)),
+            *map(_percent, (figures.regular.precision, figures.regular.recall, figures.nested.precision, figures.nested.recall)),
+        )
+    return table
+
+
+def latency_table(reports: list[Report]) -> Table:
+    """Show what one need takes on each set."""
+    table = Table(
+        "set",
+        "cards with",
+        "agents",
+        "needs",
+        "p50 ms",
+        "p95 ms",
+        "CPU p50",
+        "CPU p95",
+        "indexing s",
+        title=f"One need, {LATENCY_K} hits, its embedding included (aim with 1,500 agents: 8 and 20 ms)",
+        title_justify="left",
+    )
+    for report in reports:
+        timed = report.latency
+        times = (timed.p50_ms, timed.p95_ms, timed.cpu_p50_ms, timed.cpu_p95_ms, report.index_seconds)
+        table.add_row(report.set_name, report.cards_are, str(report.agents), str(timed.asked), *(f"{value:.1f}" for value in times))
+    return table
+
+
+def _percent(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-async def main() -> None:
-    """Measure every set that was asked for and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("--set", action="append", dest="sets", help="a folder of DATA; may be repeated; default: all")
-    options = parser.parse_args()
-    table = Table("set", "cards", "agents", "needs", "Top@1", "Top@10", "MRR", *WAYS, "p50 ms", "p95 ms", "index s")
-    folders = options.sets or sorted(folder.name for folder in options.data.iterdir() if (folder / "agents.jsonl").is_file())
+async def benchmark(data: Path, chosen: list[str] | None, *, as_json: bool) -> None:
+    """Measure the sets and print what was found.
+
+    Raises:
+        InvalidInputError: There is no such set.
+    """
+    folders = [folder for folder in sets_in(data) if chosen is None or folder.name in chosen]
+    if not folders:
+        raise InvalidInputError(
+            f"There is no set of agents in {data}.", hint="Name a folder whose folders hold an agents.jsonl and a queries.jsonl."
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    reports: list[Report] = []
     async with open_embedder(OnnxEncoder.of_package) as embedder:
-        for name in folders:
-            rows = read(options.data / name / "agents.jsonl")
-            queries = read(options.data / name / "queries.jsonl")
-            described = [row for row in rows if row.get("examples")]
-            variants = [("names", rows, False)]
-            if described:
-                variants += [
-                    ("full, all", rows, True),
-                    ("full, described", described, True),
-                    ("names, described", described, False),
-                ]
-            for variant, chosen, full in variants:
-                cards = [card_of(row, full=full) for row in chosen]
-                cases = list(cases_of(queries, {card.agent_id for card in cards}))
-                async with open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index:
-                    figures = await measure(cards, cases, Searcher(index, embedder), Indexer(index, embedder))
-                table.add_row(name, variant, *figures)
-    Console(width=140).print(table)
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            for folder in folders:
+                reports += [await evaluate(variant, embedder, progress) for variant in variants_of(folder)]
+    if as_json:
+        sys.stdout.write(
+            json.dumps({"machine": machine.describe(), "sets": [asdict(report) for report in reports]}, indent=1) + "\n"
+        )
+        return
+    for report in reports:
+        machine.console.print(quality_table(report))
+    machine.console.print(latency_table(reports))
+    machine.console.print(f"On {machine.describe()}. The same settings for every set; what the columns mean: docs/discovery.md.")
+
+
+def main() -> int:
+    """Read the command line and measure."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("data", type=Path, nargs="?", default=OWN, help="a folder of sets, or a set; default: those of the project")
+    parser.add_argument("--set", action="append", dest="sets", metavar="NAME", help="a folder of DATA; may be repeated")
+    parser.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
+    options = parser.parse_args()
+    try:
+        asyncio.run(benchmark(options.data, options.sets, as_json=options.json))
+    except InvalidInputError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    sys.exit(main())

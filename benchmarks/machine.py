@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -41,6 +42,13 @@ def cpu_seconds(pid: int) -> float:
     for thread in Path(f"/proc/{pid}/task").iterdir():
         total += int((thread / "schedstat").read_text().split()[0])
     return total / 1e9
+
+
+def create_cpu_clock() -> Callable[[], float]:
+    """Make a clock of the CPU seconds of this process and of the children that it has now. Reading it costs microseconds."""
+    threads = Path("/proc/self/task").iterdir()
+    children = [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return lambda: time.process_time() + sum(map(cpu_seconds, children))
 
 
 def resident_bytes(pid: int) -> int:
