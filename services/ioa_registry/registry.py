@@ -11,7 +11,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import MembershipChanges, Memberships, WorkQueue
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore, RegistryView
-from ioa.protocol.cards import AgentCard, AgentStatus
+from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 
@@ -61,7 +61,7 @@ class Registry:
             await self._cards.put(CardRecord(card=card, registered_at=registered_at))
         await self._work.ensure_pool(card.pool)
         await self._leases.renew(card.agent_id)
-        return await self._answer(card.agent_id, {}, _warnings(card))
+        return await self._answer(card.agent_id, {}, advice(card))
 
     async def renew(self, request: Renew) -> Lease:
         """Keep a lease, and tell where the agent's open groups stand.
@@ -71,7 +71,7 @@ class Registry:
         """
         if self._view.card(request.agent_id) is None and await self._cards.get(request.agent_id) is None:
             raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
-        await self._leases.renew(request.agent_id)
+        await self._leases.renew(request.agent_id, request.load)
         return await self._answer(request.agent_id, request.cursors, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
@@ -101,6 +101,7 @@ class Registry:
                 card=record.card,
                 online=self._view.is_online(record.card.agent_id),
                 registered_at=record.registered_at,
+                load=self._view.load(record.card.agent_id),
             )
             for record in records
         )
@@ -135,9 +136,3 @@ class Registry:
         if not is_member or (head.entry.state.phase.is_terminal and cursor >= head.seq):
             await self._memberships.remove(agent_id, comm_id)
         return head.seq if is_member else None
-
-
-def _warnings(card: AgentCard) -> tuple[str, ...]:
-    if card.examples:
-        return ()
-    return ("The card has no examples: add a few requests the agent serves well, since discovery goes by them most.",)

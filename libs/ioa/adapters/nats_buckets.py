@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import nats.errors
 import structlog
@@ -22,6 +23,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.load import IDLE, Load
 
 _LOOK_UP_SECONDS = 1.0
 """How long to wait for a change before looking whether the connection was renewed meanwhile."""
@@ -118,10 +120,10 @@ class NatsLeases:
     def __init__(self, client: Client) -> None:
         self._bucket = BucketHandle(client.jetstream(), LEASES)
 
-    async def renew(self, agent_id: AgentId) -> None:
-        """Take or keep the lease."""
+    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
+        """Take or keep the lease, whose value is how busy the agent is."""
         with unavailable_unless_answered("The store of leases"):
-            await (await self._bucket.open()).put(agent_id, b"")
+            await (await self._bucket.open()).put(agent_id, encode(load))
 
     async def release(self, agent_id: AgentId) -> None:
         """Give the lease back."""
@@ -192,7 +194,7 @@ class NatsRegistryView:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._cards: dict[AgentId, CardRecord] = {}
-        self._online: set[AgentId] = set()
+        self._leases: dict[AgentId, Load] = {}
         self._listeners: list[Callable[[AgentId], None]] = []
         self.cards_ready = asyncio.Event()
         self.leases_ready = asyncio.Event()
@@ -221,14 +223,12 @@ class NatsRegistryView:
         async for change in follow(self._client, LEASES):
             match change:
                 case Snapshot(values=values):
-                    before, self._online = self._online, {AgentId(key) for key in values}
+                    before = set(self._leases)
+                    self._leases = {AgentId(key): _load_of(value) for key, value in values.items()}
                     self.leases_ready.set()
-                    self._tell(before ^ self._online)
+                    self._tell(before ^ set(self._leases))
                 case Change(key=key, value=value):
-                    agent_id, online = AgentId(key), value is not None
-                    if online != (agent_id in self._online):
-                        (self._online.add if online else self._online.discard)(agent_id)
-                        self._tell({agent_id})
+                    self._see_lease(AgentId(key), value)
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """The card of an agent."""
@@ -240,7 +240,21 @@ class NatsRegistryView:
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
-        return agent_id in self._online
+        return agent_id in self._leases
+
+    def load(self, agent_id: AgentId) -> Load:
+        """How busy the agent said it was."""
+        return self._leases.get(agent_id, IDLE)
+
+    def _see_lease(self, agent_id: AgentId, value: bytes | None) -> None:
+        """Note a lease. Listeners hear of those that begin and end, and not of the loads that come with every renewal."""
+        was_online = agent_id in self._leases
+        if value is None:
+            self._leases.pop(agent_id, None)
+        else:
+            self._leases[agent_id] = _load_of(value)
+        if was_online != (value is not None):
+            self._tell({agent_id})
 
     def _store(self, agent_id: AgentId, value: bytes | None) -> None:
         if value is None:
@@ -255,3 +269,13 @@ class NatsRegistryView:
         for agent_id in sorted(agent_ids):
             for listener in self._listeners:
                 listener(agent_id)
+
+
+@lru_cache(maxsize=4_096)
+def _load_of(value: bytes) -> Load:
+    """Read a lease's value. One that says nothing, or nothing that can be read, still is a lease."""
+    try:
+        return decode(Load, value) if value else IDLE
+    except IoaError as error:
+        _log.warning("load_unreadable", error=error.message)
+        return IDLE

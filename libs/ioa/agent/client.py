@@ -28,6 +28,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId
+from ioa.protocol.load import Load
 from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.usage import Usage
 
@@ -128,9 +129,15 @@ class AgentClient:
     async def _renew(self) -> Lease:
         cursors = {comm_id: session.cursor for comm_id, (session, _) in self._sessions.items()}
         try:
-            return await self._network.renew(Renew(agent_id=self._card.agent_id, cursors=cursors))
+            return await self._network.renew(Renew(agent_id=self._card.agent_id, cursors=cursors, load=self._load()))
         except NotFoundError:
             return await self._network.register(self._card)
+
+    def _load(self) -> Load:
+        """How busy the agent is, so that discovery can name the replica that is least so."""
+        following = [session for session, running in self._sessions.values() if not running.done()]
+        tasks = sum(len(session.working()) for session in following)
+        return Load.counted(tasks=tasks, groups=len(following), slots=self._options.tasks_at_once)
 
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
+from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
 
 
@@ -30,8 +31,8 @@ class CardStore(Protocol):
 class LeaseStore(Protocol):
     """Leases that run out by themselves unless they are renewed."""
 
-    async def renew(self, agent_id: AgentId) -> None:
-        """Take or keep the lease."""
+    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
+        """Take or keep the lease, and tell how busy the agent is."""
 
     async def release(self, agent_id: AgentId) -> None:
         """Give the lease back."""
@@ -48,3 +49,6 @@ class RegistryView(Protocol):
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
+
+    def load(self, agent_id: AgentId) -> Load:
+        """How busy the agent said it was when it last renewed its lease; idle without a lease."""

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
+from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
@@ -46,8 +47,32 @@ class AgentCard(Model):
 
 
 class AgentStatus(Model):
-    """A card as the registry holds it, with the agent's liveness."""
+    """A card as the registry holds it, with the agent's liveness, and how busy it said it was when it last renewed its lease."""
 
     card: AgentCard
     online: bool
     registered_at: Time
+    load: Load = IDLE
+
+
+ENOUGH_EXAMPLES = 3
+"""With fewer an agent is found by what it says of itself alone, or by one wording of one request."""
+_ENOUGH_WORDS = 4
+
+
+def advice(card: AgentCard) -> tuple[str, ...]:
+    """Say what to add to a card so that its agent is found more often."""
+    told: list[str] = []
+    if not card.examples:
+        told.append(
+            "The card has no examples, and discovery goes by them most: add `examples`, six to twelve requests that the agent"
+            " serves well, in the words of those who would ask."
+        )
+    elif len(card.examples) < ENOUGH_EXAMPLES:
+        told.append(
+            f"The card has only {len(card.examples)} of the six to twelve examples that discovery goes by best: add requests of"
+            " other kinds, and the same in other words."
+        )
+    if len(card.description.split()) < _ENOUGH_WORDS and not card.skills and not card.examples:
+        told.append("The description says very little: write in a sentence what the agent does, with what, and what comes of it.")
+    return tuple(told)

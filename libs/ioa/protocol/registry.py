@@ -9,6 +9,7 @@ from pydantic import Field
 
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.ids import AgentIdField, CommIdField, PoolIdField
+from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model
 
 
@@ -19,10 +20,11 @@ class Register(Model):
 
 
 class Renew(Model):
-    """Keep the lease. `cursors` holds the last log sequence the agent has applied in each of its groups."""
+    """Keep the lease. `cursors` holds the last log sequence the agent has applied in each of its groups, `load` how busy it is."""
 
     agent_id: AgentIdField
     cursors: dict[CommIdField, int] = Field(default_factory=dict)
+    load: Load = IDLE
 
 
 class Lease(Model):

@@ -28,6 +28,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, encode
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
+from ioa.protocol.load import Load
 from ioa.protocol.messages import Message
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
@@ -142,6 +143,10 @@ class MemoryNetwork:
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether an agent's lease stands."""
         return self._view.is_online(agent_id)
+
+    def load(self, agent_id: AgentId) -> Load:
+        """How busy an agent said it was."""
+        return self._view.load(agent_id)
 
     def open_groups(self, agent_id: AgentId) -> Sequence[CommId]:
         """The groups an agent is in, as far as the registry knows."""

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.load import IDLE, Load
 
 
 class MemoryCards:
@@ -33,10 +34,12 @@ class MemoryLeases:
         self._clock = clock
         self._duration = duration
         self._until: dict[AgentId, datetime] = {}
+        self._loads: dict[AgentId, Load] = {}
 
-    async def renew(self, agent_id: AgentId) -> None:
-        """Take or keep the lease."""
+    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
+        """Take or keep the lease, and tell how busy the agent is."""
         self._until[agent_id] = self._clock.now() + self._duration
+        self._loads[agent_id] = load
 
     async def release(self, agent_id: AgentId) -> None:
         """Give the lease back."""
@@ -46,6 +49,10 @@ class MemoryLeases:
         """Whether an agent's lease has not run out."""
         until = self._until.get(agent_id)
         return until is not None and self._clock.now() < until
+
+    def load(self, agent_id: AgentId) -> Load:
+        """What was told with the lease that stands."""
+        return self._loads[agent_id] if self.stands(agent_id) else IDLE
 
 
 class MemoryRegistryView:
@@ -66,6 +73,10 @@ class MemoryRegistryView:
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
         return self._leases.stands(agent_id)
+
+    def load(self, agent_id: AgentId) -> Load:
+        """How busy the agent is."""
+        return self._leases.load(agent_id)
 
 
 class MemoryMemberships:

@@ -12,9 +12,11 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, NatsRegistryView
 from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import LEASES
 from ioa.ports.delivery import MembershipChanges, Memberships
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore, RegistryView
 from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.load import IDLE, Load
 from ioa.runtime.process import background
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import ManualClock
@@ -164,6 +166,30 @@ async def test_a_renewed_lease_outlives_another(rig: Rig) -> None:
     assert (rig.view.is_online(ADA), rig.view.is_online(BOB)) == (True, False)
 
 
+async def test_a_lease_tells_how_busy_its_agent_is(rig: Rig) -> None:
+    """The view shows the load of the last renewal, and none for a lease that says nothing or is gone."""
+    await rig.leases.renew(ADA, Load(tasks=1, groups=1, slots=4))
+    await rig.leases.renew(ADA, Load(tasks=3, groups=2, slots=4))
+    await rig.leases.renew(BOB)
+    assert await eventually(lambda: rig.view.is_online(BOB))
+    seen = rig.view.load(ADA), rig.view.load(BOB)
+    await rig.leases.release(ADA)
+    await eventually(lambda: not rig.view.is_online(ADA))
+    assert (*seen, rig.view.load(ADA)) == (Load(tasks=3, groups=2, slots=4), IDLE, IDLE)
+
+
+async def test_a_lease_whose_load_cannot_be_read_is_a_lease(nats_client: Client) -> None:
+    """What another version wrote into a lease, nothing at all included, keeps its agent online and counts as idle."""
+    rig = NatsRig(nats_client)
+    async with background(rig.view.follow_leases()):
+        await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
+        bucket = await nats_client.jetstream().key_value(LEASES)
+        for agent_id, value in ((ADA, b""), (BOB, b"\xc1 no msgpack")):
+            await bucket.put(agent_id, value)
+            await eventually(lambda agent_id=agent_id: rig.view.is_online(agent_id))  # type: ignore[misc]
+        assert (rig.view.load(ADA), rig.view.load(BOB)) == (IDLE, IDLE)
+
+
 async def test_a_released_lease_is_gone_at_once(rig: Rig) -> None:
     """An agent that deregisters is offline without waiting; giving back what one has not is no error."""
     await rig.leases.renew(ADA)
@@ -227,14 +253,14 @@ async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_ser
 
 
 async def test_listeners_hear_of_each_change_once(nats_client: Client) -> None:
-    """Whoever listens to a view hears of an agent that comes, goes, and changes its card, and not of mere renewals."""
+    """Whoever listens to a view hears of an agent that comes, goes, and changes its card, and not of mere renewals and loads."""
     rig = NatsRig(nats_client)
     noticed: list[tuple[AgentId, bool]] = []
     async with background(rig.view.follow_leases()):
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
         rig.view.listen(lambda agent_id: noticed.append((agent_id, rig.view.is_online(agent_id))))
-        for _ in range(3):
-            await rig.leases.renew(ADA)
+        for tasks in range(3):
+            await rig.leases.renew(ADA, Load(tasks=tasks))
         await rig.leases.release(ADA)
         await rig.leases.renew(BOB)
         await eventually(lambda: (BOB, True) in noticed)

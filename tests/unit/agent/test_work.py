@@ -18,6 +18,7 @@ from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Team
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.load import Load
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -81,6 +82,18 @@ async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(compan
     result = await company.task_result(ROOM)
 
     assert (result.task_conclusion, run.attempts) == ("done in attempt 2", [1, 2])
+
+
+async def test_an_agent_tells_how_busy_it_is(company: Company) -> None:
+    """Each renewal says how many tasks and groups the agent has, and how many tasks it does at once."""
+    run, worker = Running(), AgentId("worker")
+    await _give_task(company, run.function())
+    await run.began.wait()
+    at_work = await eventually(lambda: company.network.load(worker), until=lambda load: load.tasks > 0)
+    run.let_go.set()
+    await company.result()
+    after = await eventually(lambda: company.network.load(worker), until=lambda load: load.groups == 0)
+    assert (at_work, after) == (Load(tasks=1, groups=1, slots=4), Load(slots=4))
 
 
 async def test_a_finished_task_is_reported_and_not_run_again(company: Company) -> None:

@@ -9,6 +9,7 @@ import pytest
 from ioa.errors import NotFoundError
 from ioa.group.requests import CancelGroup
 from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.load import Load
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
 from ioa.testing.manual_clock import NEW_YEAR
@@ -36,11 +37,25 @@ async def test_registering_again_updates_the_card() -> None:
 
 
 async def test_a_card_that_says_too_little_is_advised() -> None:
-    """A card without examples is accepted with a word of advice; one with examples without."""
+    """A card without examples, or with hardly any, is accepted with a word on what to add; one with enough without."""
     plane = Plane()
-    bare = await plane.registry.register(Register(card=card("ada")))
-    rich = await plane.registry.register(Register(card=card("bob").model_copy(update={"examples": ("Count to ten.",)})))
-    assert (len(bare.warnings), rich.warnings) == (1, ())
+    examples = ("Count to ten.", "How many are there?", "Add these up.")
+    answers = [
+        await plane.registry.register(Register(card=card("ada").model_copy(update={"examples": examples[:number]})))
+        for number in (0, 1, 3)
+    ]
+    told = [[warning.split(":")[0] for warning in answer.warnings] for answer in answers]
+    none, few = "The card has no examples, and discovery goes by them most", "The card has only 1 of the six to twelve examples"
+    assert [told[0][0], told[1][0][: len(few)], told[2]] == [none, few, []]
+
+
+async def test_a_renewal_tells_how_busy_the_agent_is() -> None:
+    """Whoever lists agents sees the load of their last renewal; registering again is no work."""
+    plane = Plane()
+    await plane.join(ADA)
+    await plane.registry.renew(Renew(agent_id=ADA, load=Load(tasks=3, groups=2, slots=4)))
+    [status] = (await plane.registry.list(ListAgents())).agents
+    assert status.load == Load(tasks=3, groups=2, slots=4)
 
 
 async def test_a_lease_that_is_not_renewed_takes_the_agent_offline() -> None:
