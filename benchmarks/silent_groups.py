@@ -90,6 +90,7 @@ class SilentGroup:
         self._answers = answers
         self._messages = [self._message(turn, say_something(chance)) for turn in range(1, turns + 1)]
         self._turn = 0
+        self._router = ""
         self._heard: asyncio.Future[float] | None = None
 
     async def talk(self, pause: float) -> None:
@@ -97,17 +98,23 @@ class SilentGroup:
         for turn, data in enumerate(self._messages, 1):
             self._heard, self._turn = asyncio.get_running_loop().create_future(), turn
             said_at = time.perf_counter()
-            await self._client.publish(subjects.say(self.charter.comm_id, self._speaker(turn)), data, reply=self._answers)
+            await self._client.publish(self._where(self._speaker(turn)), data, reply=self._answers)
             self.hops.append(await self._heard - said_at)
             if pause > self.hops[-1]:
                 await asyncio.sleep(pause - self.hops[-1])
 
-    def hear(self, agent_id: str, push: bytes) -> None:
+    def hear(self, agent_id: str, push: bytes, router: str) -> None:
         """Take in a push to a member. Only the next speaker looks inside, for the entry before may still be on its way to it."""
         if self._heard is None or self._heard.done() or agent_id != self._speaker(self._turn + 1):
             return
         if msgpack.unpackb(push)["entry"]["state"]["turn"] > self._turn:
+            self._router = router
             self._heard.set_result(time.perf_counter())
+
+    def _where(self, speaker: AgentId) -> str:
+        """Where to speak: to the router that pushed the last entry, as agents do."""
+        comm_id = self.charter.comm_id
+        return subjects.say_to(self._router, comm_id, speaker) if self._router else subjects.say(comm_id, speaker)
 
     def _message(self, turn: int, content: str) -> bytes:
         header = Header(
@@ -158,7 +165,7 @@ class SilentGroups:
         """Let a member hear a push."""
         agent_id = message.subject.rsplit(".", 1)[1]
         if group := self._by_agent.get(AgentId(agent_id)):
-            group.hear(agent_id, message.data)
+            group.hear(agent_id, message.data, message.reply)
 
     async def on_answer(self, message: Msg) -> None:
         """Count what was accepted; anything else ends the talk."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 
 import structlog
 
@@ -33,7 +34,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         js = client.jetstream()
         await ensure_topology(client, settings)
         timers, clock = NatsTimers(js), SystemClock()
-        ledger = GroupLedger(NatsGroupLog(js), timers, NatsInboxes(client), NatsResults(js), clock)
+        name = f"router-{secrets.token_hex(8)}"
+        ledger = GroupLedger(NatsGroupLog(js), timers, NatsInboxes(client, name), NatsResults(js), clock)
         router = Router(ledger, NatsGoalRecords(js), timers, clock)
 
         async def fire(delivery: Delivery) -> None:
@@ -53,10 +55,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     await asyncio.sleep(_SWEEP_AGAIN_SECONDS)
                     restored.set()
 
-        say = Endpoint("say", subjects.ANY_SAY, router.say)
+        endpoints = [
+            Endpoint("say", subjects.ANY_SAY, router.say),
+            Endpoint("say_to_me", subjects.any_say_to(name), router.say),
+        ]
         async with (
             background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16), memberships.follow(restored.set), sweep()),
-            open_service(client, "ioa-router", "Decides about the messages of every group", settings.version, [say]),
+            open_service(client, "ioa-router", "Decides about the messages of every group", settings.version, endpoints),
         ):
             await stop.wait()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -15,7 +16,7 @@ from ioa.adapters.nats_artifacts import NatsArtifacts
 from ioa.adapters.nats_queues import Delivery, consume
 from ioa.adapters.nats_requests import NatsRequester
 from ioa.adapters.nats_topology import ANY_AGENT, WORK, pool_consumer
-from ioa.errors import IoaError
+from ioa.errors import IoaError, UnavailableError
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
@@ -27,12 +28,13 @@ from ioa.group.requests import (
     SequencedEntry,
     Sync,
 )
+from ioa.group.state import GroupState
 from ioa.ports.agent_network import Lead
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import Message
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
@@ -40,6 +42,8 @@ from ioa.protocol.search import Search, SearchResult
 _SEARCH_TIMEOUT = timedelta(seconds=15)
 _SAY_TIMEOUT = timedelta(seconds=2)
 """Short, since a message may be said again at any time, and the group waits while a router that was killed does not answer."""
+
+_MAX_ROUTERS_REMEMBERED = 10_000
 
 _log = structlog.get_logger(__name__)
 
@@ -51,6 +55,8 @@ class NatsAgentNetwork:
         self._client = client
         self._requester = NatsRequester(client)
         self._artifacts = NatsArtifacts(client.jetstream())
+        self._routers: OrderedDict[CommId, str] = OrderedDict()
+        """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
 
     async def register(self, card: AgentCard) -> Lease:
         """Store the card and take a lease."""
@@ -81,8 +87,18 @@ class NatsAgentNetwork:
         return await self._requester.request(subjects.SYNC, request, Entries)
 
     async def say(self, message: Message) -> Accepted | Rejected:
-        """Send a message to the group's router."""
-        subject = subjects.say(message.header.comm_id, message.header.sender)
+        """Send a message to the router that pushed the group's last entry, or to any if that one does not answer."""
+        header = message.header
+        router = self._routers.get(header.comm_id)
+        if router is not None:
+            try:
+                return await self._say(subjects.say_to(router, header.comm_id, header.sender), message)
+            except UnavailableError as error:
+                _log.info("router_gone", comm_id=header.comm_id, router=router, error=error.message)
+                self._routers.pop(header.comm_id, None)
+        return await self._say(subjects.say(header.comm_id, header.sender), message)
+
+    async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
         return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
 
     @asynccontextmanager
@@ -92,9 +108,12 @@ class NatsAgentNetwork:
 
         async def receive(message: Msg) -> None:
             try:
-                arrived.put_nowait(decode(SequencedEntry, message.data))
+                entry = decode(SequencedEntry, message.data)
             except IoaError as error:
                 _log.error("push_unreadable", agent_id=agent_id, error=str(error))
+            else:
+                self._note_router(entry.entry.state, message.reply)
+                arrived.put_nowait(entry)
 
         subscription = await self._client.subscribe(subjects.inbox(agent_id), cb=receive)
         try:
@@ -102,6 +121,14 @@ class NatsAgentNetwork:
         finally:
             if not self._client.is_closed:
                 await subscription.unsubscribe()
+
+    def _note_router(self, state: GroupState, router: str) -> None:
+        """Remember whom to speak to in a group that goes on; what was pushed to longest ago is forgotten first."""
+        self._routers.pop(state.comm_id, None)
+        if router and not state.phase.is_terminal:
+            self._routers[state.comm_id] = router
+        if len(self._routers) > _MAX_ROUTERS_REMEMBERED:
+            self._routers.popitem(last=False)
 
     async def take_goals(self, pool: PoolId, lead: Lead, *, side_by_side: int) -> None:
         """Take goals off the pool's queue and off everybody's."""

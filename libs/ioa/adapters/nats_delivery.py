@@ -26,17 +26,24 @@ _log = structlog.get_logger(__name__)
 
 
 class NatsInboxes:
-    """Push entries over core NATS."""
+    """Push entries over core NATS.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        router: The name that a router is spoken to by. A push bears it as its reply subject: who appended the last entry of a
+            group knows its head, and is asked first when somebody speaks next.
+    """
+
+    def __init__(self, client: Client, router: str = "") -> None:
         self._client = client
+        self._router = router
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
             for agent_id in audience:
-                await self._client.publish(subjects.inbox(agent_id), data)
+                await self._client.publish(subjects.inbox(agent_id), data, reply=self._router)
                 if is_armed("router.between_pushes"):
                     await self._client.flush()  # what was pushed has left the process
                     reach("router.between_pushes")

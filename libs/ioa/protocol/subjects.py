@@ -51,8 +51,18 @@ def result_of(goal_id: GoalId) -> str:
 
 
 def say(comm_id: CommId, agent_id: AgentId) -> str:
-    """Where an agent, and nobody else, speaks in a group."""
+    """Where an agent, and nobody else, speaks in a group, to any router."""
     return f"{ROOT}.comm.{comm_id}.say.{agent_id}"
+
+
+def say_to(router: str, comm_id: CommId, agent_id: AgentId) -> str:
+    """Where an agent speaks in a group to the one router that is named."""
+    return f"{say(comm_id, agent_id)}.{check_token(router)}"
+
+
+def any_say_to(router: str) -> str:
+    """Where one router is spoken to by name."""
+    return f"{ANY_SAY}.{check_token(router)}"
 
 
 def log(comm_id: CommId) -> str:
@@ -81,13 +91,13 @@ def dead(reason: str) -> str:
 
 
 def parse_say(subject: str) -> tuple[CommId, AgentId]:
-    """Read group and sender off a `say` subject.
+    """Read group and sender off a `say` subject, to any router or to one by name.
 
     Raises:
         InvalidInputError: The subject is not one.
     """
     match subject.split("."):
-        case ["ioa", "v1", "comm", comm_id, "say", agent_id]:
+        case ["ioa", "v1", "comm", comm_id, "say", agent_id] | ["ioa", "v1", "comm", comm_id, "say", agent_id, _]:
             return CommId(_token(comm_id)), AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")

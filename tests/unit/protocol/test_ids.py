@@ -81,6 +81,13 @@ def test_a_say_subject_gives_back_group_and_sender(comm_id: str, agent_id: str) 
     assert (subjects.parse_say(subject), subjects.parse_comm(subject)) == ((comm_id, agent_id), comm_id)
 
 
+@given(TOKENS, TOKENS, TOKENS)
+def test_a_say_subject_with_a_router_gives_back_group_and_sender(comm_id: str, agent_id: str, router: str) -> None:
+    """Speaking to one router by name names the same group and sender."""
+    subject = subjects.say_to(router, CommId(comm_id), AgentId(agent_id))
+    assert (subjects.parse_say(subject), subjects.parse_comm(subject)) == ((comm_id, agent_id), comm_id)
+
+
 @given(TOKENS, st.integers(min_value=0, max_value=2**53))
 def test_every_subject_of_a_group_gives_back_the_group(comm_id: str, at_ms: int) -> None:
     """Logs and timers name their group."""
@@ -113,7 +120,7 @@ def test_subjects_are_spelled_as_the_permissions_spell_them(name: str, subject: 
 
 
 @pytest.mark.parametrize(
-    "subject", ["ioa.v1.comm.c1.log", "ioa.v1.comm.c1.say.a.b", "ioa.v2.comm.c1.say.a", "ioa.v1.comm.c1.say", ""]
+    "subject", ["ioa.v1.comm.c1.log", "ioa.v2.comm.c1.say.a", "ioa.v1.comm.c1.say", "ioa.v1.comm.c1.say.a.b.c", ""]
 )
 def test_what_is_no_say_subject_is_refused(subject: str) -> None:
     """Nothing is guessed from a subject of another form."""

@@ -1,0 +1,106 @@
+"""A group stays with the router that appended last, which has its head in memory, for as long as that router answers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_agent_network import NatsAgentNetwork
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_delivery import NatsInboxes
+from ioa.adapters.nats_requests import Endpoint, open_service
+from ioa.adapters.nats_server import NatsServer
+from ioa.errors import UnavailableError
+from ioa.group.events import Entry, Said, encode_entry
+from ioa.group.requests import Accepted, SayReply
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId
+from tests.contract.control_plane.conftest import heard
+from tests.unit.group.scenario import Scenario, launched
+
+ADA = AgentId("ada")
+
+
+@dataclass
+class Listener:
+    """A router that only notes what it is asked."""
+
+    name: str
+    inboxes: NatsInboxes
+    asked: list[str] = field(default_factory=list)
+
+    async def say(self, subject: str, _data: bytes) -> SayReply:
+        """Accept."""
+        self.asked.append(subject)
+        return SayReply(answer=Accepted(seq=1))
+
+    async def push(self, story: Scenario) -> None:
+        """Show Ada where the group stands."""
+        entry = encode_entry(Entry(event=story.log[-1], state=story.state, audience=(ADA,)))
+        await self.inboxes.push((ADA,), entry, seq=7, previous_seq=3)
+
+
+@asynccontextmanager
+async def listening(url: str, name: str) -> AsyncIterator[Listener]:
+    """One replica of the router, on a connection of its own."""
+    async with open_connection(NatsSettings(url, name)) as client:
+        router = Listener(name, NatsInboxes(client, name))
+        endpoints = [Endpoint("say", subjects.ANY_SAY, router.say), Endpoint("me", subjects.any_say_to(name), router.say)]
+        async with open_service(client, "ioa-router", "Listens", "0.1.0", endpoints):
+            await heard(client)
+            yield router
+
+
+STORY = launched("ada", "bob").says("ada", to="bob")
+MESSAGE = next(event.message for event in STORY.log if isinstance(event, Said))
+ANYBODY, BY_NAME = "ioa.v1.comm.room.say.ada", "ioa.v1.comm.room.say.ada.router-2"
+
+
+async def test_the_router_that_pushed_last_is_asked(nats_client: Client, nats_server: NatsServer) -> None:
+    """At first any router is asked; once one has pushed, that one is, every time."""
+    network = NatsAgentNetwork(nats_client)
+    async with AsyncExitStack() as stack:
+        first, second = [await stack.enter_async_context(listening(nats_server.url, name)) for name in ("router-1", "router-2")]
+        inbox = await stack.enter_async_context(network.inbox(ADA))
+        await heard(nats_client)
+        await network.say(MESSAGE)
+        assert sorted(first.asked + second.asked) == [ANYBODY]
+        await second.push(STORY)
+        await anext(inbox)
+        for _ in range(5):
+            await network.say(MESSAGE)
+    assert [subject for subject in first.asked + second.asked if subject != ANYBODY] == [BY_NAME] * 5
+
+
+async def test_any_router_is_asked_when_that_one_is_gone(nats_client: Client, nats_server: NatsServer) -> None:
+    """What a router that has gone cannot answer is answered by another one within the same call."""
+    network = NatsAgentNetwork(nats_client)
+    async with listening(nats_server.url, "router-1") as first, network.inbox(ADA) as inbox:
+        async with listening(nats_server.url, "router-2") as second:
+            await heard(nats_client)
+            await second.push(STORY)
+            await anext(inbox)
+        assert await network.say(MESSAGE) == Accepted(seq=1)
+        assert first.asked == [ANYBODY]
+
+
+async def test_the_router_of_a_group_that_has_ended_is_forgotten(nats_client: Client, nats_server: NatsServer) -> None:
+    """Nothing is remembered of a group in which nothing can be said any more."""
+    network = NatsAgentNetwork(nats_client)
+    async with listening(nats_server.url, "router-2") as router, network.inbox(ADA) as inbox:
+        await heard(nats_client)
+        for story in (STORY, STORY.cancelled()):
+            await router.push(story)
+            await anext(inbox)
+        await network.say(MESSAGE)
+    assert router.asked == [ANYBODY]
+
+
+async def test_with_no_router_at_all_the_caller_learns_it(nats_client: Client) -> None:
+    """Nobody serves: a typed error, after which the message may be said again."""
+    with pytest.raises(UnavailableError):
+        await NatsAgentNetwork(nats_client).say(MESSAGE)
