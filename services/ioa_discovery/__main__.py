@@ -16,7 +16,7 @@ from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
-from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.embedding import Encoder, open_embedder
 from ioa_discovery.indexer import Indexer
@@ -72,7 +72,6 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
         open_embedder(choose_encoder(settings.embedding_model)) as embedder,
         choose_index(settings, embedder) as index,
     ):
-        await ensure_topology(client, settings)
         view = NatsRegistryView(client)
         feed = RegistryFeed(view)
         view.listen(feed.touch)

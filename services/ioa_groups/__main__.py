@@ -9,7 +9,7 @@ from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults
 from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_queues import Delivery, consume
-from ioa.adapters.nats_requests import Endpoint, answer, open_service
+from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
 from ioa.adapters.nats_topology import GOALS, INTAKE
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
@@ -47,11 +47,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
 
         endpoints = [
-            Endpoint("launch", subjects.LAUNCH, answer(LaunchGroup, setup.launch)),
-            Endpoint("abandon", subjects.ABANDON, answer(AbandonGoal, setup.abandon)),
+            Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
+            Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
             Endpoint("cancel", subjects.CANCEL, answer(CancelGroup, setup.cancel)),
-            Endpoint("sync", subjects.SYNC, answer(Sync, setup.sync)),
+            Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
         ]
         async with background(memberships.follow(), registry.follow_cards(), registry.follow_leases()):
             for view_ready in (memberships.ready, registry.cards_ready, registry.leases_ready):

@@ -6,7 +6,7 @@ from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, Na
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_goals import NatsWorkQueue
 from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_requests import Endpoint, answer, open_service
+from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
 from ioa.adapters.system_clock import SystemClock
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
@@ -34,9 +34,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             renew_every=settings.renew_every,
         )
         endpoints = [
-            Endpoint("register", subjects.REGISTER, answer(Register, registry.register)),
-            Endpoint("renew", subjects.RENEW, answer(Renew, registry.renew)),
-            Endpoint("deregister", subjects.DEREGISTER, answer(Deregister, registry.deregister)),
+            Endpoint("register", subjects.ANY_REGISTER, answer_as(Register, registry.register, lambda asked: asked.card.agent_id)),
+            Endpoint("renew", subjects.ANY_RENEW, answer_as(Renew, registry.renew, lambda asked: asked.agent_id)),
+            Endpoint(
+                "deregister", subjects.ANY_DEREGISTER, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id)
+            ),
             Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get)),
             Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
         ]

@@ -60,15 +60,15 @@ class NatsAgentNetwork:
 
     async def register(self, card: AgentCard) -> Lease:
         """Store the card and take a lease."""
-        return await self._requester.request(subjects.REGISTER, Register(card=card), Lease)
+        return await self._requester.request(subjects.register(card.agent_id), Register(card=card), Lease)
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease."""
-        return await self._requester.request(subjects.RENEW, request, Lease)
+        return await self._requester.request(subjects.renew(request.agent_id), request, Lease)
 
     async def deregister(self, agent_id: AgentId) -> None:
         """Go offline."""
-        await self._requester.request(subjects.DEREGISTER, Deregister(agent_id=agent_id), Acknowledged)
+        await self._requester.request(subjects.deregister(agent_id), Deregister(agent_id=agent_id), Acknowledged)
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""
@@ -76,15 +76,15 @@ class NatsAgentNetwork:
 
     async def launch(self, request: LaunchGroup) -> GroupStanding:
         """Open a group."""
-        return await self._requester.request(subjects.LAUNCH, request, GroupStanding)
+        return await self._requester.request(subjects.launch(request.owner), request, GroupStanding)
 
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""
-        await self._requester.request(subjects.ABANDON, request, Acknowledged)
+        await self._requester.request(subjects.abandon(request.by), request, Acknowledged)
 
     async def sync(self, request: Sync) -> Entries:
         """Fetch a page of a group's log."""
-        return await self._requester.request(subjects.SYNC, request, Entries)
+        return await self._requester.request(subjects.sync(request.agent_id), request, Entries)
 
     async def say(self, message: Message) -> Accepted | Rejected:
         """Send a message to the router that pushed the group's last entry, or to any if that one does not answer."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from ioa.errors import UnavailableError
+from ioa.adapters.nkey_seeds import public_key_of, read_seed
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.subjects import inbox_prefix_of
 
 _PING_EVERY = timedelta(seconds=2)
 _RECONNECT_EVERY = timedelta(milliseconds=250)
@@ -29,15 +32,25 @@ _log = structlog.get_logger(__name__)
 class NatsSettings:
     """Where NATS is and who connects.
 
-    `url` may name several servers of a cluster, with commas between; `credentials` is the path of a `.creds` file, `seed` that of
-    an nkey seed.
+    Attributes:
+        url: May name several servers of a cluster, with commas between.
+        name: What the server shows of the connection.
+        credentials: Path of a `.creds` file.
+        seed: An nkey seed or the path of its file. Answers then come to `_INBOX.<public key>`, which nobody else may read.
+        inbox_prefix: Where answers come to; None follows from the seed.
+        ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
+        certificate: Path of the certificate to show to the server.
+        key: Path of its key.
     """
 
     url: str
     name: str
     credentials: str | None = None
     seed: str | None = None
-    inbox_prefix: str = "_INBOX"
+    inbox_prefix: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
 
 
 _listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
@@ -109,13 +122,17 @@ async def _attempt(settings: NatsSettings) -> Client:
         log("nats_error", error=str(error) or type(error).__name__)
 
     client = Client()
+    tls = await asyncio.to_thread(_tls_of, settings)
+    seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
+    inbox_prefix = settings.inbox_prefix or ("_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed)))
     await asyncio.wait_for(
         client.connect(
             settings.url.split(","),
             name=settings.name,
             user_credentials=settings.credentials,
-            nkeys_seed=settings.seed,
-            inbox_prefix=settings.inbox_prefix.encode(),
+            nkeys_seed_str=seed,
+            inbox_prefix=inbox_prefix.encode(),
+            tls=tls,
             allow_reconnect=True,
             max_reconnect_attempts=-1,
             reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
@@ -131,6 +148,19 @@ async def _attempt(settings: NatsSettings) -> Client:
         _ATTEMPT_TIMEOUT.total_seconds() * 2,
     )
     return client
+
+
+def _tls_of(settings: NatsSettings) -> ssl.SSLContext | None:
+    if settings.ca is None and settings.certificate is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ca)
+        if settings.certificate is not None:
+            context.load_cert_chain(settings.certificate, settings.key)
+    except OSError as error:
+        paths = ", ".join(path for path in (settings.ca, settings.certificate, settings.key) if path)
+        raise InvalidInputError(f"The certificates of NATS ({paths}) cannot be used: {error.strerror or error}.") from None
+    return context
 
 
 async def _close(client: Client) -> None:

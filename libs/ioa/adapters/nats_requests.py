@@ -22,8 +22,10 @@ from nats.micro.request import Request
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_failures import heeding_cancellation
-from ioa.errors import Fault, IoaError, UnavailableError, from_wire
+from ioa.errors import Fault, ForbiddenError, IoaError, UnavailableError, from_wire
+from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
+from ioa.protocol.ids import AgentId
 from ioa.protocol.model import Model
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
@@ -52,6 +54,18 @@ def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Ha
 
     async def handle(_subject: str, data: bytes) -> Model:
         return await method(decode(kind, data))
+
+    return handle
+
+
+def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], AgentId]) -> Handler:
+    """Make a handler of a method whose request says who asks; one who asks under another name than its subject's is refused."""
+
+    async def handle(subject: str, data: bytes) -> Model:
+        request, caller = decode(kind, data), subjects.parse_caller(subject)
+        if claimed(request) != caller:
+            raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
+        return await method(request)
 
     return handle
 

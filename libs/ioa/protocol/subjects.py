@@ -16,23 +16,25 @@ WORK = f"{ROOT}.work"
 ANY_POOL_WORK = f"{WORK}.*"
 ANY_RESULT = f"{ROOT}.result.*"
 ANY_SAY = f"{ROOT}.comm.*.say.*"
+ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
 ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_DEAD = f"{ROOT}.dead.*"
+ANY_INBOX = f"{ROOT}.inbox.*"
 
-REGISTER = f"{ROOT}.registry.register"
-RENEW = f"{ROOT}.registry.renew"
-DEREGISTER = f"{ROOT}.registry.deregister"
+ANY_REGISTER = f"{ROOT}.registry.register.*"
+ANY_RENEW = f"{ROOT}.registry.renew.*"
+ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
 GET_AGENTS = f"{ROOT}.registry.get"
 LIST_AGENTS = f"{ROOT}.registry.list"
 SEARCH = f"{ROOT}.discovery.search"
 INDEX_STATUS = f"{ROOT}.discovery.status"
-LAUNCH = f"{ROOT}.groups.launch"
-ABANDON = f"{ROOT}.groups.abandon"
+ANY_LAUNCH = f"{ROOT}.groups.launch.*"
+ANY_ABANDON = f"{ROOT}.groups.abandon.*"
+ANY_SYNC = f"{ROOT}.groups.sync.*"
 GET_GROUP = f"{ROOT}.groups.get"
 CANCEL = f"{ROOT}.groups.cancel"
-SYNC = f"{ROOT}.groups.sync"
 
 
 def goal_to(addressee: AgentId | PoolId) -> str:
@@ -48,6 +50,36 @@ def work_of(pool: PoolId | None) -> str:
 def result_of(goal_id: GoalId) -> str:
     """Where the one terminal result of a goal appears."""
     return f"{ROOT}.result.{goal_id}"
+
+
+def register(agent_id: AgentId) -> str:
+    """Where an agent, and nobody else, stores its card."""
+    return f"{ROOT}.registry.register.{agent_id}"
+
+
+def renew(agent_id: AgentId) -> str:
+    """Where an agent, and nobody else, keeps its lease."""
+    return f"{ROOT}.registry.renew.{agent_id}"
+
+
+def deregister(agent_id: AgentId) -> str:
+    """Where an agent, and nobody else, gives its lease back."""
+    return f"{ROOT}.registry.deregister.{agent_id}"
+
+
+def launch(agent_id: AgentId) -> str:
+    """Where an agent opens groups that it owns."""
+    return f"{ROOT}.groups.launch.{agent_id}"
+
+
+def abandon(agent_id: AgentId) -> str:
+    """Where an agent ends a goal for which it found nobody."""
+    return f"{ROOT}.groups.abandon.{agent_id}"
+
+
+def sync(agent_id: AgentId) -> str:
+    """Where an agent fetches what it missed of its groups."""
+    return f"{ROOT}.groups.sync.{agent_id}"
 
 
 def say(comm_id: CommId, agent_id: AgentId) -> str:
@@ -85,6 +117,11 @@ def inbox(agent_id: AgentId) -> str:
     return f"{ROOT}.inbox.{agent_id}"
 
 
+def inbox_prefix_of(owner: str) -> str:
+    """Where the answers to one connection's requests come: each credential has a place of its own, which no other may read."""
+    return f"_INBOX.{owner}"
+
+
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
@@ -103,6 +140,19 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
             raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
 
 
+def parse_caller(subject: str) -> AgentId:
+    """Read the agent off the subject of a request that only it may make, `ioa.v1.<service>.<request>.<agent_id>`.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", _, _, agent_id]:
+            return AgentId(_token(agent_id))
+        case _:
+            raise InvalidInputError(f"{subject!r} does not name who asks.")
+
+
 def parse_comm(subject: str) -> CommId:
     """Read the group off any `ioa.v1.comm.<comm_id>.…` subject.
 
@@ -119,6 +169,14 @@ def parse_comm(subject: str) -> CommId:
 def goal_addressee(subject: str) -> str | None:
     """Read the agent or pool off a goal's subject; None when any agent may take it."""
     return subject.removeprefix(f"{GOAL}.") if subject.startswith(f"{GOAL}.") else None
+
+
+def kind_of(subject: str) -> str:
+    """Name the kind of a request's subject without the ids in it, such as `groups.launch` or `comm.say`."""
+    tokens = subject.removeprefix(f"{ROOT}.").split(".")
+    if tokens[0] in ("registry", "discovery", "groups"):
+        return ".".join(tokens[:2])
+    return "comm.say" if "say" in tokens else "other"
 
 
 def _token(value: str) -> str:

@@ -37,7 +37,10 @@ class ProcessSettings(Model):
 
     nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
     nats_credentials: str | None = Field(default=None, description="path of a .creds file")
-    nats_seed: str | None = Field(default=None, description="path of an nkey seed")
+    nats_seed: str | None = Field(default=None, description="an nkey seed or the path of its file, see `ioa credentials`")
+    nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
+    nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
+    nats_key: str | None = Field(default=None, description="path of that certificate's key")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
     die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
@@ -46,7 +49,15 @@ class ProcessSettings(Model):
 
     def nats(self, name: str) -> NatsSettings:
         """The settings of this process's connection."""
-        return NatsSettings(self.nats_url, name, self.nats_credentials, self.nats_seed)
+        return NatsSettings(
+            self.nats_url,
+            name,
+            credentials=self.nats_credentials,
+            seed=self.nats_seed,
+            ca=self.nats_ca,
+            certificate=self.nats_certificate,
+            key=self.nats_key,
+        )
 
 
 def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:

@@ -57,7 +57,7 @@ async def _stay(caller: Caller) -> None:
     """Keep the rogue's lease, and pretend that it follows its groups."""
     heads: dict[CommId, int] = {}
     while True:
-        heads = (await caller.ask(subjects.RENEW, Renew(agent_id=ROGUE, cursors=heads), Lease)).heads
+        heads = (await caller.ask(subjects.renew(ROGUE), Renew(agent_id=ROGUE, cursors=heads), Lease)).heads
         await asyncio.sleep(0.5)
 
 

@@ -76,7 +76,7 @@ class Caller:
     async def register(self, *agents: AgentId) -> None:
         """Register agents until all of them can be launched with."""
         for agent_id in agents:
-            await self.ask(subjects.REGISTER, Register(card=card(agent_id)), Lease)
+            await self.ask(subjects.register(agent_id), Register(card=card(agent_id)), Lease)
 
     async def publish_goal(self, goal_id: GoalId, **options: object) -> None:
         """Publish a goal as any NATS client does."""
@@ -89,7 +89,7 @@ class Caller:
 
         async def once() -> GroupStanding | None:
             try:
-                return await self.ask(subjects.LAUNCH, request, GroupStanding)
+                return await self.ask(subjects.launch(owner), request, GroupStanding)
             except NotFoundError:
                 return None
 
@@ -104,7 +104,7 @@ class Caller:
         entries: list[SequencedEntry] = []
         while True:
             request = Sync(comm_id=comm_id, agent_id=agent_id, after=entries[-1].seq if entries else 0)
-            page = await self.ask(subjects.SYNC, request, Entries)
+            page = await self.ask(subjects.sync(agent_id), request, Entries)
             entries += page.entries
             if page.complete:
                 return entries

@@ -52,7 +52,7 @@ async def caller(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIt
 async def _renew(caller: Caller) -> None:
     while True:
         for agent_id in (ADA, BOB, EVE):
-            await caller.ask(subjects.RENEW, Renew(agent_id=agent_id), Lease)
+            await caller.ask(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease)
         await asyncio.sleep(0.5)
 
 
@@ -71,12 +71,12 @@ async def test_agents_come_go_and_are_not_forgotten(caller: Caller) -> None:
         await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve"])
     known = await caller.ask(subjects.GET_AGENTS, GetAgents(agent_ids=(zoe,)), Agents)
     assert [(status.card.agent_id, status.online) for status in known.agents] == [("zoe", False)]
-    await caller.ask(subjects.RENEW, Renew(agent_id=zoe), Lease)
+    await caller.ask(subjects.renew(zoe), Renew(agent_id=zoe), Lease)
     await eventually(lambda: online(caller), lambda ids: "zoe" in ids)
-    await caller.ask(subjects.DEREGISTER, Deregister(agent_id=zoe), Acknowledged)
+    await caller.ask(subjects.deregister(zoe), Deregister(agent_id=zoe), Acknowledged)
     await eventually(lambda: online(caller), lambda ids: "zoe" not in ids, within=timedelta(seconds=1))
     with pytest.raises(NotFoundError):
-        await caller.ask(subjects.RENEW, Renew(agent_id=AgentId("nobody")), Lease)
+        await caller.ask(subjects.renew(AgentId("nobody")), Renew(agent_id=AgentId("nobody")), Lease)
 
 
 async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller: Caller, services: ServiceProcesses) -> None:

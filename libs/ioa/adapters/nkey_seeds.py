@@ -1,0 +1,67 @@
+"""Ed25519 seeds as NATS writes them (nkeys). Who holds one can prove to be who its public key says; a server knows only that."""
+
+from __future__ import annotations
+
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from ioa.errors import InvalidInputError, MissingExtraError
+
+_RAW_SEED_BYTES = 32
+_SEED = re.compile(r"SU[A-Z2-7]{56}")
+
+
+def read_seed(given: str) -> str:
+    """Return the seed that is given as itself or as the path of its file.
+
+    Raises:
+        InvalidInputError: The file cannot be read, or what is there is no seed of a user.
+    """
+    if _SEED.fullmatch(given):
+        return given
+    try:
+        found = Path(given).read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise InvalidInputError(
+            f"The nkey seed {given} cannot be read: {error.strerror}.",
+            hint="IOA_NATS_SEED names a file that `ioa credentials` made.",
+        ) from None
+    except UnicodeDecodeError:
+        found = ""
+    if not _SEED.fullmatch(found):
+        raise InvalidInputError(f"{given} holds no nkey seed of a user.", hint="Such a seed is 58 letters and begins with SU.")
+    return found
+
+
+def public_key_of(seed: str) -> str:
+    """Derive the public key of a seed.
+
+    Raises:
+        InvalidInputError: The seed is damaged.
+        MissingExtraError: The library for nkeys is not installed.
+    """
+    nkeys = _library()
+    try:
+        return str(nkeys.from_seed(bytearray(seed.encode("ascii"))).public_key.decode("ascii"))
+    except (nkeys.NkeysError, ValueError) as error:
+        raise InvalidInputError(f"The nkey seed is damaged ({type(error).__name__}).") from None
+
+
+def create_seed() -> str:
+    """Make the seed of a new user.
+
+    Raises:
+        MissingExtraError: The library for nkeys is not installed.
+    """
+    nkeys = _library()
+    return str(nkeys.encode_seed(os.urandom(_RAW_SEED_BYTES), nkeys.PREFIX_BYTE_USER).decode("ascii"))
+
+
+def _library() -> ModuleType:
+    try:
+        return import_module("nkeys")
+    except ImportError as error:
+        raise MissingExtraError.of("The library for nkeys", "nkeys") from error
