@@ -65,7 +65,7 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
 async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
     js, clock = client.jetstream(), SystemClock()
-    ledger = GroupLedger(NatsGroupLog(js), NatsTimers(js), NatsInboxes(client), NatsResults(js), clock)
+    ledger = GroupLedger(NatsGroupLog(client), NatsTimers(js), NatsInboxes(client), NatsResults(js), clock)
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)
 
     async def one(charter: Charter) -> None:

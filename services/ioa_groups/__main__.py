@@ -27,7 +27,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     async with open_connection(settings.nats("ioa-groups")) as client:
         js = client.jetstream()
         await ensure_topology(client, settings)
-        clock, log, goals, timers = SystemClock(), NatsGroupLog(js), NatsGoalRecords(js), NatsTimers(js)
+        clock, log, goals, timers = SystemClock(), NatsGroupLog(client), NatsGoalRecords(js), NatsTimers(js)
         registry, memberships = NatsRegistryView(client), NatsMemberships(client)
         ledger = GroupLedger(log, timers, NatsInboxes(client), NatsResults(js), clock)
         timeouts = GroupTimeouts(

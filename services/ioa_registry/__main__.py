@@ -27,7 +27,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             view=view,
             open_groups=memberships,
             memberships=memberships,
-            log=NatsGroupLog(js),
+            log=NatsGroupLog(client),
             work=NatsWorkQueue(js),
             clock=SystemClock(),
             lease=settings.lease,

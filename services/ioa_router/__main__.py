@@ -35,7 +35,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await ensure_topology(client, settings)
         timers, clock = NatsTimers(js), SystemClock()
         name = f"router-{secrets.token_hex(8)}"
-        ledger = GroupLedger(NatsGroupLog(js), timers, NatsInboxes(client, name), NatsResults(js), clock)
+        ledger = GroupLedger(NatsGroupLog(client), timers, NatsInboxes(client, name), NatsResults(js), clock)
         router = Router(ledger, NatsGoalRecords(js), timers, clock)
 
         async def fire(delivery: Delivery) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nats.js import JetStreamContext
+from nats.aio.client import Client
 from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
+from ioa.adapters.nats_acks import AcknowledgedWrites
 from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
 from ioa.adapters.nats_topology import LOG
 from ioa.group.events import EncodedEntry, Entry
@@ -20,8 +21,9 @@ from ioa.protocol.ids import CommId
 class NatsGroupLog:
     """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject."""
 
-    def __init__(self, js: JetStreamContext) -> None:
-        self._js = js
+    def __init__(self, client: Client) -> None:
+        self._js = client.jetstream()
+        self._writes = AcknowledgedWrites(client)
 
     async def last(self, comm_id: CommId) -> StoredEntry | None:
         """Read the head by `STREAM.MSG.GET`, which only the stream's leader answers; a direct get may lag behind."""
@@ -32,12 +34,11 @@ class NatsGroupLog:
         headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected_seq)}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
-                ack = await self._js.publish(subjects.log(comm_id), entry.data, stream=LOG, headers=headers)
+                return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
             except APIError as error:
                 if lost_race(error):
                     raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
                 raise
-        return ack.seq
 
     async def read(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
         """Read a page, entry by entry, from the stream's leader."""

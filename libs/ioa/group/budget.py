@@ -37,6 +37,8 @@ def charge(state: GroupState, said: Said) -> GroupState:
 
 def spent_budget(state: GroupState) -> str | None:
     """Name a budget of which nothing is left; None while there is something of each."""
+    if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
+        return None
     if _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans]) == 0:
         return "token"
     if _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans]) == 0:

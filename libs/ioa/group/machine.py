@@ -132,7 +132,7 @@ def _apply(state: GroupState, event: Event) -> GroupState:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{kind_of(event)} is not legal while {state.phase}.")
     charged = budget.charge(state, event) if isinstance(event, Said) else state
     after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
-    if after == state:
+    if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind_of(event)} changes nothing.")
     return after
 
@@ -155,10 +155,13 @@ def _check_sender(state: GroupState, said: Said) -> None:
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
     """What the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
+    owed = settle(after)
+    if not owed:
+        return ()
     ended = event.subgroup if isinstance(event, SubgroupClosed) else None
     paid = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     return tuple(
         effect
-        for effect in settle(after)
+        for effect in owed
         if not isinstance(effect, CancelSubgroup) or (effect.subgroup != ended and effect.task.task_id not in paid)
     )

@@ -63,7 +63,7 @@ class System:
         self._client = client
         self._js = client.jetstream()
         self._requester = NatsRequester(client)
-        self._log = NatsGroupLog(self._js)
+        self._log = NatsGroupLog(client)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
         self._artifacts = NatsArtifacts(self._js)

@@ -27,7 +27,7 @@ ROOM, OTHER = CommId("room"), CommId("other")
 @pytest.fixture
 def log(client: Client | None) -> GroupLog:
     """An empty log."""
-    return MemoryGroupLog() if client is None else NatsGroupLog(client.jetstream())
+    return MemoryGroupLog() if client is None else NatsGroupLog(client)
 
 
 def entry(why: str = "") -> EncodedEntry:
@@ -138,7 +138,7 @@ async def test_the_head_is_never_stale(log: GroupLog, server: NatsServer | None)
         seen = [text_of(await log.last(ROOM)) for text in "abc" if await _append(log, text)]
     else:
         async with open_connection(NatsSettings(server.url, "reader")) as other:
-            reader = NatsGroupLog(other.jetstream())
+            reader = NatsGroupLog(other)
             seen = [text_of(await reader.last(ROOM)) for text in "abc" if await _append(log, text)]
     assert seen == ["a", "b", "c"]
 

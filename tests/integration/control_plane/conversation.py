@@ -177,7 +177,7 @@ async def check(caller: Caller, goal_id: GoalId) -> None:
     """The goal has its result, and its log is gapless, without repetition, the same for every member and for the pure machine."""
     comm_id = comm_id_of_goal(goal_id)
     assert (await caller.result(goal_id)).content == f"Ten, says {goal_id}."
-    stored = await NatsGroupLog(caller.client.jetstream()).read(comm_id, after=0, limit=1_000)
+    stored = await NatsGroupLog(caller.client).read(comm_id, after=0, limit=1_000)
     copies = [await caller.entries(comm_id, member) for member in (ADA, BOB, EVE)]
     assert copies[0] == copies[1] == copies[2]
     assert [(entry.seq, entry.entry) for entry in copies[0]] == [(found.seq, found.entry) for found in stored]
