@@ -113,7 +113,7 @@ class Original:
         wanted = [text for need in needs for text in (self._by_keywords and need.keywords) or (need.text,)]
         vectors = np.array(await self._embedder.embed(wanted))
         nearest = np.argsort(-(vectors @ self._descriptions.T), axis=1, kind="stable")[:, :ORIGINAL_LIMIT]
-        return list(dict.fromkeys(self._agents[number] for number in nearest.flat))
+        return list(dict.fromkeys(self._agents[number] for number in nearest.ravel().tolist()))
 
 
 async def create_ways(

@@ -1,0 +1,55 @@
+"""Registry and discovery as processes on a real nats-server, and a townsman who talks to them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_server import NatsServer
+from ioa.testing.processes import ServiceProcesses, open_services
+from tests.integration.discovery.town import Townsman
+
+LEASE_SECONDS = 60.0
+
+
+@pytest.fixture
+def lease_seconds() -> float:
+    """How long a lease lasts; a test of leases gives its own."""
+    return LEASE_SECONDS
+
+
+@pytest.fixture
+def index_folder(tmp_path: Path) -> Path:
+    """Where discovery keeps its index."""
+    return tmp_path / "index"
+
+
+@pytest.fixture
+async def services(nats_server: NatsServer, tmp_path: Path, lease_seconds: float) -> AsyncIterator[ServiceProcesses]:
+    """One registry, ready; tests start discovery themselves."""
+    env = {"IOA_LEASE": str(lease_seconds), "IOA_RENEW_EVERY": str(lease_seconds / 4)}
+    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+        await processes.start("ioa_registry", replicas=1)
+        yield processes
+
+
+@pytest.fixture
+async def kept(
+    nats_server: NatsServer, services: ServiceProcesses, tmp_path: Path, index_folder: Path
+) -> AsyncIterator[ServiceProcesses]:
+    """Discovery's processes, whose index lies in `index_folder`; none runs yet."""
+    assert services.running("ioa_registry")
+    env = {"IOA_LEASE": str(LEASE_SECONDS), "IOA_INDEX_FOLDER": str(index_folder)}
+    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+        yield processes
+
+
+@pytest.fixture
+async def town(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIterator[Townsman]:
+    """Somebody who registers agents and asks for them."""
+    assert services.running("ioa_registry")
+    async with open_connection(NatsSettings(nats_server.url, "townsman")) as client:
+        yield Townsman(client)

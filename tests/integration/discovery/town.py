@@ -1,0 +1,94 @@
+"""A town of agents that come and go, and somebody who asks discovery for them over NATS."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_requests import NatsRequester
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
+
+_PATIENCE = timedelta(seconds=10)
+_TRADES = ("baker", "tailor", "potter", "glazier", "cooper", "miller", "saddler", "farrier", "weaver", "tinker")
+_STREETS = ("market", "river", "castle", "bridge", "mill", "church", "garden", "harbour", "station", "forest")
+
+
+def resident(number: int, *, words: int = 0) -> AgentCard:
+    """The card of one of a hundred residents; no two are alike, and each can be asked for.
+
+    Args:
+        number: Which one, from 0 to 99.
+        words: Words to add to the description, which take long to embed.
+    """
+    trade, street = _TRADES[number % 10], _STREETS[number // 10 % 10]
+    name = f"{trade}-{street}"
+    return AgentCard(
+        agent_id=AgentId(name),
+        name=f"The {trade} of {street} street",
+        description=" ".join([f"Works as a {trade} in {street} street.", *(_TRADES[word % 10] for word in range(words))]),
+        examples=(f"I need a {trade} near the {street}.", f"Who does a {trade}'s work in {street} street?"),
+        pool=PoolId(name),
+    )
+
+
+class Townsman:
+    """Registers agents, keeps their leases and searches, as clients of the system do."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._requester = NatsRequester(client)
+
+    async def register(self, *cards: AgentCard) -> None:
+        """Register agents, all at once."""
+        asked = (
+            self._requester.request(subjects.register(card.agent_id), Register(card=card), Lease, timeout=_PATIENCE)
+            for card in cards
+        )
+        await asyncio.gather(*asked)
+
+    async def renew(self, agent_id: AgentId) -> None:
+        """Keep an agent's lease, or take it anew."""
+        await self._requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
+
+    async def deregister(self, agent_id: AgentId) -> None:
+        """Take an agent offline."""
+        request = Deregister(agent_id=agent_id)
+        await self._requester.request(subjects.deregister(agent_id), request, Acknowledged, timeout=_PATIENCE)
+
+    async def search(self, *needs: str, k: int = 10) -> SearchResult:
+        """Search once; whoever is asked must answer."""
+        request = Search(needs=tuple(Need(text=text, k=k) for text in needs))
+        return await self._requester.request(subjects.SEARCH, request, SearchResult, timeout=_PATIENCE)
+
+    async def found(self, *needs: str, k: int = 10) -> Sequence[AgentId]:
+        """Who is found, best first."""
+        return [hit.card.agent_id for hit in (await self.search(*needs, k=k)).merged]
+
+    async def status(self) -> IndexStatus:
+        """How the index stands of one of the replicas."""
+        return await self._requester.request(subjects.INDEX_STATUS, AskIndexStatus(), IndexStatus, timeout=_PATIENCE)
+
+    async def answered(self, replicas: int) -> Counter[str]:
+        """How many searches each replica has answered (NATS ADR-32), once all of them have told."""
+        inbox = self.client.new_inbox()
+        told: Counter[str] = Counter()
+        subscription = await self.client.subscribe(inbox)
+        try:
+            await self.client.publish("$SRV.STATS.ioa-discovery", reply=inbox)
+            async with asyncio.timeout(_PATIENCE.total_seconds()):
+                while len(told) < replicas:
+                    statistics = json.loads((await anext(subscription.messages)).data)
+                    searches = [endpoint for endpoint in statistics["endpoints"] if endpoint["name"] == "search"]
+                    told[statistics["id"]] = sum(endpoint["num_requests"] for endpoint in searches)
+        finally:
+            await subscription.unsubscribe()
+        return told
