@@ -1,8 +1,8 @@
 """Writing to JetStream many times a second: all acknowledgements come to one subscription and are told apart by a number.
 
-nats-py's own `publish` makes a unique inbox, a waiter and an object of each acknowledgement. This takes half of its CPU: 12 instead of
-23 µs with many writes under way, 50 instead of 75 µs with one (docs/benchmarks.md). It is for the one write on the path of every
-message; all others use nats-py's.
+nats-py's own `publish` makes a unique inbox, a waiter and an object of each acknowledgement. This takes half of its CPU: 12
+instead of 23 µs with many writes under way, 50 instead of 75 µs with one (docs/benchmarks.md). It is for the one write on the path
+of every message; all others use nats-py's.
 """
 
 from __future__ import annotations
