@@ -21,6 +21,7 @@ from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.embedding import Encoder, open_embedder
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
+from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
 
 
@@ -74,6 +75,8 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     ):
         view = NatsRegistryView(client)
         feed = RegistryFeed(view)
+        replicas = Replicas(view)
+        view.listen(replicas.touch)
         view.listen(feed.touch)
         indexer = Indexer(index, embedder)
         async with background(view.follow_cards(), view.follow_leases()):
@@ -86,7 +89,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
                 return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
 
             endpoints = [
-                Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder).search)),
+                Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder, replicas).search)),
                 Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
             ]
             async with (

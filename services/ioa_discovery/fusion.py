@@ -35,17 +35,20 @@ def fuse(signals: Iterable[Mapping[PoolId, float]], *, one_less: Collection[Pool
         signals: Each signal's raw scores.
         one_less: Pools that one of the signals can never find.
     """
+    return rank([normalise(scores) for scores in signals], one_less=one_less)
+
+
+def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
+    """Do as `fuse` does with scores that are normalised."""
     fused: dict[PoolId, float] = {}
-    asked = 0
     for scores in signals:
-        asked += 1
-        for pool, score in _normalise(scores).items():
+        for pool, score in scores.items():
             fused[pool] = fused.get(pool, 0.0) + score
-    means = {pool: total / (asked - (pool in one_less)) for pool, total in fused.items()}
+    means = {pool: total / (len(signals) - (pool in one_less)) for pool, total in fused.items()}
     return sorted(means.items(), key=lambda item: (-item[1], item[0]))
 
 
-def _normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
+def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
     """Map scores onto their distribution. Scores that are all equal say nothing and become the middle."""
     if len(scores) < 2:
         return dict.fromkeys(scores, _UNDECIDED)

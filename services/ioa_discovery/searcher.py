@@ -8,51 +8,84 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
-from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexEntry, IndexQuery
+from ioa.errors import PayloadTooLargeError
+from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexEntry, IndexQuery, Signal
 from ioa.ports.embedder import Embedder, Vector, cosine
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
-from ioa_discovery.fusion import best_of_pools, fuse
+from ioa.protocol.search import Hit, NeedHits, Search, SearchResult, SignalScore, Why
+from ioa_discovery.experience import Experience
+from ioa_discovery.fusion import best_of_pools, normalise, rank
 from ioa_discovery.profile import need_text
+from ioa_discovery.replicas import Replicas
+from ioa_discovery.standing import Match, Placed, Standings, excluded
 from ioa_discovery.terms import query_terms
 
 PREFETCH = 100
 """Candidates of each signal that are fused."""
 MAX_PREFETCH = 10_000
 _WIDER = 10
+_HIT_BYTES = 700
+"""What a hit takes in an answer besides its description and examples."""
+
+
+@dataclass(frozen=True)
+class _Fused:
+    """What the signals say of the pools, raw and normalised, and the matches that follow, best first."""
+
+    raw: Mapping[Signal, Mapping[PoolId, float]]
+    normalised: Mapping[Signal, Mapping[PoolId, float]]
+    matches: Sequence[Match]
 
 
 class Searcher:
-    """Answer searches from an index, with the embedder that the index was filled by."""
+    """Answer searches from an index, with the embedder that the index was filled by.
 
-    def __init__(self, index: AgentIndex, embedder: Embedder) -> None:
+    Args:
+        index: Where the cards are.
+        embedder: What it was filled by.
+        replicas: Who is alive and how busy; without it, the first of a pool is named, and counts as online and idle.
+        experience: How tasks went; without it, everybody is untried.
+    """
+
+    def __init__(
+        self, index: AgentIndex, embedder: Embedder, replicas: Replicas | None = None, experience: Experience | None = None
+    ) -> None:
         self._index = index
         self._embedder = embedder
+        self._standings = Standings(replicas, experience)
 
     async def search(self, request: Search) -> SearchResult:
         """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
 
         A need that nobody serves has the least unfit agents as its hits: look at their `similarity`.
+
+        Raises:
+            PayloadTooLargeError: The cards of all hits do not fit into one answer.
         """
         queries = await self._queries(request)
-        found = await self._candidates(queries, [need.k for need in request.needs])
-        ranked = [_ranked(candidates)[: need.k] for candidates, need in zip(found, request.needs, strict=True)]
-        entries = await self._index.fetch(sorted({agent_id for agents in ranked for agent_id, _ in agents}))
+        found = [_fused(candidates) for candidates in await self._candidates(queries, [need.k for need in request.needs])]
+        placed = [self._standings.place(request, need, fused.matches) for need, fused in zip(request.needs, found, strict=True)]
+        entries = await self._index.fetch(sorted({one.match.found for agents in placed for one in agents}))
         by_need = tuple(
-            NeedHits(need=need, hits=_hits(query.dense, agents, entries))
-            for need, query, agents in zip(request.needs, queries, ranked, strict=True)
+            NeedHits(need=need, hits=_hits(query.dense, fused, agents, entries))
+            for need, query, fused, agents in zip(request.needs, queries, found, placed, strict=True)
         )
-        return SearchResult(by_need=by_need, merged=merge(answer.hits for answer in by_need))
+        result = SearchResult(by_need=by_need, merged=merge(answer.hits for answer in by_need)[: request.budget])
+        _check_size(result)
+        return result
 
     async def _queries(self, request: Search) -> list[IndexQuery]:
         texts = [need_text(need) for need in request.needs]
         vectors = await self._embedder.embed(texts)
         words = await asyncio.to_thread(lambda: [query_terms(text) for text in texts])
         return [
-            IndexQuery(dense=vector, terms=terms, filters=need.filters, exclude=request.exclude, limit=max(PREFETCH, need.k))
+            IndexQuery(
+                dense=vector, terms=terms, filters=need.filters, exclude=excluded(request, need), limit=max(PREFETCH, need.k)
+            )
             for need, vector, terms in zip(request.needs, vectors, words, strict=True)
         ]
 
@@ -78,30 +111,70 @@ def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
     return tuple(merged.values())
 
 
+def _check_size(result: SearchResult) -> None:
+    """Refuse what could not be sent, in words that help; an estimate is enough, since few hits are nowhere near the bound."""
+    hits = [*chain.from_iterable(answer.hits for answer in result.by_need), *result.merged]
+    size = sum(
+        _HIT_BYTES + len(hit.card.description.encode()) + sum(len(one.encode()) for one in hit.card.examples) for hit in hits
+    )
+    if size > MAX_PAYLOAD_BYTES:
+        raise PayloadTooLargeError(
+            f"The answer would hold {len(hits)} hits in about {size:,} bytes; {MAX_PAYLOAD_BYTES:,} are allowed.",
+            hint="Ask for fewer needs at once, a smaller k, or a budget.",
+        )
+
+
 def _is_crowded(found: Candidates, limit: int, wanted: int) -> bool:
     pools = {candidate.pool for candidates in found.values() for candidate in candidates}
     there_is_more = any(len(candidates) >= limit for candidates in found.values())
     return len(pools) < wanted and there_is_more and limit < MAX_PREFETCH
 
 
-def _ranked(found: Candidates) -> list[tuple[AgentId, float]]:
-    """Fuse the signals over pools and name one replica of each."""
-    replicas: dict[PoolId, Candidate] = {}
-    for candidate in chain.from_iterable(found.values()):
-        known = replicas.setdefault(candidate.pool, candidate)
-        if candidate.agent_id < known.agent_id:
-            replicas[candidate.pool] = candidate
+def _fused(found: Candidates) -> _Fused:
+    """Fuse the signals over pools."""
+    raw = {signal: best_of_pools(candidates) for signal, candidates in found.items()}
+    normalised = {signal: normalise(scores) for signal, scores in raw.items()}
+    replicas = _found_by(found)
     silent = {pool for pool, candidate in replicas.items() if not candidate.has_examples}
-    fused = fuse((best_of_pools(candidates) for candidates in found.values()), one_less=silent)
-    return [(replicas[pool].agent_id, score) for pool, score in fused]
+    ranked = rank(list(normalised.values()), one_less=silent)
+    return _Fused(raw, normalised, [Match(pool, replicas[pool].agent_id, score) for pool, score in ranked])
 
 
-def _hits(need: Vector, agents: Sequence[tuple[AgentId, float]], entries: Mapping[AgentId, IndexEntry]) -> tuple[Hit, ...]:
+def _found_by(found: Candidates) -> dict[PoolId, Candidate]:
+    """For each pool the candidate that is most similar; of equals, as replicas are, the first by id."""
+    best: dict[PoolId, Candidate] = {}
+    for signal in (Signal.EXAMPLES, Signal.TEXT, Signal.BM25):
+        of_signal: dict[PoolId, Candidate] = {}
+        for candidate in found.get(signal, ()):
+            known = of_signal.setdefault(candidate.pool, candidate)
+            if (-candidate.score, candidate.agent_id) < (-known.score, known.agent_id):
+                of_signal[candidate.pool] = candidate
+        best = of_signal | best
+    return best
+
+
+def _hits(need: Vector, fused: _Fused, placed: Sequence[Placed], entries: Mapping[AgentId, IndexEntry]) -> tuple[Hit, ...]:
     """Describe the agents; one that was removed while the search ran is left out."""
-    return tuple(_hit(need, entries[agent_id], score) for agent_id, score in agents if agent_id in entries)
+    return tuple(_hit(need, fused, one, entries[one.match.found]) for one in placed if one.match.found in entries)
 
 
-def _hit(need: Vector, entry: IndexEntry, score: float) -> Hit:
+def _hit(need: Vector, fused: _Fused, placed: Placed, entry: IndexEntry) -> Hit:
     examples = [(cosine(need, vector), text) for vector, text in zip(entry.examples, entry.card.examples, strict=True)]
     nearest, matched = max(examples, default=(-1.0, ""))
-    return Hit(card=entry.card, score=score, similarity=max(cosine(need, entry.text), nearest), matched_example=matched)
+    named, pool = placed.named, placed.match.pool
+    signals = tuple(
+        SignalScore(signal=signal, raw=scores[pool], fused=fused.normalised[signal][pool])
+        for signal, scores in fused.raw.items()
+        if pool in scores
+    )
+    return Hit(
+        card=entry.card.model_copy(update={"agent_id": named.agent_id}),
+        score=placed.score,
+        similarity=max(cosine(need, entry.text), nearest),
+        matched_example=matched,
+        online=named.online,
+        load=named.load,
+        replicas=named.replicas,
+        record=placed.record,
+        why=Why(match=placed.match.score, signals=signals, shifts=placed.moved),
+    )

@@ -11,6 +11,7 @@ from ioa.protocol.cards import AgentCard, Tag
 from ioa.protocol.ids import AgentIdField, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model
+from ioa.protocol.outcomes import UNTRIED, Record
 
 MAX_NEEDS = 32
 MAX_NEED_CHARS = 4_000
@@ -148,6 +149,7 @@ class Hit(Model):
         online: Whether the agent's lease stands.
         load: How busy it said it was when it last renewed its lease.
         replicas: How many of its pool could have been named, itself counted.
+        record: What is known of how its pool does, and how it is expected to do this.
     """
 
     card: AgentCard
@@ -157,6 +159,7 @@ class Hit(Model):
     online: bool = True
     load: Load = IDLE
     replicas: Annotated[int, Field(ge=1)] = 1
+    record: Record = UNTRIED
     why: Why = Why()
 
 

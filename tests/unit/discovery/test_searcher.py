@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ioa.errors import PayloadTooLargeError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Filters, Hit, Need, Search
+from ioa.protocol.search import Filters, Hit, Need, Search, Signal
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
@@ -133,6 +134,77 @@ async def test_a_flat_list_of_characteristics_is_accepted() -> None:
     searcher = await searcher_of(CHARTS, TABLES, SONGS)
     result = await searcher.search(Search.model_validate({"characteristics": ["songs", "charts"]}))
     assert [names(answer.hits)[0] for answer in result.by_need] == ["songs", "charts"]
+
+
+async def test_a_budget_cuts_the_merged_list_and_keeps_every_need_served() -> None:
+    """The merged list is as long as the budget, and the first of each need come before anybody's second."""
+    searcher = await searcher_of(CHARTS, TABLES, SONGS)
+    result = await searcher.search(Search(needs=(Need(text="plot a line"), Need(text="songs about rain")), budget=2))
+    assert (names(result.merged), len(result.by_need[0].hits)) == (["charts", "songs"], 3)
+
+
+async def test_who_asks_is_left_out_where_a_need_says_so() -> None:
+    """The filter `not_self` holds for its need, and another need of the same search finds the asker."""
+    searcher = await searcher_of(CHARTS, TABLES)
+    needs = (Need(text="charts", filters=Filters(not_self=True)), Need(text="charts"))
+    result = await searcher.search(Search(needs=needs, by=AgentId("charts")))
+    assert [names(answer.hits)[0] for answer in result.by_need] == ["tables", "charts"]
+
+
+async def test_a_version_is_asked_for_exactly() -> None:
+    """The filter `version` finds the cards of that version."""
+    newer = card("tables-2", "Computes statistics of tables").model_copy(update={"version": "2"})
+    searcher = await searcher_of(TABLES, newer)
+    result = await searcher.search(Search(needs=(Need(text="statistics", filters=Filters(version="2")),)))
+    assert names(result.merged) == ["tables-2"]
+
+
+async def test_a_hit_says_why_it_was_found() -> None:
+    """A hit names each signal that found it; their mean over the signals its card can have is the match, and its score."""
+    searcher = await searcher_of(CHARTS, TABLES, SONGS)
+    result = await searcher.search(Search(needs=(Need(text="plot a line of songs"),)))
+    found = {hit.card.agent_id: hit for hit in result.merged}
+    signals = {name: [one.signal for one in hit.why.signals] for name, hit in found.items()}
+    means = {name: sum(one.fused for one in hit.why.signals) / (3 if hit.card.examples else 2) for name, hit in found.items()}
+    assert signals == {
+        "charts": [Signal.TEXT, Signal.EXAMPLES, Signal.BM25],
+        "tables": [Signal.TEXT, Signal.EXAMPLES],
+        "songs": [Signal.TEXT, Signal.BM25],
+    }
+    assert [means[name] for name in found] == pytest.approx([hit.why.match for hit in found.values()])
+    assert [hit.score for hit in found.values()] == [hit.why.match for hit in found.values()]
+
+
+async def test_signals_say_what_they_measured() -> None:
+    """The raw scores of text and examples are the cosines of which the similarity is the greater one."""
+    searcher = await searcher_of(CHARTS, TABLES, SONGS)
+    [hit, *_] = (await searcher.search(Search(needs=(Need(text="plot a line"),)))).merged
+    raw = {one.signal: one.raw for one in hit.why.signals}
+    assert (raw[Signal.EXAMPLES], hit.similarity) == (pytest.approx(1.0), max(raw[Signal.TEXT], raw[Signal.EXAMPLES]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Zeichne ein Säulendiagramm der Umsätze", "画一个销售柱状图", "رسم بياني للمبيعات", "нарисуй график продаж", "?!", "\x00 €"],
+)
+async def test_any_language_and_none_is_answered(text: str) -> None:
+    """A need in another language, or in none, is answered with the nearest there are."""
+    searcher = await searcher_of(CHARTS, TABLES, SONGS)
+    assert len((await searcher.search(Search(needs=(Need(text=text),)))).merged) == 3
+
+
+async def test_a_card_in_another_language_is_found_by_its_words() -> None:
+    """Words in common count in any script."""
+    searcher = await searcher_of(CHARTS, TABLES, card("zhexian", "绘制销售数据的折线图"))
+    assert names((await searcher.search(Search(needs=(Need(text="销售折线图"),)))).merged)[0] == "zhexian"
+
+
+async def test_an_answer_that_is_too_long_is_refused_with_what_to_do() -> None:
+    """Cards that do not fit into one answer are no crash of the service."""
+    large = [card(f"agent-{number}", "d" * 4_000, *["e" * 4_000] * 20) for number in range(10)]
+    searcher = await searcher_of(*large)
+    with pytest.raises(PayloadTooLargeError, match="Ask for fewer needs at once, a smaller k, or a budget"):
+        await searcher.search(Search(needs=(Need(text="d", k=10),)))
 
 
 async def test_merging_takes_turns() -> None:

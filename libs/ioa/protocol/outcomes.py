@@ -1,0 +1,207 @@
+"""How tasks went, and what may be concluded from it: who does a kind of task well, how fast, and at what cost.
+
+Pure arithmetic over a short memory, the same for an agent's own contacts and for discovery. What is old counts less, what was of
+another kind counts less, and who is hardly known is worth a try. How far a conclusion may move a score is bounded (`MAX_SHIFT`).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+from math import exp, log, log2, sqrt
+from statistics import median
+from typing import Annotated
+
+from pydantic import Field
+
+from ioa.protocol.ids import AgentIdField, CommIdField, PoolIdField, TaskIdField
+from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import NOTHING, Usage
+
+REMEMBERED = 64
+"""Outcomes of one pool that are remembered, the newest."""
+HALF_LIFE = timedelta(days=7)
+"""After this time an outcome counts half."""
+KEEP = timedelta(days=30)
+"""After this time it is forgotten."""
+MAX_NEED_CHARS = 500
+
+MAX_SHIFT = 0.05
+"""The most that outcomes move a fused score, up or down: less than a third of one standard deviation of the candidates."""
+_OTHER_KIND = 0.25
+"""What an outcome of a wholly different kind of task is worth: who is unreliable there may be so here."""
+_USUAL_SUCCESS = 0.8
+_USUAL_TASKS = 2.0
+"""A stranger is taken for one who has done this many tasks with the usual success."""
+_CURIOSITY = 0.2
+_SUCCESS_WEIGHT = 0.06
+_PACE_WEIGHT = 0.010
+_COST_WEIGHT = 0.005
+_SURE_TASKS = 3.0
+_LEAST_SECONDS = 0.05
+"""Below this a difference in time is noise."""
+
+
+class Outcome(Model):
+    """How one task of a pool's agent went. `need` is the beginning of what was asked for; `seconds` counts from giving it out."""
+
+    pool: PoolIdField
+    agent_id: AgentIdField
+    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)]
+    done: bool
+    at: Time
+    seconds: Annotated[float, Field(ge=0, le=1e9)]
+    usage: Usage = NOTHING
+
+
+class TaskReport(Model):
+    """What the one who gave out a task says of it, besides what the group's log shows."""
+
+    task_id: TaskIdField
+    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)]
+    at: Time
+    seconds: Annotated[float, Field(ge=0, le=1e9)]
+    usage: Usage = NOTHING
+
+
+class ReportOutcomes(Model):
+    """Tell discovery how the tasks of a group that has ended went. Only the group's owner may."""
+
+    agent_id: AgentIdField
+    comm_id: CommIdField
+    tasks: Annotated[tuple[TaskReport, ...], Field(min_length=1, max_length=256)]
+
+
+class Record(Model):
+    """What is known of how a pool does.
+
+    Attributes:
+        done: Tasks done of those remembered, of any kind.
+        failed: Tasks failed of those remembered.
+        evidence: How many tasks of the kind at hand this is worth.
+        success: The share of such tasks it is expected to do.
+        seconds: How long such a task takes it; None if it has done none.
+        cost_micros: What such a task costs; None if it has done none.
+    """
+
+    done: int = 0
+    failed: int = 0
+    evidence: float = 0.0
+    success: float = _USUAL_SUCCESS
+    seconds: float | None = None
+    cost_micros: float | None = None
+
+    @property
+    def tried(self) -> bool:
+        """Whether anything is known."""
+        return self.done + self.failed > 0
+
+
+UNTRIED = Record()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An outcome, made ready to be compared."""
+
+    at: datetime
+    done: bool
+    seconds: float
+    cost_micros: int
+    kind: int
+
+
+def remember(outcome: Outcome) -> Remembered:
+    """Make an outcome ready to be compared."""
+    return Remembered(outcome.at, outcome.done, outcome.seconds, outcome.usage.cost_micros, kind_of(outcome.need))
+
+
+def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
+    """Conclude from what is remembered of one pool how it will do a task of a kind."""
+    done = failed = 0
+    evidence = successes = took = paid = 0.0
+    for one in memory:
+        age = now - one.at
+        if age > KEEP:
+            continue
+        weight = 0.5 ** (max(0.0, age / HALF_LIFE)) * (_OTHER_KIND + (1 - _OTHER_KIND) * likeness(one.kind, kind))
+        evidence += weight
+        if one.done:
+            done += 1
+            successes += weight
+            took += weight * log(max(one.seconds, _LEAST_SECONDS))
+            paid += weight * one.cost_micros
+        else:
+            failed += 1
+    if not done + failed:
+        return UNTRIED
+    return Record(
+        done=done,
+        failed=failed,
+        evidence=evidence,
+        success=(successes + _USUAL_TASKS * _USUAL_SUCCESS) / (evidence + _USUAL_TASKS),
+        seconds=exp(took / successes) if successes else None,
+        cost_micros=paid / successes if successes else None,
+    )
+
+
+def shifts(records: Sequence[Record]) -> list[float]:
+    """Say for each of several candidates for one task how far its record moves its score, at most `MAX_SHIFT` up or down.
+
+    A success rate counts the more, the more tasks it rests on; the rest is curiosity, which prefers who is hardly known by as much
+    as is known of the others (UCB1: Auer et al., 2002). Time and cost count a little, against the median of the candidates. If
+    nothing is known of anybody, nobody is moved.
+    """
+    known = sum(record.evidence for record in records)
+    if not known:
+        return [0.0] * len(records)
+    curiosity = _CURIOSITY * sqrt(log(1 + known))
+    paces = _against_median([record.seconds for record in records])
+    costs = _against_median([record.cost_micros or None for record in records])
+    moved: list[float] = []
+    for record, pace, cost in zip(records, paces, costs, strict=True):
+        expected = record.success - _USUAL_SUCCESS + curiosity / sqrt(1 + record.evidence)
+        sure = record.evidence / (record.evidence + _SURE_TASKS)
+        shift = _SUCCESS_WEIGHT * expected + sure * (_PACE_WEIGHT * pace + _COST_WEIGHT * cost)
+        moved.append(max(-MAX_SHIFT, min(MAX_SHIFT, shift)))
+    return moved
+
+
+def _against_median(values: Sequence[float | None]) -> list[float]:
+    """Rate values by how far they lie below the median, in powers of two, -1 to 1; 0 for what is not known."""
+    known = [value for value in values if value is not None]
+    middle = median(known) if known else 0.0
+    return [0.0 if value is None else max(-1.0, min(1.0, log2(middle / value))) for value in values]
+
+
+_WORD = re.compile(r"[^\W\d_]{3,}")
+_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
+_SUFFIX = re.compile(r"(?<=\w{3})(?:ings?|ions?|ed|es|e|s|ly)$")
+_SAYS_NOTHING = frozenset(
+    """
+    the and for with from that this these those what which how who why when where are was were per all any into its his her our
+    your you out over has have does not but can will would should could please give tell show make then them they
+    """.split()
+)
+_BITS = 509
+
+
+@lru_cache(maxsize=16_384)
+def kind_of(need: str) -> int:
+    """Sketch what a task is about: a set of the stems of its words, as bits. Names of files and numbers are no part of it."""
+    kind = 0
+    text = re.sub(r"\S+\.\w{1,5}\b", " ", need.lower())
+    for word in (*_WORD.findall(text), *_UNSPACED.findall(text)):
+        if word not in _SAYS_NOTHING:
+            kind |= 1 << zlib.crc32(_SUFFIX.sub("", word).encode()) % _BITS
+    return kind
+
+
+def likeness(one: int, other: int) -> float:
+    """How much two kinds have in common, 0 to 1: the cosine of their sets of stems."""
+    common = (one & other).bit_count()
+    return common / sqrt(one.bit_count() * other.bit_count()) if common else 0.0
