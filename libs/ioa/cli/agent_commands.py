@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -63,6 +64,7 @@ def run(
 ) -> None:
     """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C."""
     with reported(as_json=as_json):
+        from ioa.cli.deployment import replica_of
         from ioa.cli.joining import join, numbers
 
-        join(targets, numbers(replica, replicas), url, Terminal(as_json=as_json))
+        join(targets, numbers(replica, replicas, replica_of(os.environ)), url, Terminal(as_json=as_json))

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from ioa.cli.deployment import as_deployed
 from ioa.cli.reach import listens, places
 from ioa.cli.terminal import Terminal
 from ioa.cli.worker import host, load_agent, serve_hosted
@@ -15,15 +16,22 @@ from ioa.errors import InvalidInputError
 _SHOWN = 5
 
 
-def numbers(replica: int | None, replicas: int | None) -> Sequence[int | None]:
+def numbers(replica: int | None, replicas: int | None, deployed_as: int | None = None) -> Sequence[int | None]:
     """Say as which replicas to join: as one, as the first so many, or as none but the agent itself.
+
+    Args:
+        replica: The one that was asked for.
+        replicas: How many were asked for.
+        deployed_as: Which one the deployment says this is, if none was asked for.
 
     Raises:
         InvalidInputError: Both are given.
     """
     if replica is not None and replicas is not None:
         raise InvalidInputError("--replica joins as one, --replicas as several.", hint="Give one or the other.")
-    return [replica] if replicas is None else range(replicas)
+    if replicas is not None:
+        return range(replicas)
+    return [deployed_as if replica is None else replica]
 
 
 def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None, terminal: Terminal) -> None:
@@ -32,7 +40,7 @@ def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None
     Raises:
         InvalidInputError: A target is no agent.
     """
-    agents = [load_agent(target) for target in targets]
+    agents = as_deployed([load_agent(target) for target in targets], os.environ)
     hosted = [host(agent, replica) for agent in agents for replica in replicas]
     names = [one.agent_id for one in hosted]
     chosen, there = asyncio.run(_choose(url))

@@ -1,0 +1,76 @@
+"""What a deployment says of an agent that its author could not know: which replica it is, and what its card says here.
+
+The environment tells, so that it holds for `ioa agent run` and for an agent's own script alike.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import ConfigDict, ValidationError
+
+from ioa.agent.sdk import Agent
+from ioa.errors import InvalidInputError
+from ioa.protocol.cards import Skill
+from ioa.protocol.model import Model
+
+REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
+
+_NUMBER_AT_THE_END = re.compile(r"(?:.*-)?(\d{1,6})")
+
+
+class DeployedCard(Model):
+    """Fields of an agent's card that replace what its author wrote; those left out stay as they are."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    agent_id: str | None = None
+    name: str | None = None
+    description: str | None = None
+    skills: tuple[str | Skill, ...] | None = None
+    examples: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    version: str | None = None
+    may_team_up: bool | None = None
+
+
+def replica_of(environment: Mapping[str, str]) -> int | None:
+    """Read which replica this process is: a number, or a name that ends with one, such as that of a StatefulSet's pod.
+
+    Raises:
+        InvalidInputError: There is no number at the end.
+    """
+    given = environment.get(REPLICA)
+    if not given:
+        return None
+    found = _NUMBER_AT_THE_END.fullmatch(given)
+    if found is None:
+        raise InvalidInputError(f"{REPLICA}: {given!r} is no number and does not end with one, as writer-2 does.")
+    return int(found[1])
+
+
+def as_deployed(agents: Sequence[Agent], environment: Mapping[str, str]) -> Sequence[Agent]:
+    """Put what the deployment's card says over what the agent's author wrote.
+
+    Raises:
+        InvalidInputError: The card cannot be read or is not valid, or there are several agents for one card.
+    """
+    path = environment.get(CARD)
+    if not path:
+        return agents
+    if len(agents) != 1:
+        raise InvalidInputError(f"{CARD} is the card of one agent, but {len(agents)} are to run.", hint="Run each by itself.")
+    try:
+        card = DeployedCard.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise InvalidInputError(f"{CARD}: {path} cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False)[0]
+        raise InvalidInputError(f"{CARD}: {path}: {'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}.") from None
+    said = {name: getattr(card, name) for name in card.model_fields_set}
+    deployed = dataclasses.replace(agents[0], **said)
+    deployed.task(agents[0].function)
+    return [deployed]

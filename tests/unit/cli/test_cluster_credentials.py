@@ -1,0 +1,195 @@
+"""Tests of how the credentials of a system on Kubernetes are made, kept and extended."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+
+import httpx
+import pytest
+
+from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
+from ioa.adapters.nats_permissions import Service, of_agent, of_service
+from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.cli.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, make_credentials
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.ids import AgentId, PoolId
+
+pytest.importorskip("nkeys")
+
+
+def test_every_identity_gets_a_seed_of_its_own(api: Api, secrets: KubernetesSecrets) -> None:
+    """No two pods can pass for each other."""
+    make_credentials(_plan(agents=3), secrets)
+
+    seeds = [seed for name in ("router", "writer") for seed in api.secret(name).values()]
+    assert len({public_key_of(seed.decode()) for seed in seeds}) == 4
+
+
+def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: KubernetesSecrets) -> None:
+    """An agent's key bears that agent's permissions, and a service's that service's."""
+    make_credentials(_plan(agents=1), secrets)
+
+    keys = {name: public_key_of(next(iter(api.secret(name).values())).decode()) for name in ("router", "writer")}
+    accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"]
+    allowed = {user["nkey"]: user["permissions"]["publish"]["allow"] for one in accounts.values() for user in one["users"]}
+    assert allowed == {
+        keys["router"]: list(of_service(Service.ROUTER).publish),
+        keys["writer"]: list(of_agent(AgentId("writer-0"), PoolId("writer")).publish),
+    }
+
+
+def test_making_them_again_changes_nothing(api: Api, secrets: KubernetesSecrets) -> None:
+    """An upgrade locks nobody out."""
+    make_credentials(_plan(), secrets)
+    before = dict(api.stored)
+
+    assert (make_credentials(_plan(), secrets), api.stored) == ([], before)
+
+
+def test_a_pool_that_grows_keeps_the_keys_it_has(api: Api, secrets: KubernetesSecrets) -> None:
+    """Only the agents that are new get new keys, and the server learns of them."""
+    make_credentials(_plan(agents=1), secrets)
+    before = api.secret("writer")
+
+    done = make_credentials(_plan(agents=2), secrets)
+
+    after = api.secret("writer")
+    assert (done, {key: after[key] for key in before}, len(after)) == (
+        ["changed writer: writer-1", "changed authorization: authorization.conf"], before, 2,
+    )  # fmt: skip
+
+
+def test_a_pool_that_shrinks_may_not_connect_with_old_keys(api: Api, secrets: KubernetesSecrets) -> None:
+    """What the plan does not name is not authorized, even if its seed is still there."""
+    make_credentials(_plan(agents=2), secrets)
+    gone = public_key_of(api.secret("writer")["writer-1"].decode())
+
+    make_credentials(_plan(agents=1), secrets)
+
+    assert gone not in api.secret("authorization")[AUTHORIZATION].decode()
+
+
+def test_secrets_that_were_given_are_only_read(api: Api, secrets: KubernetesSecrets) -> None:
+    """The owner's keys are authorized and not touched."""
+    seed = create_seed()
+    api.put("mine", {"seed": f"{seed}\n".encode()})
+
+    make_credentials(_plan(given="mine"), secrets)
+
+    assert api.secret("mine") == {"seed": f"{seed}\n".encode()}
+    assert public_key_of(seed) in api.secret("authorization")[AUTHORIZATION].decode()
+
+
+@pytest.mark.parametrize(
+    ("holds", "complaint"),
+    [(None, "The Secret mine is not there; it should hold seed."), ({"sede": b"x"}, "The Secret mine holds none of seed.")],
+)
+def test_a_given_secret_that_holds_no_seed_is_told(
+    api: Api, secrets: KubernetesSecrets, holds: Mapping[str, bytes] | None, complaint: str
+) -> None:
+    """Better now than in a service that never connects."""
+    if holds is not None:
+        api.put("mine", holds)
+
+    with pytest.raises(InvalidInputError) as caught:
+        make_credentials(_plan(given="mine"), secrets)
+
+    assert caught.value.message == complaint
+
+
+def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: KubernetesSecrets) -> None:
+    """A node that restarts while others run must still be let in."""
+    make_credentials(_plan(), secrets)
+    password = api.secret("authorization")[ROUTE_PASSWORD].decode()
+
+    make_credentials(_plan(agents=2), secrets)
+
+    assert api.secret("authorization")[ROUTES].decode() == (
+        f'authorization {{ user: "ioa", password: "{password}" }}\n'
+        f'routes [\n  "nats://ioa:{password}@nats-0:6222"\n  "nats://ioa:{password}@nats-1:6222"\n]\n'
+    )
+
+
+def test_what_is_made_bears_the_labels_of_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
+    """So that they can be found when the release is gone."""
+    make_credentials(_plan(), secrets)
+
+    assert {name: api.labels[name] for name in api.stored} == {name: {"a": "b"} for name in ("router", "writer", "authorization")}
+
+
+def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> None:
+    """Rights that are missing are named as the API names them."""
+    api.forbidden = True
+
+    with pytest.raises(UnavailableError) as caught:
+        make_credentials(_plan(), secrets)
+
+    assert caught.value.message == "The Kubernetes API refuses the Secret router: you may not (403)."
+
+
+def test_outside_a_pod_there_is_no_api() -> None:
+    """Who tries it by hand is told where it belongs."""
+    with pytest.raises(InvalidInputError, match="cannot be read"), open_kubernetes_secrets(environment={}):
+        pass
+
+
+class Api:
+    """A Kubernetes API as far as Secrets of one namespace go. It is false in that it authenticates nobody."""
+
+    def __init__(self) -> None:
+        self.stored: dict[str, dict[str, str]] = {}
+        self.labels: dict[str, Mapping[str, str]] = {}
+        self.forbidden = False
+
+    def put(self, name: str, data: Mapping[str, bytes]) -> None:
+        self.stored[name] = {key: base64.b64encode(value).decode() for key, value in data.items()}
+
+    def secret(self, name: str) -> dict[str, bytes]:
+        return {key: base64.b64decode(value) for key, value in self.stored[name].items()}
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        if self.forbidden:
+            return httpx.Response(403, json={"kind": "Status", "message": "you may not"})
+        name = request.url.path.rpartition("/secrets")[2].strip("/")
+        body = json.loads(request.content) if request.content else {}
+        if request.method == "POST":
+            name = body["metadata"]["name"]
+            if name in self.stored:
+                return httpx.Response(409, json={"message": "already exists"})
+            self.stored[name], self.labels[name] = body["data"], body["metadata"]["labels"]
+        elif name not in self.stored:
+            return httpx.Response(404, json={"message": "not found"})
+        elif request.method == "PATCH":
+            assert request.headers["Content-Type"] == "application/merge-patch+json"
+            self.stored[name] = {**self.stored[name], **body["data"]}
+        return httpx.Response(200, json={"metadata": {"name": name}, "data": self.stored[name]})
+
+
+@pytest.fixture
+def api() -> Api:
+    """An empty namespace."""
+    return Api()
+
+
+@pytest.fixture
+def secrets(api: Api) -> Iterator[KubernetesSecrets]:
+    """The namespace's Secrets."""
+    with httpx.Client(base_url="https://cluster/api/v1/namespaces/n/secrets", transport=httpx.MockTransport(api.answer)) as client:
+        yield KubernetesSecrets(client)
+
+
+def _plan(agents: int = 1, given: str | None = None) -> Plan:
+    writers = {f"writer-{number}": {"agent": f"writer-{number}", "pool": "writer"} for number in range(agents)}
+    return Plan.model_validate(
+        {
+            "secrets": {
+                given or "router": {"given": given is not None, "seeds": {"seed": {"service": "router"}}},
+                "writer": {"seeds": writers},
+            },
+            "authorization": "authorization",
+            "routes": ["nats-0:6222", "nats-1:6222"],
+            "labels": {"a": "b"},
+        }
+    )
