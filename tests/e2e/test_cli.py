@@ -78,9 +78,33 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
 
 def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None:
     """`ioa agents search` answers each need with the agent that fits it."""
-    found = command.document("agents", "search", "say hello", "smash something")
-    assert [one["hits"][0]["agent_id"] for one in found] == ["greeter", "breaker"]
+    found = command.document("agents", "search", "say hello", "smash something", "--budget", "2")
+    best = [need["hits"][0] for need in found["by_need"]]
+    assert [hit["agent_id"] for hit in best] == found["merged"] == ["greeter", "breaker"]
+    assert {one["signal"] for one in best[0]["why"]["signals"]} == {"text", "examples", "bm25"}
     assert "greeter" in command.run("agents", "search", "say hello").stdout
+
+
+def test_a_search_says_why(system: Running, command: CommandLine) -> None:
+    """`--why` names for each agent the signals, the example that matched, and how busy it is."""
+    said = command.run("agents", "search", "say hello", "--why", "-k", "1").stdout
+    assert [word in said for word in ("1. greeter", "0 of 4 slots taken", "examples", "cosine", "BM25", "their mean")] == [True] * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((" ",), "it is empty; say in words what somebody is needed for"),
+        (("x" * 100_000,), "it has 100,000 characters and 4,000 are allowed"),
+        (("charts", "--pool", "a.b"), "not a valid id"),
+    ],
+    ids=["empty", "100 KB", "no pool"],
+)
+def test_a_search_that_is_none_is_refused(system: Running, command: CommandLine, arguments: tuple[str, ...], why: str) -> None:
+    """Wrong use is told as such, with what would be right, and exits with 2."""
+    refused = command.run("agents", "search", *arguments, "--json")
+    assert (refused.returncode, json.loads(refused.stderr)["code"]) == (2, "invalid_input")
+    assert why in json.loads(refused.stderr)["message"]
 
 
 def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]], command: CommandLine) -> None:

@@ -36,16 +36,26 @@ def list_all(
 def search(
     needs: Annotated[list[str], typer.Argument(metavar="NEED...", help="What somebody is needed for.", show_default=False)],
     count: Annotated[int, typer.Option("--count", "-k", min=1, max=100, help="How many agents for each need.")] = 5,
+    why: Annotated[bool, typer.Option("--why", help="Say of each agent what speaks for it and against it.")] = False,
     everybody: Annotated[bool, typer.Option("--all", help="Also those that are offline.")] = False,
+    pool: Annotated[str | None, typer.Option(metavar="ID", help="Only this pool.", show_default=False)] = None,
+    tags: Annotated[list[str], typer.Option("--tag", metavar="TAG", help="Only those with this tag; all of several.")] = [],  # noqa: B006
+    version: Annotated[str | None, typer.Option(metavar="V", help="Only cards of this version.", show_default=False)] = None,
+    without: Annotated[list[str], typer.Option("--not", metavar="ID", help="Not this agent.")] = [],  # noqa: B006
+    budget: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Also one list of N agents for all needs.", show_default=False)
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
     """Find the agents that fit a need, best first; several needs are searched side by side."""
     with reported(as_json=as_json):
-        from ioa.cli.agents import search_agents
+        from ioa.cli.agents import Asked, search_agents
         from ioa.cli.foreground import run_to_end
 
-        run_to_end(search_agents(url, needs, count, everybody, Terminal(as_json=as_json)))
+        filters = {"online": not everybody, "pool": pool, "tags": tags, "version": version}
+        asked = Asked(needs, count, filters, without, budget)
+        run_to_end(search_agents(url, asked, why, Terminal(as_json=as_json)))
 
 
 @agent.command()

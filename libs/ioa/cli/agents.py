@@ -3,18 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from rich.console import RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.conversation import speaker_style
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError
-from ioa.protocol.cards import AgentStatus
+from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
-from ioa.protocol.search import Filters, Hit, Need, NeedHits, Search
+from ioa.protocol.load import Load
+from ioa.protocol.outcomes import Record
+from ioa.protocol.search import Hit, NeedHits, Search, SearchResult, Signal
+
+_ADVISED = 3
+"""How many poor cards are named below the list of agents."""
+_SIGNALS = {Signal.TEXT: "its own words", Signal.EXAMPLES: "examples", Signal.BM25: "shared words"}
+_MEASURES = {Signal.TEXT: "cosine", Signal.EXAMPLES: "cosine", Signal.BM25: "BM25"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search as it is put on the command line: the needs, and what holds for all of them."""
+
+    needs: Sequence[str]
+    count: int
+    filters: Mapping[str, object] = field(default_factory=dict)
+    exclude: Sequence[str] = ()
+    budget: int | None = None
+
+    def search(self) -> Search:
+        """Make the search.
+
+        Raises:
+            InvalidInputError: It is none; the message says what is wrong.
+        """
+        needs = [{"text": need, "k": self.count, "filters": dict(self.filters)} for need in self.needs]
+        return validate(Search, {"needs": needs, "exclude": list(self.exclude), "budget": self.budget})
 
 
 async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None:
@@ -26,30 +55,47 @@ async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None
     elif not found:
         terminal.print("No agent is registered. Join one: ioa agent run FILE.py:agent")
     else:
-        terminal.print(_agent_table(found))
+        terminal.print(_agent_table(found), *_advice_on(found))
 
 
-async def search_agents(url: str | None, needs: Sequence[str], count: int, everybody: bool, terminal: Terminal) -> None:
+async def search_agents(url: str | None, asked: Asked, why: bool, terminal: Terminal) -> None:
     """Ask discovery for each need."""
-    filters = Filters(online=not everybody)
-    raw = [{"text": need, "k": count, "filters": filters.model_dump()} for need in needs]
-    if any(not need.strip() for need in needs):
-        raise InvalidInputError("A need is empty.", hint="Say in words what somebody is needed for.")
-    search = validate(Search, {"needs": [validate(Need, one) for one in raw]})
+    search = asked.search()
     async with open_reached_system(url) as system:
         result = await system.search(search)
     if terminal.as_json:
-        terminal.document([_need_document(need) for need in result.by_need])
+        terminal.document(_result_document(result))
         return
     for number, need in enumerate(result.by_need):
         if len(result.by_need) > 1:
             terminal.print(*([Text()] if number else []), Text(need.need.text, style="bold"))
-        terminal.print(_hit_table(need.hits) if need.hits else "Nobody fits. `ioa agents` lists who is there.")
+        if not need.hits:
+            terminal.print("Nobody fits. `ioa agents` lists who is there.")
+        elif why:
+            terminal.print(*(part for place, hit in enumerate(need.hits, 1) for part in _explanation(place, hit)))
+        else:
+            terminal.print(_hit_table(need.hits))
+    if asked.budget is not None:
+        terminal.print(Text(), Text(f"all needs, {len(result.merged)} agents", style="bold"), _hit_table(result.merged))
 
 
 def agent_document(status: AgentStatus) -> Mapping[str, Any]:
     """Describe an agent for programs."""
-    return {**status.card.model_dump(mode="json"), "online": status.online, "registered_at": status.registered_at.isoformat()}
+    return {
+        **status.card.model_dump(mode="json"),
+        "online": status.online,
+        "registered_at": status.registered_at.isoformat(),
+        "load": status.load.model_dump(),
+        "advice": list(advice(status.card)),
+    }
+
+
+def _result_document(result: SearchResult) -> Mapping[str, Any]:
+    """Describe an answer for programs: every hit in full with its need, and the merged list by ids."""
+    return {
+        "by_need": [_need_document(need) for need in result.by_need],
+        "merged": [hit.card.agent_id for hit in result.merged],
+    }
 
 
 def _need_document(found: NeedHits) -> Mapping[str, Any]:
@@ -57,10 +103,8 @@ def _need_document(found: NeedHits) -> Mapping[str, Any]:
         {
             "agent_id": hit.card.agent_id,
             "pool": hit.card.pool,
-            "similarity": hit.similarity,
-            "score": hit.score,
-            "matched_example": hit.matched_example,
             "description": hit.card.description,
+            **hit.model_dump(mode="json", exclude={"card"}),
         }
         for hit in found.hits
     ]
@@ -68,23 +112,62 @@ def _need_document(found: NeedHits) -> Mapping[str, Any]:
 
 
 def _agent_table(found: Sequence[AgentStatus]) -> Table:
-    table = _table("agent", "pool", "online")
+    table = _table("agent", "pool", "online", "busy")
     table.add_column("what it does", overflow="fold")
     for status in found:
         online = Text("yes", style="green") if status.online else Text("no", style="red")
         card = status.card
-        table.add_row(Text(card.agent_id, style=speaker_style(card.agent_id)), card.pool, online, Text(card.description))
+        busy = _busy(status.load) if status.online else ""
+        table.add_row(Text(card.agent_id, style=speaker_style(card.agent_id)), card.pool, online, busy, Text(card.description))
     return table
 
 
+def _advice_on(found: Sequence[AgentStatus]) -> Sequence[RenderableType]:
+    """Say of the pools that are found badly what to add to their cards."""
+    told = {status.card.pool: advice(status.card)[0] for status in found if advice(status.card)}
+    lines = [Text.assemble((pool, "yellow"), f": {one}") for pool, one in list(told.items())[:_ADVISED]]
+    more = len(told) - len(lines)
+    return [Text(), *lines, *([Text(f"The cards of {more} more could say more, too.")] if more else [])] if told else []
+
+
 def _hit_table(hits: Sequence[Hit]) -> Table:
-    table = _table("agent", "similarity")
+    table = _table("agent", "similarity", "busy", "done")
     table.add_column("nearest example", overflow="fold")
     for hit in hits:
         agent_id = hit.card.agent_id
         nearest = hit.matched_example or hit.card.description
-        table.add_row(Text(agent_id, style=speaker_style(agent_id)), f"{hit.similarity:.2f}", Text(nearest))
+        name = Text(agent_id, style=speaker_style(agent_id))
+        table.add_row(name, f"{hit.similarity:.2f}", _busy(hit.load), _done(hit.record), Text(nearest))
     return table
+
+
+def _explanation(place: int, hit: Hit) -> Sequence[RenderableType]:
+    """Say in a few lines why a hit stands where it stands."""
+    facts = ["online" if hit.online else "offline", f"{_busy(hit.load)} slots taken"]
+    if hit.replicas > 1:
+        facts.append(f"least busy of {hit.replicas} replicas")
+    facts.append(f"{_done(hit.record)} tasks done" if hit.record.tried else "never tried")
+    name = (hit.card.agent_id, speaker_style(hit.card.agent_id))
+    line = Text.assemble(f"{place}. ", name, f"  {hit.score:.3f}  ", (", ".join(facts), "dim"))
+    parts = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    for _ in range(3):
+        parts.add_column(no_wrap=True)
+    parts.add_column(overflow="fold")
+    for one in hit.why.signals:
+        nearest = hit.matched_example if one.signal is Signal.EXAMPLES else ""
+        parts.add_row(_SIGNALS[one.signal], f"{one.fused:.3f}", f"{_MEASURES[one.signal]} {one.raw:.2f}", Text(nearest))
+    parts.add_row("match", f"{hit.why.match:.3f}", "their mean", "")
+    for shift in hit.why.shifts:
+        parts.add_row(shift.cause, f"{shift.amount:+.3f}", "", Text(shift.reason))
+    return line, Padding(parts, (0, 0, 0, 3))
+
+
+def _busy(load: Load) -> str:
+    return f"{load.tasks} of {load.slots}"
+
+
+def _done(record: Record) -> str:
+    return f"{record.done} of {record.done + record.failed}" if record.tried else ""
 
 
 def _table(*heads: str) -> Table:
