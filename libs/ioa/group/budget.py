@@ -24,15 +24,13 @@ _KEPT_TIME = 10
 
 def charge(state: GroupState, said: Said) -> GroupState:
     """Add what a message cost its sender, and what the task it reports on has cost since the last report."""
-    usage = said.message.header.usage or NOTHING
-    payload = said.message.payload
-    task = None
+    usage, payload = said.message.header.usage or NOTHING, said.message.payload
     if isinstance(payload, InformTaskProgress | InformTaskResult) and payload.usage is not None:
         task = state.task(payload.task_id)
         if isinstance(task, OpenTask):
             usage = usage.plus(payload.usage.beyond(task.spent))
             state = _with_spent(state, task, payload.usage.beyond(task.spent))
-    return state if usage == NOTHING else state.model_copy(update={"spent": state.spent.plus(usage)})
+    return state if usage is NOTHING else state.model_copy(update={"spent": state.spent.plus(usage)})
 
 
 def spent_budget(state: GroupState) -> str | None:

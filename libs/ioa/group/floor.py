@@ -81,17 +81,14 @@ def pass_on(state: GroupState, at: datetime) -> GroupState:
 
 def release(state: GroupState, at: datetime) -> GroupState:
     """Return the floor to whoever waits for tasks, if nothing is left to wait for."""
-    unfinished = {task.task_id for task in state.open_tasks}
-    silent = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
     match state.stage:
-        case Handing(assigner=waiter, waiting=waiting) if silent.isdisjoint(waiting):
-            return grant(state, waiter, at)
-        case Assigned(assigner=waiter, waiting=waiting) if unfinished.isdisjoint(waiting):
-            return grant(state, waiter, at)
-        case Paused(pauser=waiter, triggers=waiting) if unfinished.isdisjoint(waiting):
-            return grant(state, waiter, at)
+        case Handing(assigner=waiter, waiting=waiting):
+            awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
+        case Assigned(assigner=waiter, waiting=waiting) | Paused(pauser=waiter, triggers=waiting):
+            awaited = {task.task_id for task in state.open_tasks}
         case _:
             return state
+    return grant(state, waiter, at) if awaited.isdisjoint(waiting) else state
 
 
 def end(state: GroupState, reason: Reason, content: str, at: datetime, artifacts: tuple[Artifact, ...] = ()) -> GroupState:
