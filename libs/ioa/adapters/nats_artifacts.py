@@ -1,53 +1,66 @@
-"""Files by reference, in the JetStream object store `IOA_ARTIFACTS`."""
+"""Files by reference, in the JetStream object store `IOA_ARTIFACTS` (NATS ADR-20), by what an agent may do there."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
+import secrets
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 
 from nats.js import JetStreamContext
-from nats.js.api import ObjectMeta
+from nats.js.api import Header, ObjectInfo, ObjectMetaOptions
 from nats.js.errors import NotFoundError as StoreNotFoundError
-from nats.js.errors import ObjectNotFoundError
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_handles import ObjectStoreHandle
 from ioa.adapters.nats_topology import ARTIFACTS
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
 
+_STREAM, _CHUNKS = f"OBJ_{ARTIFACTS}", f"$O.{ARTIFACTS}.C"
 _NAME, _MEDIA_TYPE = "Ioa-Name", "Ioa-Media-Type"
+_DIGEST = "SHA-256="
+_CHUNK_BYTES = 128 * 1024
 
 
 class NatsArtifacts:
     """Store and fetch files; what is fetched is checked against the digest in its reference."""
 
     def __init__(self, js: JetStreamContext) -> None:
-        self._handle = ObjectStoreHandle(js, ARTIFACTS)
+        self._js = js
 
     async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a file."""
-        meta = ObjectMeta(name=object_name, headers={_NAME: name, _MEDIA_TYPE: media_type})
-        with unavailable_unless_answered("The artifact store"):
-            store = await self._handle.open()
-            await store.put(object_name, data, meta=meta)
-        return Artifact(
-            name=name,
-            object_name=object_name,
-            size_bytes=len(data),
-            sha256=hashlib.sha256(data).hexdigest(),
-            media_type=media_type,
+        """Store a file, unless this very file is there already. What it replaces is referenced no more, but its bytes stay."""
+        digest = hashlib.sha256(data)
+        chunks = [data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES)]
+        info = ObjectInfo(
+            name=object_name,
+            bucket=ARTIFACTS,
+            nuid=secrets.token_hex(11),
+            size=len(data),
+            chunks=len(chunks),
+            mtime=datetime.now(UTC).isoformat(),
+            digest=_DIGEST + base64.urlsafe_b64encode(digest.digest()).decode(),
+            headers={_NAME: name, _MEDIA_TYPE: media_type},
+            options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES),
         )
+        with unavailable_unless_answered("The artifact store"):
+            found = await self._find(object_name)
+            if found is None or (found.digest, found.headers) != (info.digest, info.headers):
+                for chunk in chunks:
+                    await self._js.publish(f"{_CHUNKS}.{info.nuid}", chunk, stream=_STREAM)
+                meta = json.dumps(info.as_dict()).encode()
+                await self._js.publish(_meta(object_name), meta, stream=_STREAM, headers={Header.ROLLUP.value: "sub"})
+        return Artifact(name=name, object_name=object_name, size_bytes=len(data), sha256=digest.hexdigest(), media_type=media_type)
 
     async def get(self, artifact: Artifact) -> bytes:
         """Fetch a file and check it."""
         with unavailable_unless_answered("The artifact store"):
-            store = await self._handle.open()
-            try:
-                found = await store.get(artifact.object_name)
-            except (ObjectNotFoundError, StoreNotFoundError):
-                raise NotFoundError(f"The file {artifact.name!r} is not in the artifact store.") from None
-        data = found.data or b""
+            found = await self._find(artifact.object_name)
+            if found is None:
+                raise NotFoundError(f"The file {artifact.name!r} is not in the artifact store.")
+            data = b"".join([chunk async for chunk in self._chunks(found)])
         if hashlib.sha256(data).hexdigest() != artifact.sha256:
             raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
         return data
@@ -55,20 +68,42 @@ class NatsArtifacts:
     async def describe(self, object_name: str) -> Artifact:
         """Build the reference of an object that somebody else stored, such as with `nats object put`."""
         with unavailable_unless_answered("The artifact store"):
-            store = await self._handle.open()
-            try:
-                info = await store.get_info(object_name)
-            except (ObjectNotFoundError, StoreNotFoundError):
-                raise NotFoundError(
-                    f"There is no object {object_name!r} in the artifact store.",
-                    hint=f"Put it there first: nats object put {ARTIFACTS} FILE",
-                ) from None
+            info = await self._find(object_name)
+        if info is None:
+            raise NotFoundError(
+                f"There is no object {object_name!r} in the artifact store.",
+                hint=f"Put it there first: nats object put {ARTIFACTS} FILE",
+            )
         headers = info.headers or {}
-        digest = base64.urlsafe_b64decode((info.digest or "").removeprefix("SHA-256=")).hex()
         return Artifact(
             name=headers.get(_NAME, object_name.rsplit("/", 1)[-1]),
             object_name=object_name,
             size_bytes=info.size or 0,
-            sha256=digest,
+            sha256=base64.urlsafe_b64decode((info.digest or "").removeprefix(_DIGEST)).hex(),
             media_type=headers.get(_MEDIA_TYPE, "application/octet-stream"),
         )
+
+    async def _find(self, object_name: str) -> ObjectInfo | None:
+        if not object_name:
+            return None
+        try:
+            message = await self._js.get_last_msg(_STREAM, _meta(object_name))
+        except StoreNotFoundError:
+            return None
+        info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
+        return None if info.deleted else info
+
+    async def _chunks(self, info: ObjectInfo) -> AsyncIterator[bytes]:
+        """Read a file's chunks one by one. Not by a consumer: who may create one may have it deliver to any subject."""
+        seq = 0
+        for _ in range(info.chunks or 0):
+            try:
+                message = await self._js.get_msg(_STREAM, seq=seq + 1, subject=f"{_CHUNKS}.{info.nuid}", next=True)
+            except StoreNotFoundError:
+                return
+            seq = message.seq or 0
+            yield message.data or b""
+
+
+def _meta(object_name: str) -> str:
+    return f"$O.{ARTIFACTS}.M.{base64.urlsafe_b64encode(object_name.encode()).decode()}"

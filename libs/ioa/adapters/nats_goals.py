@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nats.js import JetStreamContext
-from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError, NoKeysError
+from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_handles import BucketHandle
@@ -15,11 +15,14 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
 
+_KEYS = f"$KV.{GOAL_RECORDS}."
+
 
 class NatsGoalRecords:
     """The bucket `IOA_GOAL_RECORDS`, keyed by the `comm_id` that follows from the goal's id."""
 
     def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
         self._bucket = BucketHandle(js, GOAL_RECORDS)
 
     async def create(self, record: GoalRecord) -> GoalRecord:
@@ -49,13 +52,10 @@ class NatsGoalRecords:
         return sorted(found, key=lambda record: record.accepted_at)
 
     async def comm_ids(self) -> Sequence[CommId]:
-        """List the keys of the bucket."""
+        """List the keys of the bucket. Not by a watch: users may list goals, but not have the server deliver anything anywhere."""
         with unavailable_unless_answered("The goals on record"):
-            bucket = await self._bucket.open()
-            try:
-                return [CommId(key) for key in await bucket.keys()]
-            except NoKeysError:
-                return []
+            info = await self._js.stream_info(f"KV_{GOAL_RECORDS}", subjects_filter=f"{_KEYS}>")
+        return [CommId(subject.removeprefix(_KEYS)) for subject in info.state.subjects or {}]
 
 
 class NatsWorkQueue:

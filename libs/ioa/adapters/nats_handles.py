@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nats.js import JetStreamContext
 from nats.js.kv import KeyValue
-from nats.js.object_store import ObjectStore
 
 
 class BucketHandle:
@@ -19,19 +18,4 @@ class BucketHandle:
         """The bucket."""
         if self._opened is None:
             self._opened = await self._js.key_value(self._bucket)
-        return self._opened
-
-
-class ObjectStoreHandle:
-    """An object store, opened at its first use."""
-
-    def __init__(self, js: JetStreamContext, bucket: str) -> None:
-        self._js = js
-        self._bucket = bucket
-        self._opened: ObjectStore | None = None
-
-    async def open(self) -> ObjectStore:
-        """The store."""
-        if self._opened is None:
-            self._opened = await self._js.object_store(self._bucket)
         return self._opened

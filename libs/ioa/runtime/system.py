@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -14,14 +14,12 @@ from pathlib import Path
 import nats.errors
 import structlog
 from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js import JetStreamContext
-from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from ioa.adapters.nats_artifacts import NatsArtifacts
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_following import follow_subject
 from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_requests import NatsRequester
@@ -41,8 +39,6 @@ from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
 _PAGE = 200
-_LOOK_UP_SECONDS = 1.0
-"""How long to wait for a message before looking whether the connection was renewed meanwhile."""
 
 _log = structlog.get_logger(__name__)
 
@@ -93,7 +89,7 @@ class System:
     async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
         """Wait until the goal has ended, across outages."""
         subject = subjects.result_of(goal_id)
-        async with aclosing(self._follow(RESULTS, subject)) as messages:
+        async with aclosing(follow_subject(self._client, RESULTS, subject)) as messages:
             async for message in messages:
                 return decode(GoalResult, message.data)
         raise AssertionError("a stream is followed for ever")
@@ -240,29 +236,9 @@ class System:
         return GoalStatus(record, standing, await self._results.get(record.goal.goal_id))
 
     async def _watch_one(self, comm_id: CommId, arrived: asyncio.Queue[StoredEntry]) -> None:
-        async with aclosing(self._follow(LOG, subjects.log(comm_id))) as messages:
+        async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
             async for message in messages:
-                arrived.put_nowait(StoredEntry(message.metadata.sequence.stream, decode(Entry, message.data)))
-
-    async def _follow(self, stream: str, subject: str) -> AsyncGenerator[Msg, None]:
-        """Yield the stored messages of a subject and then each new one, once each, across outages, for ever."""
-        last = 0
-        while True:
-            subscription = await _subscribe(self._js, stream, subject, last + 1)
-            reconnects = self._client.stats["reconnects"]
-            try:
-                while self._client.stats["reconnects"] == reconnects:
-                    try:
-                        with heeding_cancellation():
-                            message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
-                    except (TimeoutError, nats.errors.TimeoutError):
-                        continue
-                    if message.metadata.sequence.stream > last:
-                        last = message.metadata.sequence.stream
-                        yield message
-            finally:
-                if not self._client.is_closed:
-                    await subscription.unsubscribe()
+                arrived.put_nowait(StoredEntry(message.seq, decode(Entry, message.data)))
 
     async def _upload(self, goal_id: GoalId, number: int, file: Path) -> Artifact:
         try:
@@ -304,17 +280,6 @@ def _only(what: str, start: str, known: Sequence[str]) -> str:
     if len(found) > 1:
         raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
     return found[0]
-
-
-async def _subscribe(js: JetStreamContext, stream: str, subject: str, from_seq: int) -> JetStreamContext.PushSubscription:
-    """Subscribe to a subject's stored messages from a sequence on, waiting as long as JetStream is out of reach."""
-    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=from_seq)
-    while True:
-        try:
-            return await js.subscribe(subject, stream=stream, ordered_consumer=True, config=config)
-        except (nats.errors.Error, TimeoutError, OSError) as error:
-            _log.warning("stream_out_of_reach", stream=stream, error=str(error) or type(error).__name__)
-            await asyncio.sleep(_LOOK_UP_SECONDS)
 
 
 @asynccontextmanager
