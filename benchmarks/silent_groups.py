@@ -90,6 +90,7 @@ class SilentGroup:
         self._answers = answers
         self._messages = [self._message(turn, say_something(chance)) for turn in range(1, turns + 1)]
         self._turn = 0
+        self._seq = 0
         self._router = ""
         self._heard: asyncio.Future[float] | None = None
 
@@ -107,8 +108,9 @@ class SilentGroup:
         """Take in a push to a member. Only the next speaker looks inside, for the entry before may still be on its way to it."""
         if self._heard is None or self._heard.done() or agent_id != self._speaker(self._turn + 1):
             return
-        if msgpack.unpackb(push)["entry"]["state"]["turn"] > self._turn:
-            self._router = router
+        seq = _sequence_of(push)
+        if seq > self._seq:
+            self._seq, self._router = seq, router
             self._heard.set_result(time.perf_counter())
 
     def _where(self, speaker: AgentId) -> str:
@@ -189,6 +191,16 @@ async def open_silent_groups(url: str, *, groups: int, members: int, turns: int)
         await client.subscribe(silent.answers, cb=silent.on_answer)
         await client.flush()
         yield silent
+
+
+def _sequence_of(push: bytes) -> int:
+    """Read a push's sequence, which stands first, and nothing else of it."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(push)
+    unpacker.read_map_header()
+    name, seq = unpacker.unpack(), unpacker.unpack()
+    assert name == "seq"
+    return int(seq)
 
 
 async def _later(seconds: float, talk: Coroutine[Any, Any, None]) -> None:
