@@ -35,7 +35,8 @@ from ioa.adapters.nats_server import open_nats_server
 from ioa.adapters.nats_topology import LOG, RESULTS
 from ioa.agent.patience import patiently
 from ioa.errors import NotFoundError
-from ioa.runtime.process import background, configure_logs
+from ioa.runtime.logs import configure_logs
+from ioa.runtime.process import background
 from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import Evidence, check, recovery_after
 from ioa.testing.nats_cluster import open_nats_cluster

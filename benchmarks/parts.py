@@ -17,7 +17,8 @@ from nats.aio.client import Client
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_server import open_nats_server
 from ioa.adapters.nats_topology import Topology
-from ioa.runtime.process import configure_logs, loop_factory
+from ioa.runtime.logs import configure_logs
+from ioa.runtime.process import loop_factory
 from ioa.testing.processes import ServiceProcesses, open_services
 
 

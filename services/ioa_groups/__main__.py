@@ -10,11 +10,14 @@ from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_queues import Delivery, consume
 from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats_standing import NatsStandings
 from ioa.adapters.nats_topology import GOALS, INTAKE
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
 from ioa.protocol import subjects
+from ioa.runtime.census import Census
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_groups.intake import Intake
@@ -29,7 +32,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         await ensure_topology(client, settings)
         clock, log, goals, timers = SystemClock(), NatsGroupLog(client), NatsGoalRecords(js), NatsTimers(js)
         registry, memberships = NatsRegistryView(client), NatsMemberships(client)
-        ledger = GroupLedger(log, timers, NatsInboxes(client), NatsResults(js), clock)
+        ledger = GroupLedger(log, timers, NatsInboxes(client), CountedResults(NatsResults(js), goals), clock)
         timeouts = GroupTimeouts(
             max_depth=settings.max_depth,
             floor_timeout=settings.floor_timeout,
@@ -38,10 +41,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             conclusion_timeout=settings.conclusion_timeout,
         )
         setup = GroupSetup(ledger, log, goals, registry, memberships, clock, timeouts)
-        work, dead, artifacts = NatsWorkQueue(js), NatsDeadLetters(js), NatsArtifacts(js)
+        work, dead, artifacts = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js)), NatsArtifacts(js)
         intake = Intake(goals, work, timers, artifacts, dead, registry, ledger, clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen(watch.notice)
+        census = [Census(log, NatsStandings(js), memberships.comm_ids).follow()] if settings.metrics_port is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
@@ -57,7 +61,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             for view_ready in (memberships.ready, registry.cards_ready, registry.leases_ready):
                 await view_ready.wait()
             async with (
-                background(watch.follow(), consume(client, GOALS, INTAKE, take, side_by_side=16)),
+                background(watch.follow(), consume(client, GOALS, INTAKE, take, side_by_side=16), *census),
                 open_service(client, "ioa-groups", "Opens, ends and shows groups", settings.version, endpoints),
             ):
                 await stop.wait()

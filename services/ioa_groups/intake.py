@@ -7,6 +7,7 @@ import mimetypes
 
 import structlog
 
+from ioa import log_context
 from ioa.errors import IoaError, PayloadTooLargeError, UnavailableError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned
@@ -18,6 +19,7 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder, InlineInput, input_object_name, parse_goal
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 
 INTAKE_NAME = AgentId("intake")
@@ -71,7 +73,7 @@ class Intake:
             await self._dead.put(reason, str(error), subject=subject, data=data)
             return
         record = await self._goals.create(GoalRecord(goal=goal, accepted_at=self._clock.now()))
-        if record.goal != goal:
+        if record.goal.model_copy(update={"traceparent": goal.traceparent}) != goal:
             why = f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id."
             await self._dead.put("conflict", why, subject=subject, data=data)
             return
@@ -82,6 +84,7 @@ class Intake:
         """Queue the goal unless a group has been opened for it; the deadline is armed first, so that it ends in any case."""
         goal = record.goal
         comm_id = comm_id_of_goal(goal.goal_id)
+        log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._timers.schedule(comm_id, record.deadline)
         if await self._ledger.head(comm_id) is not None:
             return
@@ -92,7 +95,8 @@ class Intake:
         if pool is not None:
             await self._work.ensure_pool(pool)
         await self._work.put(goal, pool)
-        _log.info("goal_accepted", goal_id=goal.goal_id, comm_id=comm_id, pool=pool)
+        accepted.inc()
+        _log.info("goal_accepted", pool=pool, content=goal.goal)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """The pool that bears the name, or that the agent of this name belongs to."""

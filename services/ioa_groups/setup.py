@@ -60,6 +60,7 @@ class _Mandate:
     depth: int
     limits: Limits
     parent: ParentTask | None
+    traceparent: str
 
 
 class GroupSetup:
@@ -115,6 +116,7 @@ class GroupSetup:
             inputs=mandate.inputs,
             parent=mandate.parent,
             plan=request.plan,
+            traceparent=mandate.traceparent,
         )
         await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
@@ -186,7 +188,7 @@ class GroupSetup:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         goal = record.goal
-        return _Mandate(comm_id, goal.goal, goal.inputs, 0, self._limits(record), None)
+        return _Mandate(comm_id, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
 
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""
@@ -215,7 +217,7 @@ class GroupSetup:
                 "deadline": loan.deadline,
             }
         )
-        return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent)
+        return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent, charter.traceparent)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(

@@ -19,6 +19,7 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.goal_metrics import CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_router.router import Router
@@ -33,10 +34,11 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     async with open_connection(settings.nats("ioa-router")) as client:
         js = client.jetstream()
         await ensure_topology(client, settings)
-        timers, clock = NatsTimers(js), SystemClock()
+        timers, goals, clock = NatsTimers(js), NatsGoalRecords(js), SystemClock()
+        results = CountedResults(NatsResults(js), goals)
         name = f"router-{secrets.token_hex(8)}"
-        ledger = GroupLedger(NatsGroupLog(client), timers, NatsInboxes(client, name), NatsResults(js), clock)
-        router = Router(ledger, NatsGoalRecords(js), timers, clock)
+        ledger = GroupLedger(NatsGroupLog(client), timers, NatsInboxes(client, name), results, clock)
+        router = Router(ledger, goals, timers, clock)
 
         async def fire(delivery: Delivery) -> None:
             await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at)

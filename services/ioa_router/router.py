@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from ioa import log_context
 from ioa.errors import ForbiddenError, NotFoundError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
@@ -18,6 +19,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
 from ioa.protocol.subjects import parse_say
+from ioa.runtime.group_metrics import count_rejection
 from ioa.runtime.ledger import GroupLedger
 
 ROUTER_NAME = AgentId("router")
@@ -47,6 +49,7 @@ class Router:
         header = message.header
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
+        log_context.bind({"comm_id": comm_id, "agent_id": agent_id, "traceparent": header.traceparent})
         said = Said(at=self._clock.now(), message=message)
         try:
             recorded = await self._ledger.record(comm_id, said)
@@ -68,6 +71,7 @@ class Router:
         Raises:
             UnavailableError: The timer has to come back later.
         """
+        log_context.bind({"comm_id": comm_id})
         head, now = await self._ledger.head(comm_id), self._clock.now()
         if head is None:
             await self._expire_goal(comm_id, max(now, fired_at or now))
@@ -152,6 +156,7 @@ class Router:
 
 
 def _rejected(refusal: IllegalEventError) -> Rejected:
+    count_rejection(refusal.code)
     if refusal.code is RejectionCode.NO_GROUP:
         raise NotFoundError(refusal.message)
     return Rejected(code=refusal.code, message=refusal.message, legal=refusal.legal)

@@ -15,6 +15,7 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
+from ioa.adapters.nats_traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import public_key_of, read_seed
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.subjects import inbox_prefix_of
@@ -83,7 +84,8 @@ async def open_connection(settings: NatsSettings, *, patience: timedelta | None 
     """
     client = await _connect(settings, patience)
     try:
-        yield client
+        with traffic.watch(client):
+            yield client
     finally:
         await _close(client)
 
@@ -119,6 +121,7 @@ async def _attempt(settings: NatsSettings) -> Client:
     async def failed(error: Exception) -> None:
         # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
         log = _log.warning if client.is_connected else _log.debug
+        nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
 
     client = Client()

@@ -7,6 +7,7 @@ of them are short, so that one that was lost inside a cluster costs a few second
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.errors import APIError
+from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_connection import at_renewal
 from ioa.adapters.nats_failures import heeding_cancellation
@@ -27,6 +29,15 @@ _PULL = timedelta(seconds=5)
 _RETRY_AFTER = timedelta(seconds=1)
 
 _log = structlog.get_logger(__name__)
+
+deliveries = Counter("ioa_deliveries_total", "Messages taken off a work queue, by what became of them", ["stream", "outcome"])
+redeliveries = Counter("ioa_redeliveries_total", "Deliveries of a message that had been delivered before", ["stream"])
+work_seconds = Histogram(
+    "ioa_delivery_duration_seconds",
+    "Time to do the work of one message of a queue",
+    ["stream"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
 
 
 @dataclass(frozen=True)
@@ -90,20 +101,28 @@ async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio
     metadata = message.metadata
     identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
     delivery = Delivery(message.subject, message.data, metadata.num_delivered or 1, identity, metadata.timestamp)
+    outcome, started = "done", time.perf_counter()
+    if delivery.attempt > 1:
+        redeliveries.labels(metadata.stream).inc()
     keeper = group.create_task(_keep(message))
     try:
         await work(delivery)
         await message.ack()
     except asyncio.CancelledError:
+        outcome = "given_back"
         await _give_back(message, None)
         raise
     except (IoaError, nats.errors.Error, OSError) as error:
+        outcome = "put_off"
         _log.warning("work_put_off", subject=message.subject, error=str(error) or type(error).__name__)
         await _give_back(message, _RETRY_AFTER)
     except Exception:
+        outcome = "crashed"
         _log.exception("work_crashed", subject=message.subject)
         await _give_back(message, _RETRY_AFTER)
     finally:
+        deliveries.labels(metadata.stream, outcome).inc()
+        work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
         keeper.cancel()
         slots.release()
 

@@ -27,13 +27,18 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId
 from ioa.protocol.model import Model
+from ioa.protocol.subjects import kind_of
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _MAX_IN_FLIGHT = 1_000
 
 _log = structlog.get_logger(__name__)
-_requests = Counter("ioa_requests_total", "Requests answered", ["endpoint", "outcome"])
-_seconds = Histogram("ioa_request_seconds", "Time to answer a request", ["endpoint"])
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+requests = Counter("ioa_requests_total", "Requests answered, by kind of subject and `ok` or the error's code", ["subject", "code"])
+request_seconds = Histogram("ioa_request_duration_seconds", "Time to answer a request", ["subject"], buckets=_BUCKETS)
+asked = Counter("ioa_client_requests_total", "Requests made, by kind of subject and `ok` or the error's code", ["subject", "code"])
+asked_seconds = Histogram("ioa_client_request_duration_seconds", "Time until a request was answered", ["subject"], buckets=_BUCKETS)
 
 Handler = Callable[[str, bytes], Awaitable[Model]]
 Asked = TypeVar("Asked", bound=Model)
@@ -96,36 +101,36 @@ async def open_service(
 
 async def _answer(endpoint: Endpoint, request: Request, in_flight: asyncio.Semaphore) -> None:
     started = time.perf_counter()
-    outcome = "ok"
+    code = "ok"
     try:
         reply = await endpoint.handler(request.subject, request.data)
         await request.respond(encode(reply))
     except IoaError as error:
-        outcome = error.wire_code
+        code = error.wire_code
         log = _log.info if error.fault is Fault.CALLER else _log.warning
         log("request_failed", endpoint=endpoint.name, code=error.wire_code, error=error.message)
         await _respond_error(request, error)
     except (nats.errors.Error, OSError) as error:
-        outcome = "unanswered"
+        code = "unanswered"
         _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
     except Exception:
-        outcome = "crashed"
+        code = "crashed"
         _log.exception("request_crashed", endpoint=endpoint.name)
         await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
     finally:
         in_flight.release()
-        _answered(endpoint.name, outcome).inc()
-        _took(endpoint.name).observe(time.perf_counter() - started)
+        _answered(endpoint.subject, code).inc()
+        _took(endpoint.subject).observe(time.perf_counter() - started)
 
 
 @cache
-def _answered(endpoint: str, outcome: str) -> Counter:
-    return _requests.labels(endpoint, outcome)
+def _answered(subject: str, code: str) -> Counter:
+    return requests.labels(kind_of(subject), code)
 
 
 @cache
-def _took(endpoint: str) -> Histogram:
-    return _seconds.labels(endpoint)
+def _took(subject: str) -> Histogram:
+    return request_seconds.labels(kind_of(subject))
 
 
 async def _respond_error(request: Request, error: IoaError) -> None:
@@ -155,10 +160,23 @@ class NatsRequester:
             UnavailableError: Nobody serves the subject, or nobody answered in time.
             IoaError: What the service reported, as the class it was raised as.
         """
-        seconds = (timeout or self._timeout).total_seconds()
+        kind, code, started = kind_of(subject), "ok", time.perf_counter()
+        try:
+            return await self._request(subject, request, reply, timeout or self._timeout)
+        except IoaError as error:
+            code = error.wire_code
+            raise
+        except asyncio.CancelledError:
+            code = "cancelled"
+            raise
+        finally:
+            asked.labels(kind, code).inc()
+            asked_seconds.labels(kind).observe(time.perf_counter() - started)
+
+    async def _request(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta) -> Reply:
         try:
             with heeding_cancellation():
-                message = await self._client.request(subject, encode(request), timeout=seconds)
+                message = await self._client.request(subject, encode(request), timeout=timeout.total_seconds())
         except nats.errors.NoRespondersError:
             raise UnavailableError(f"Nobody serves {subject}.", hint="Is the service running? `ioa doctor` tells.") from None
         except (nats.errors.Error, TimeoutError, OSError) as error:

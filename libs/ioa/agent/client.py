@@ -11,6 +11,8 @@ from typing import Literal, Protocol
 
 import structlog
 
+from ioa import log_context, readiness
+from ioa.agent.agent_metrics import agents, timed_decision
 from ioa.agent.patience import patiently
 from ioa.agent.sdk import Agent
 from ioa.agent.session import GroupSession
@@ -27,7 +29,7 @@ from ioa.ports.clock import Clock, IdSource
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, comm_id_of_goal
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.usage import Usage
@@ -91,6 +93,13 @@ class AgentClient:
 
     async def run(self, stop: Stop) -> None:
         """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline."""
+        me = self._card.agent_id
+        log_context.bind({"agent_id": me})
+        with agents.track_inprogress(), readiness.needs(f"registration of {me}", self._registered.is_set):
+            await self._serve(stop)
+        await self._leave()
+
+    async def _serve(self, stop: Stop) -> None:
         async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as group:
             listening = group.create_task(self._listen(group, inbox))
             renewing = group.create_task(self._stay_registered(group))
@@ -100,7 +109,6 @@ class AgentClient:
             await self._drain()
             for task in (listening, renewing, *(running for _, running in self._sessions.values())):
                 task.cancel()
-        await self._leave()
 
     async def _stay_registered(self, group: asyncio.TaskGroup) -> None:
         """Register, and then renew the lease and follow up on every group that has moved on unseen, for ever."""
@@ -169,6 +177,8 @@ class AgentClient:
         Raises:
             UnavailableError: The goal has to be offered again.
         """
+        me, comm_id = self._card.agent_id, comm_id_of_goal(goal.goal_id)
+        log_context.bind({"agent_id": me, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         meter = Meter()
         for formation in range(_FORMATIONS):
             await asyncio.sleep(formation * self._options.reform_after.total_seconds())
@@ -190,7 +200,8 @@ class AgentClient:
     async def _form_team(self, goal: Goal, meter: Meter) -> Team | NobodyFits:
         mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=meter)
         try:
-            return await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
+            with timed_decision("form_team"):
+                return await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
         except IoaError:
             raise
         except Exception as error:

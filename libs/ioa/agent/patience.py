@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import structlog
 
+from ioa.agent.agent_metrics import retries
 from ioa.errors import UnavailableError
 
 _FIRST_RETRY_SECONDS = 0.1
@@ -28,6 +29,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], **context: object) -> T:
         try:
             return await ask()
         except UnavailableError as error:
+            retries.inc()
             _log.warning("asking_again", error=error.message, **context)
         await asyncio.sleep(delay)
         delay = min(delay * 2, _LONGEST_RETRY_SECONDS)

@@ -13,6 +13,8 @@ from functools import partial
 
 import structlog
 
+from ioa import log_context
+from ioa.agent.agent_metrics import sessions, timed_decision
 from ioa.agent.history import GroupHistory
 from ioa.agent.patience import patiently
 from ioa.agent.speech import Voice, shortened
@@ -89,6 +91,10 @@ class GroupSession:
         Raises:
             IoaError: The group is gone, or this agent is none of its members.
         """
+        with sessions.track_inprogress():
+            await self._take_part()
+
+    async def _take_part(self) -> None:
         for entry in await patiently(lambda: self._voice.store.entries(self._history.comm_id), agent_id=self.me):
             self._history.apply(entry)
         if self.cursor and not self.ended:
@@ -154,11 +160,18 @@ class GroupSession:
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due and cancel those the group has moved past."""
+        self._bind_logs()
         due = self._due()
         self._drop_duties(keep=frozenset(due))
         for name, duty in due.items():
             if name not in self._duties:
                 self._duties[name] = group.create_task(self._fulfil(name, duty))
+
+    def _bind_logs(self) -> None:
+        """Have the lines of this session, and of the duties that it starts, say what they are about."""
+        charter = self._history.charter
+        about = {} if charter is None else {"goal_id": charter.goal_id, "traceparent": charter.traceparent}
+        log_context.bind({"comm_id": self._history.comm_id, "agent_id": self.me, **about})
 
     def _due(self) -> dict[str, Duty]:
         state = self._history.state
@@ -225,8 +238,10 @@ class GroupSession:
         reach("agent.thinking")
         view, brain = self._history.view(self.me, self._meter, refusals), self._worker.brain
         if not isinstance(view.state.stage, Concluding):
-            return await brain.speak(view)
-        conclusion = await brain.conclude(view)
+            with timed_decision("speak"):
+                return await brain.speak(view)
+        with timed_decision("conclude"):
+            conclusion = await brain.conclude(view)
         return conclusion.model_copy(update={"content": shortened(conclusion.content)})
 
     async def _close(self) -> None:

@@ -13,6 +13,7 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
+from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Usage
 
 MAX_TEXT_BYTES = 160_000
@@ -99,13 +100,15 @@ class Voice:
 
     def _message(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
         assert history.state is not None
+        message_id = MessageId(self.ids.new("m"))
         header = Header(
-            message_id=MessageId(self.ids.new("m")),
+            message_id=message_id,
             comm_id=history.comm_id,
             sender=self.me,
             state=history.state.phase,
             turn=turn,
             after=history.cursor,
+            traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
         )

@@ -10,6 +10,8 @@ from typing import Literal, NoReturn
 
 import structlog
 
+from ioa import log_context
+from ioa.agent.agent_metrics import timed_decision, timed_task
 from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.patience import patiently
@@ -53,6 +55,7 @@ class Worker:
 
         A result that is in the journal is reported and not worked out again. None if the group took no result any more.
         """
+        log_context.bind_also(task_id=task.task_id)
         result = await patiently(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
             result = await self._do_under_lease(history, task, spec, files)
@@ -108,7 +111,8 @@ class Worker:
 
     async def _approach(self, view: TaskView) -> Alone | Team:
         try:
-            return await self.brain.approach(view, BoundedTeamTools(self.network, self.store))
+            with timed_decision("approach"):
+                return await self.brain.approach(view, BoundedTeamTools(self.network, self.store))
         except Exception:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
@@ -146,7 +150,11 @@ class Worker:
     async def _run(self, comm_id: CommId, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:
             async with self.slots:
-                outcome, conclusion = await self._call(words, running)
+                _log.info("task_begun", attempt=running.attempt, content=words)
+                with timed_task() as clock:
+                    outcome, conclusion = await self._call(words, running)
+                    clock.outcome = outcome.value
+                _log.info("task_ended", outcome=outcome.value, content=conclusion)
         finally:
             running.cancel()
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference

@@ -41,7 +41,8 @@ from ioa.cli.embedded import SERVICES
 from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
 from ioa.errors import IoaError, UnavailableError
-from ioa.runtime.process import ProcessSettings, configure_logs, settings_from
+from ioa.runtime.logs import configure_logs
+from ioa.runtime.process import ProcessSettings, settings_from
 from ioa.runtime.system import System
 
 OLDEST_SERVER = (2, 12)

@@ -25,7 +25,7 @@ from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
-from ioa.runtime.process import configure_logs
+from ioa.runtime.logs import configure_logs
 from ioa.runtime.system import System, open_system
 
 _PATIENCE = timedelta(seconds=5)

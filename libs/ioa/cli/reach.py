@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
-from ioa.runtime.process import DEFAULT_URL, ProcessSettings, configure_logs, settings_from
+from ioa.runtime.logs import configure_logs
+from ioa.runtime.process import DEFAULT_URL, ProcessSettings, settings_from
 from ioa.runtime.system import System, open_system
 
 _PATIENCE = timedelta(seconds=3)

@@ -10,7 +10,7 @@ from ioa.cli.options import DATA
 from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import noted_url
 from ioa.cli.terminal import Terminal
-from ioa.runtime.process import configure_logs
+from ioa.runtime.logs import configure_logs
 
 
 async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Terminal) -> None:

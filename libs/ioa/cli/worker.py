@@ -79,7 +79,7 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
     """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
     for one in hosted:
         _ = one.agent.function
-    run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment)
+    run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment, name="ioa-agent")
 
 
 async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:

@@ -16,6 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, parse_agent_id
+from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
 MAX_GOAL_BYTES = 256_000
@@ -59,7 +60,7 @@ class GoalOrder(BaseModel):
             max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),
-            traceparent=self.traceparent,
+            traceparent=trace_of_goal(goal_id, self.traceparent),
         )
 
 

@@ -27,6 +27,7 @@ from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
+from ioa.runtime.group_metrics import conflicts, count_entry
 
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
@@ -185,6 +186,7 @@ class GroupLedger:
             try:
                 seq = await self._log.append(comm_id, entry, expected_seq=expected)
             except (AppendConflictError, UnavailableError) as failure:
+                conflicts.inc(isinstance(failure, AppendConflictError))
                 group.head = head = None
                 found = await self.find(comm_id, event, after=expected)
                 if found is not None:
@@ -193,6 +195,7 @@ class GroupLedger:
                     raise
                 continue
             reach("router.after_append")
+            count_entry(head.entry.state if head else None, event, transition.state)
             group.head = StoredEntry(seq, entry.entry)
             await self._arm_again(comm_id, group, transition.state)
             await self._inboxes.push(audience, entry, seq=seq, previous_seq=expected)

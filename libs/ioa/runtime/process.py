@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
-import logging
 import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Literal, TextIO, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
-import structlog
-from prometheus_client import start_http_server
 from pydantic import Field, ValidationError
 
 from ioa import fault_points
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.model import Model
+from ioa.runtime.health import open_health
+from ioa.runtime.logs import configure_logs, masked
+from ioa.runtime.process_metrics import describe_build
 
 S = TypeVar("S", bound="ProcessSettings")
 
@@ -43,8 +42,11 @@ class ProcessSettings(Model):
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["json", "console"] = "json"
+    log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
     die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
-    metrics_port: int | None = Field(default=None, ge=1, le=65_535, description="serve Prometheus metrics on this port")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
+    )
     fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.fault_points")
 
     def nats(self, name: str) -> NatsSettings:
@@ -85,59 +87,40 @@ def _seconds(written: str) -> str | float:
         return written
 
 
-def configure_logs(level: str, style: str) -> None:
-    """Write structured logs to standard error."""
-    renderer: Any = (
-        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if style == "console" else structlog.processors.JSONRenderer()
-    )
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
-        cache_logger_on_first_use=True,
-    )
-
-
-class _EnduringStream:
-    """A stream that drops what cannot be written: a full disk must not stop who reports it."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        """Write, or drop."""
-        with contextlib.suppress(OSError):
-            self._stream.write(text)
-
-    def flush(self) -> None:
-        """Flush, or drop."""
-        with contextlib.suppress(OSError):
-            self._stream.flush()
-
-
 def run_process(
-    kind: type[S], main: Callable[[S, StopSignal], Coroutine[Any, Any, None]], environment: Mapping[str, str] | None = None
+    kind: type[S],
+    main: Callable[[S, StopSignal], Coroutine[Any, Any, None]],
+    environment: Mapping[str, str] | None = None,
+    *,
+    name: str | None = None,
 ) -> None:
-    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on bad settings."""
+    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on bad settings.
+
+    Args:
+        kind: What to read off the environment.
+        main: What to run.
+        environment: Where settings come from; the process's own by default.
+        name: Stands in logs and metrics; the package that was started by default.
+    """
     try:
         settings = settings_from(kind, os.environ if environment is None else environment)
         if settings.die_with_parent:
             _die_with_parent()
         fault_points.arm(settings.fault_point)
-        configure_logs(settings.log_level, settings.log_format)
-        if settings.metrics_port is not None:
-            start_http_server(settings.metrics_port)
+        service = name or _started_package()
+        configure_logs(settings.log_level, settings.log_format, service=service, content=settings.log_content)
+        describe_build(service)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             runner.run(_until_stopped(settings, main))
     except IoaError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {masked(str(error))}\n")
         sys.exit(2)
+
+
+def _started_package() -> str:
+    """The package that `python -m` was given, in the spelling of services: `ioa-router`."""
+    specification = sys.modules["__main__"].__spec__
+    return (specification.parent or specification.name if specification else "ioa").replace("_", "-")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -162,6 +145,11 @@ class StopSignal:
         self._awaited = False
         self.task: asyncio.Task[None] | None = None
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the process has started whatever it had to, and was not told to stop."""
+        return self._awaited and not self._event.is_set()
+
     async def wait(self) -> None:
         """Wait until the process is told to stop."""
         self._awaited = True
@@ -175,9 +163,11 @@ class StopSignal:
 
 
 async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
-    loop = asyncio.get_running_loop()
-    async with asyncio.TaskGroup() as group:
-        stop = StopSignal()
+    loop, stop = asyncio.get_running_loop(), StopSignal()
+    async with AsyncExitStack() as stack:
+        if settings.metrics_port is not None:
+            await stack.enter_async_context(open_health(settings.metrics_port, lambda: stop.is_awaited))
+        group = await stack.enter_async_context(asyncio.TaskGroup())
         stop.task = group.create_task(main(settings, stop))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)

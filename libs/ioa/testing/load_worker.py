@@ -123,4 +123,4 @@ def environment_of(agents: Sequence[AgentId], roster: Sequence[AgentId], data: P
 
 
 if __name__ == "__main__":
-    run_process(LoadSettings, _serve)
+    run_process(LoadSettings, _serve, name="ioa-load")

@@ -13,6 +13,7 @@ from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, InlineInput, input_object_name, parse_goal
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, Goal
 from ioa.protocol.ids import AgentId, GoalId
+from ioa.protocol.trace import trace_of_goal
 
 ARTIFACT = Artifact(name="a.csv", object_name="o1", size_bytes=3, sha256="0" * 64)
 
@@ -43,9 +44,13 @@ def test_json_names_what_it_wants() -> None:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    """Forty turns and an hour."""
+    """Forty turns, an hour, and a trace of its own."""
     order = parse_goal(b'{"goal": "Count"}')
-    assert order.accepted(GoalId("g1"), ()) == Goal(goal_id=GoalId("g1"), goal="Count", max_turns=40, timeout=timedelta(hours=1))
+    goal_id = GoalId("g1")
+    traceparent = trace_of_goal(goal_id, "")
+    assert order.accepted(goal_id, ()) == Goal(
+        goal_id=goal_id, goal="Count", max_turns=40, timeout=timedelta(hours=1), traceparent=traceparent
+    )
 
 
 def test_text_that_only_holds_braces_is_plain_text() -> None:

@@ -9,6 +9,8 @@ from typing import Literal
 
 import structlog
 
+from ioa.agent.agent_metrics import model_fallbacks
+
 log = structlog.get_logger(__name__)
 
 Decision = Literal["form_team", "speak", "conclude", "approach"]
@@ -39,4 +41,5 @@ class Tally:
     def fell_back(self, decision: Decision, cause: Cause, why: str) -> None:
         """Count a decision that the rules took in the model's place, and say so in the log."""
         self.fallbacks[decision, cause] += 1
-        log.warning("model_fallback", decision=decision, cause=str(cause), why=why[:500])
+        model_fallbacks.labels(decision, cause.value).inc()
+        log.warning("model_fallback", decision=decision, cause=str(cause), content=why[:500])

@@ -1,0 +1,72 @@
+"""Goals from acceptance to result, and what was refused, counted where it is stored."""
+
+from __future__ import annotations
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from ioa.errors import UnavailableError
+from ioa.ports.delivery import DeadLetters, GoalRecords, Results
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import GoalId, comm_id_of_goal
+
+_log = structlog.get_logger(__name__)
+
+DEAD_LETTERS = ("conflict", "too_large", "unreadable")
+"""The reasons that exist; each is a label from the start, so that the first dead letter is an increase."""
+
+accepted = Counter("ioa_goals_accepted_total", "Goals put on record and queued")
+ended = Counter("ioa_goals_ended_total", "Goals that got their result, by reason", ["reason"])
+goal_seconds = Histogram(
+    "ioa_goal_duration_seconds",
+    "Time from a goal's acceptance to its result",
+    buckets=(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0),
+)
+dead_letters = Counter("ioa_dead_letters_total", "Messages that could not be processed, by reason", ["reason"])
+
+for _reason in Reason:
+    ended.labels(_reason.value)
+for _dead in DEAD_LETTERS:
+    dead_letters.labels(_dead)
+
+
+class CountedResults:
+    """Results, counted with the time their goals took."""
+
+    def __init__(self, results: Results, goals: GoalRecords) -> None:
+        self._results = results
+        self._goals = goals
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish unless there is one already, and count it if it was the first."""
+        first = await self._results.publish(result)
+        if first:
+            ended.labels(result.reason.value).inc()
+            await self._time(result)
+        return first
+
+    async def get(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result."""
+        return await self._results.get(goal_id)
+
+    async def _time(self, result: GoalResult) -> None:
+        """Look up when the goal was accepted; a result whose time cannot be told is published all the same."""
+        try:
+            record = await self._goals.find(comm_id_of_goal(result.goal_id))
+        except UnavailableError as error:
+            _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
+            return
+        if record is not None:
+            goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
+
+
+class CountedDeadLetters:
+    """Dead letters, counted."""
+
+    def __init__(self, dead: DeadLetters) -> None:
+        self._dead = dead
+
+    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
+        """Keep a refused message and count it."""
+        await self._dead.put(reason, why, subject=subject, data=data)
+        dead_letters.labels(reason).inc()

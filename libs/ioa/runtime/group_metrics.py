@@ -1,0 +1,106 @@
+"""What happens in groups, counted by whoever appends it: routers, and group setup for launches and lost members.
+
+Each entry is counted by the process whose append it was, so that sums over all replicas are exact but for appends whose process
+died before it counted. It costs a router below two microseconds a message. Ids are never labels.
+"""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Histogram
+
+from ioa.group.events import Event, EventKind, Said, SubgroupClosed
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, TaskMode
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import Phase, TaskOutcome
+from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.runtime.tally import UNLABELLED, Tally
+
+entries = Tally("ioa_group_entries_total", "Entries appended to group logs, by what happened", "event", EventKind)
+turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")
+phases = Counter("ioa_group_phases_entered_total", "How often groups entered a phase", ["phase"])
+groups_ended = Counter("ioa_groups_ended_total", "Groups that ended, nested ones too, by reason", ["reason"])
+tasks_assigned = Counter("ioa_tasks_assigned_total", "Tasks given out, by whether the discussion waits for them", ["mode"])
+tasks_closed = Counter("ioa_tasks_closed_total", "Tasks that ended, by outcome", ["outcome"])
+tasks_suspected = Counter("ioa_tasks_suspected_total", "Tasks whose lease ran out once, or whose assignee was lost")
+floor_held = Histogram(
+    "ioa_floor_held_seconds",
+    "How long a member had the floor before it spoke or lost it",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
+)
+silences = Counter("ioa_floor_silences_total", "How often a member let the floor run out")
+rejections = Counter("ioa_rejections_total", "Messages of members that were refused, by reason", ["reason"])
+conflicts = Counter("ioa_append_conflicts_total", "Appends that lost their race against another process's")
+tokens = Counter("ioa_tokens_total", "Tokens of language models that members and tasks reported", ["direction"])
+cost = Counter("ioa_cost_total", "What members and tasks reported to have paid, in the currency that agents count in")
+
+# All label values are there from the start, so that the first event is an increase.
+_phase_of = {phase: phases.labels(phase.value) for phase in Phase}
+_end_of = {reason: groups_ended.labels(reason.value) for reason in Reason}
+_mode_of = {mode: tasks_assigned.labels(mode.value) for mode in TaskMode}
+_outcome_of = {outcome: tasks_closed.labels(outcome.value) for outcome in TaskOutcome}
+_rejection_of = {code: rejections.labels(code.value) for code in RejectionCode}
+_tokens_in, _tokens_out = tokens.labels("in"), tokens.labels("out")
+
+
+def count_entry(before: GroupState | None, event: Event, after: GroupState) -> None:
+    """Count an entry that this process has appended, and what it changed. What did not change is the same object."""
+    entries.counts[event.message.payload.type if type(event) is Said else event.type] += 1
+    if before is None:
+        _phase_of[after.phase].inc()
+        _count_usage(NOTHING, after.spent)
+        if isinstance(after.stage, Ended):
+            _end_of[after.stage.reason].inc()
+        return
+    if after.turns_taken != before.turns_taken:
+        turns.counts[UNLABELLED] += 1
+    if after.stage is not before.stage:
+        _count_stage(before, event, after)
+    if after.tasks is not before.tasks:
+        _count_tasks(before, after)
+    if after.spent is not before.spent and not isinstance(event, SubgroupClosed):  # a nested team's was counted in its own group
+        _count_usage(before.spent, after.spent)
+
+
+def count_rejection(code: RejectionCode) -> None:
+    """Count a message that was refused."""
+    _rejection_of[code].inc()
+
+
+def _count_stage(before: GroupState, event: Event, after: GroupState) -> None:
+    old, new = before.stage, after.stage
+    if after.turn != before.turn or type(new) is not type(old):
+        if type(old) is Discussing:
+            floor_held.observe((event.at - old.until + before.limits.floor_timeout).total_seconds())
+        elif type(old) is Concluding:
+            floor_held.observe((event.at - old.until + before.limits.conclusion_timeout).total_seconds())
+    if after.silences > before.silences:
+        silences.inc()
+    if type(new) is type(old):
+        return
+    if type(new) is Ended:
+        _end_of[new.reason].inc()
+    if after.phase != before.phase:
+        _phase_of[after.phase].inc()
+
+
+def _count_tasks(before: GroupState, after: GroupState) -> None:
+    """Tasks keep their places and new ones come last."""
+    for old, new in zip(before.tasks, after.tasks, strict=False):
+        if new is old or isinstance(old, ClosedTask):
+            continue
+        if isinstance(new, ClosedTask):
+            _outcome_of[new.outcome].inc()
+        elif new.suspect and not old.suspect:
+            tasks_suspected.inc()
+    for new in after.tasks[len(before.tasks) :]:
+        if isinstance(new, OpenTask):
+            _mode_of[new.mode].inc()
+
+
+def _count_usage(before: Usage, after: Usage) -> None:
+    used = after.beyond(before)
+    if used != NOTHING:
+        _tokens_in.inc(used.tokens_in)
+        _tokens_out.inc(used.tokens_out)
+        cost.inc(used.cost_micros / MICROS)

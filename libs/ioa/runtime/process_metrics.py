@@ -1,0 +1,56 @@
+"""What every process says of itself besides what prometheus-client finds out: its version, and how its event loop keeps up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from importlib.metadata import version
+from platform import python_version
+
+from prometheus_client import Gauge, Histogram, disable_created_metrics
+
+LOOK_EVERY = timedelta(seconds=1)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # when a counter was made is nothing anybody asks here
+
+build_info = Gauge("ioa_build_info", "Always 1; the labels say what runs", ["service", "version", "python"])
+ready = Gauge("ioa_ready", "1 while the process is ready to serve, as /readyz says")
+event_loop_lag = Histogram(
+    "ioa_event_loop_lag_seconds",
+    "How late the event loop came back to a callback that was due; looked at once a second",
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
+)
+
+_before_scrapes: list[Callable[[], None]] = []
+
+
+def describe_build(service: str) -> None:
+    """Say which service this is, and in which version."""
+    build_info.labels(service, version("ioa"), python_version()).set(1)
+
+
+async def watch_event_loop() -> None:
+    """Measure the event loop's lag, for ever."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + LOOK_EVERY.total_seconds()
+        await asyncio.sleep(LOOK_EVERY.total_seconds())
+        event_loop_lag.observe(max(0.0, loop.time() - due))
+
+
+@contextmanager
+def before_scrapes(update: Callable[[], None]) -> Iterator[None]:
+    """Have gauges updated before each scrape, on the event loop, until the block ends."""
+    _before_scrapes.append(update)
+    try:
+        yield
+    finally:
+        _before_scrapes.remove(update)
+
+
+def update_gauges() -> None:
+    """Do what `before_scrapes` was given."""
+    for update in _before_scrapes:
+        update()
