@@ -1,0 +1,77 @@
+{{/* How a process connects to NATS: where to, as whom, and by which certificate authority. */}}
+
+{{- define "ioa.nats.headless" -}}
+{{ include "ioa.fullname" . }}-nats-headless.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+{{- end -}}
+
+{{/* Every node by its name, so that a client of a node that is gone finds another one at once. */}}
+{{- define "ioa.nats.url" -}}
+{{- if .Values.nats.enabled -}}
+{{- $root := . -}}
+{{- $scheme := .Values.tls.enabled | ternary "tls" "nats" -}}
+{{- $urls := list -}}
+{{- range $index := until (int .Values.nats.replicas) -}}
+{{- $urls = append $urls (printf "%s://%s-nats-%d.%s:4222" $scheme (include "ioa.fullname" $root) $index (include "ioa.nats.headless" $root)) -}}
+{{- end -}}
+{{- join "," $urls -}}
+{{- else -}}
+{{- .Values.nats.externalUrl -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "ioa.tls.secret" -}}
+{{- .Values.tls.existingSecret | default (printf "%s-nats-tls" (include "ioa.fullname" .)) -}}
+{{- end -}}
+
+{{/* The Secret with a component's seed. */}}
+{{- define "ioa.credentials.secret" -}}
+{{- get .root.Values.credentials.existingSecrets .component | default (printf "%s-%s-nats" (include "ioa.fullname" .root) .component) -}}
+{{- end -}}
+
+{{- define "ioa.connection.env" -}}
+- name: IOA_NATS_URL
+  value: {{ include "ioa.nats.url" .root | quote }}
+- name: IOA_NATS_SEED
+  value: /etc/ioa/credentials/seed
+{{- if .root.Values.tls.enabled }}
+- name: IOA_NATS_CA
+  value: /etc/ioa/tls/ca.crt
+{{- end }}
+{{- end -}}
+
+{{/* Takes `seedKey`, an expression over the container's variables, where a Secret holds several seeds. */}}
+{{- define "ioa.connection.mounts" -}}
+- name: credentials
+  {{- if .seedKey }}
+  mountPath: /etc/ioa/credentials/seed
+  subPathExpr: {{ .seedKey }}
+  {{- else }}
+  mountPath: /etc/ioa/credentials
+  {{- end }}
+  readOnly: true
+{{- if .root.Values.tls.enabled }}
+- name: tls
+  mountPath: /etc/ioa/tls
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "ioa.connection.volumes" -}}
+- name: credentials
+  secret:
+    secretName: {{ include "ioa.credentials.secret" . }}
+    defaultMode: 0440
+{{- if .root.Values.tls.enabled }}
+- name: tls
+  secret:
+    secretName: {{ include "ioa.tls.secret" .root }}
+    defaultMode: 0440
+    items:
+      - {key: ca.crt, path: ca.crt}
+{{- end }}
+{{- end -}}
+
+{{/* As whom `helm test` and the notes connect: the first of the users. */}}
+{{- define "ioa.test.user" -}}
+{{- (first .Values.credentials.users).name -}}
+{{- end -}}

@@ -1,0 +1,40 @@
+{{/*
+Who connects to NATS, as the Job that makes credentials wants it: for each Secret the identities by key, and whether it is the Job's to write.
+An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
+*/}}
+{{- define "ioa.identities" -}}
+{{- $root := . -}}
+{{- $secrets := dict -}}
+{{- range $component := keys .Values.services -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $component)) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets $component) "seeds" (dict "seed" (dict "service" $component))) -}}
+{{- end -}}
+{{- range $pool := .Values.agentPools -}}
+{{- $seeds := dict -}}
+{{- $name := include "ioa.name" (dict "root" $root "component" $pool.name) -}}
+{{- range $number := until (int ($pool.maxReplicas | default 10)) -}}
+{{- $_ := set $seeds (printf "%s-%d" $name $number) (dict "agent" (printf "%s-%d" $pool.name $number) "pool" $pool.name) -}}
+{{- end -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $pool.name)) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets $pool.name) "seeds" $seeds) -}}
+{{- end -}}
+{{- range $user := .Values.credentials.users -}}
+{{- $_ := set $secrets (include "ioa.credentials.secret" (dict "root" $root "component" $user.name)) (dict
+  "given" (hasKey $root.Values.credentials.existingSecrets $user.name) "seeds" (dict "seed" (dict "user" $user.name "role" $user.role))) -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end -}}
+
+{{- define "ioa.credentials.plan" -}}
+{{- $routes := list -}}
+{{- if .Values.nats.enabled -}}
+{{- range $number := until (int .Values.nats.replicas) -}}
+{{- $routes = append $routes (printf "%s-nats-%d.%s:6222" (include "ioa.fullname" $) $number (include "ioa.nats.headless" $)) -}}
+{{- end -}}
+{{- end -}}
+{{- toPrettyJson (dict
+  "secrets" (fromJson (include "ioa.identities" .))
+  "authorization" (include "ioa.authorization.secret" .)
+  "routes" $routes
+  "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version")) -}}
+{{- end -}}

@@ -1,0 +1,64 @@
+{{/* The variables by which processes are configured. */}}
+
+{{- define "ioa.process.env" -}}
+- name: IOA_LOG_LEVEL
+  value: {{ .Values.logLevel }}
+{{- if .Values.logContent }}
+- name: IOA_LOG_CONTENT
+  value: "true"
+{{- end }}
+- name: IOA_METRICS_PORT
+  value: {{ .Values.metrics.port | quote }}
+{{- end -}}
+
+{{- define "ioa.controlPlane.env" -}}
+{{ include "ioa.process.env" . }}
+- name: IOA_REPLICAS
+  value: {{ .Values.controlPlane.streamReplicas | default (ternary .Values.nats.replicas 1 .Values.nats.enabled) | quote }}
+{{- range $variable, $key := dict "LEASE" "lease" "RENEW_EVERY" "renewEvery" "FLOOR_TIMEOUT" "floorTimeout" "TASK_LEASE" "taskLease" "PAUSE_TIMEOUT" "pauseTimeout" "CONCLUSION_TIMEOUT" "conclusionTimeout" }}
+- name: IOA_{{ $variable }}
+  value: {{ get $.Values.controlPlane (printf "%sSeconds" $key) | quote }}
+{{- end }}
+- name: IOA_MAX_DEPTH
+  value: {{ .Values.controlPlane.maxDepth | quote }}
+{{- end -}}
+
+{{- define "ioa.qdrant.keySecret" -}}
+{{- .Values.qdrant.existingSecret | default (ternary (printf "%s-qdrant" (include "ioa.fullname" .)) "" .Values.qdrant.enabled) -}}
+{{- end -}}
+
+{{- define "ioa.discovery.env" -}}
+{{- if or .Values.qdrant.enabled .Values.qdrant.externalUrl -}}
+- name: IOA_QDRANT_URL
+  value: {{ ternary (printf "http://%s-qdrant.%s.svc.%s:6333" (include "ioa.fullname" .) .Release.Namespace .Values.clusterDomain) .Values.qdrant.externalUrl .Values.qdrant.enabled | quote }}
+{{- with include "ioa.qdrant.keySecret" . }}
+- name: IOA_QDRANT_API_KEY
+  valueFrom:
+    secretKeyRef: {name: {{ . }}, key: {{ $.Values.qdrant.secretKey }}}
+{{- end }}
+{{- else -}}
+- name: IOA_INDEX_FOLDER
+  value: /data/index
+{{- end }}
+{{- with .Values.services.discovery.embeddingModel }}
+- name: IOA_EMBEDDING_MODEL
+  value: {{ . | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Takes `model`: baseUrl, name, existingSecret, secretKey. */}}
+{{- define "ioa.model.env" -}}
+{{- with .model }}
+{{- if .baseUrl -}}
+- name: IOA_LLM_BASE_URL
+  value: {{ .baseUrl | quote }}
+- name: IOA_LLM_MODEL
+  value: {{ required "model.name is missing: which model should the agents use?" .name | quote }}
+{{- with .existingSecret }}
+- name: IOA_LLM_API_KEY
+  valueFrom:
+    secretKeyRef: {name: {{ . }}, key: {{ $.model.secretKey }}}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,47 @@
+{{- define "ioa.authorization.secret" -}}
+{{- .Values.credentials.authorization.existingSecret | default (printf "%s-nats-authorization" (include "ioa.fullname" .)) -}}
+{{- end -}}
+
+{{/* nats-server's configuration. Every write is synced before it is acknowledged: with anything less, a power cut costs acknowledged messages. */}}
+{{- define "ioa.nats.config" -}}
+server_name: $POD_NAME
+listen: 0.0.0.0:4222
+http: 0.0.0.0:8222
+pid_file: /var/run/nats/nats.pid
+max_payload: {{ .Values.nats.maxPayload }}
+lame_duck_grace_period: 10s
+lame_duck_duration: 30s
+jetstream {
+  store_dir: /data
+  max_file_store: {{ .Values.nats.jetstream.maxFileStore }}
+  sync_interval: always
+}
+include authorization/authorization.conf
+{{- if .Values.tls.enabled }}
+tls {
+  cert_file: /etc/nats/tls/tls.crt
+  key_file: /etc/nats/tls/tls.key
+  ca_file: /etc/nats/tls/ca.crt
+}
+{{- end }}
+{{- if gt (int .Values.nats.replicas) 1 }}
+cluster {
+  name: {{ include "ioa.fullname" . }}
+  listen: 0.0.0.0:6222
+  # Clients know every node by name; pods' addresses would be no use to those outside.
+  no_advertise: true
+  include authorization/routes.conf
+  {{- if .Values.tls.enabled }}
+  tls {
+    cert_file: /etc/nats/tls/tls.crt
+    key_file: /etc/nats/tls/tls.key
+    ca_file: /etc/nats/tls/ca.crt
+    verify: true
+  }
+  {{- end }}
+}
+{{- end }}
+{{- with .Values.nats.extraConfig }}
+{{ . }}
+{{- end }}
+{{- end -}}

@@ -1,0 +1,144 @@
+{{/* What pods have in common. `own` are a component's settings: `workloads` with the component's over it. */}}
+
+{{- define "ioa.settings" -}}
+{{- mustMergeOverwrite (deepCopy .root.Values.workloads) (deepCopy .own) | toYaml -}}
+{{- end -}}
+
+{{- define "ioa.serviceAccountName" -}}
+{{- if .own.serviceAccount.name -}}
+{{- .own.serviceAccount.name -}}
+{{- else if .own.serviceAccount.create -}}
+{{- include "ioa.name" . -}}
+{{- else -}}
+default
+{{- end -}}
+{{- end -}}
+
+{{- define "ioa.serviceAccount" -}}
+{{- if and .own.serviceAccount.create (not .own.serviceAccount.name) }}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  {{- include "ioa.metadata" (merge (dict "annotations" .own.serviceAccount.annotations) .) | nindent 2 }}
+automountServiceAccountToken: false
+{{- end }}
+{{- end -}}
+
+{{/* Metadata of a pod. Takes `checksums`, a map. */}}
+{{- define "ioa.podMetadata" -}}
+labels:
+  {{- $labels := fromYaml (include "ioa.labels" .) }}
+  {{- if ne .component "qdrant" }}
+  {{- $labels = merge $labels (fromYaml (include "ioa.clientLabel" .root)) }}
+  {{- end }}
+  {{- toYaml (mergeOverwrite $labels .own.podLabels (fromYaml (include "ioa.selectorLabels" .))) | nindent 2 }}
+{{- with merge (dict) .own.podAnnotations (.checksums | default dict) (.root.Values.commonAnnotations | default dict) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The part of a pod's spec that places it and says what it may. */}}
+{{- define "ioa.podPlacement" -}}
+serviceAccountName: {{ include "ioa.serviceAccountName" . }}
+automountServiceAccountToken: {{ .token | default false }}
+enableServiceLinks: false
+{{- include "ioa.pullSecrets" .root }}
+securityContext:
+  {{- toYaml .own.podSecurityContext | nindent 2 }}
+{{- with .own.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .own.runtimeClassName }}
+runtimeClassName: {{ . }}
+{{- end }}
+{{- with .own.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+topologySpreadConstraints:
+  {{- $selector := dict "matchLabels" (fromYaml (include "ioa.selectorLabels" .)) }}
+  {{- $spread := list (dict "maxSkew" 1 "topologyKey" "kubernetes.io/hostname" "whenUnsatisfiable" "ScheduleAnyway") }}
+  {{- range default $spread .own.topologySpreadConstraints }}
+  - {{- toYaml (merge (deepCopy .) (dict "labelSelector" $selector)) | nindent 4 }}
+  {{- end }}
+{{- with .own.initContainers }}
+initContainers:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* The part of a container that follows from settings. */}}
+{{- define "ioa.containerSettings" -}}
+securityContext:
+  {{- toYaml .own.containerSecurityContext | nindent 2 }}
+{{- with .own.resources }}
+resources:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.lifecycle }}
+lifecycle:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .own.extraEnvFrom }}
+envFrom:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Startup asks whether the process runs, readiness whether it can serve (NATS and JetStream too), liveness whether it still turns. */}}
+{{- define "ioa.probes" -}}
+startupProbe:
+  {{- toYaml (merge (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) .own.startupProbe) | nindent 2 }}
+readinessProbe:
+  {{- toYaml (merge (dict "httpGet" (dict "path" "/readyz" "port" "metrics")) .own.readinessProbe) | nindent 2 }}
+livenessProbe:
+  {{- toYaml (merge (dict "httpGet" (dict "path" "/healthz" "port" "metrics")) .own.livenessProbe) | nindent 2 }}
+{{- end -}}
+
+{{- define "ioa.podDisruptionBudget" -}}
+{{- if .own.podDisruptionBudget.enabled }}
+---
+apiVersion: policy/{{ semverCompare ">=1.21-0" .root.Capabilities.KubeVersion.Version | ternary "v1" "v1beta1" }}
+kind: PodDisruptionBudget
+metadata:
+  {{- include "ioa.metadata" . | nindent 2 }}
+spec:
+  maxUnavailable: {{ .own.podDisruptionBudget.maxUnavailable }}
+  selector:
+    matchLabels:
+      {{- include "ioa.selectorLabels" . | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{/* A claim of a StatefulSet. Takes `claim` with size, storageClass, annotations and accessModes. */}}
+{{- define "ioa.claim" -}}
+- apiVersion: v1
+  kind: PersistentVolumeClaim
+  metadata:
+    name: data
+    labels:
+      {{- include "ioa.selectorLabels" . | nindent 6 }}
+    {{- with .claim.annotations }}
+    annotations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  spec:
+    accessModes:
+      {{- toYaml (.claim.accessModes | default (list "ReadWriteOnce")) | nindent 6 }}
+    {{- with .claim.storageClass | default .root.Values.global.storageClass }}
+    storageClassName: {{ . }}
+    {{- end }}
+    resources:
+      requests:
+        storage: {{ .claim.size }}
+{{- end -}}

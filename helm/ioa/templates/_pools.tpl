@@ -1,0 +1,121 @@
+{{/* Agent pools: their settings with every default filled in, their cards, and what scales them. */}}
+
+{{- define "ioa.pool" -}}
+{{- $root := .root -}}
+{{- $pool := .pool -}}
+{{- $defaults := dict
+  "replicas" 1 "maxReplicas" 10 "tasksAtOnce" 4 "goalsAtOnce" 8 "drainSeconds" 60 "podManagementPolicy" "Parallel"
+  "image" dict "files" dict "card" dict "args" list "egress" list
+  "model" $root.Values.model "persistence" $root.Values.poolPersistence "autoscaling" $root.Values.poolAutoscaling -}}
+{{- $own := mustMergeOverwrite (deepCopy $root.Values.workloads) (deepCopy $defaults) (deepCopy $pool) -}}
+{{- if not $own.command -}}
+{{- $target := required (printf "The pool %q needs a target (FILE.py:ATTR or MODULE:ATTR) or a command." $pool.name) $own.target -}}
+{{- $_ := set $own "command" (list "python3" "-m" "ioa.cli" "agent" "run" $target) -}}
+{{- end -}}
+{{- if not $own.terminationGracePeriodSeconds -}}
+{{- $_ := set $own "terminationGracePeriodSeconds" (add $own.drainSeconds 15) -}}
+{{- else if le (int $own.terminationGracePeriodSeconds) (int $own.drainSeconds) -}}
+{{- fail (printf "The pool %q drains for %v s, but its pods are killed after %v s. Make terminationGracePeriodSeconds longer than drainSeconds." $pool.name $own.drainSeconds $own.terminationGracePeriodSeconds) -}}
+{{- end -}}
+{{- toYaml $own -}}
+{{- end -}}
+
+{{/* What the deployment says of the agent's card, as IOA_CARD wants it. */}}
+{{- define "ioa.pool.card" -}}
+{{- $card := omit .card "mayTeamUp" -}}
+{{- if hasKey .card "mayTeamUp" -}}{{- $_ := set $card "may_team_up" .card.mayTeamUp -}}{{- end -}}
+{{- toPrettyJson (merge (dict "agent_id" .name) $card) -}}
+{{- end -}}
+
+{{- define "ioa.pool.bounds" -}}
+{{- $scaling := .own.autoscaling -}}
+minReplicas: {{ $scaling.minReplicas }}
+maxReplicas: {{ $scaling.maxReplicas }}
+{{- end -}}
+
+{{- define "ioa.pool.keda" -}}
+{{- $scaling := .own.autoscaling }}
+{{- $keda := $scaling.keda }}
+{{- $endpoint := $keda.monitoringEndpoint | default (printf "%s:8222" (include "ioa.nats.headless" .root)) }}
+---
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata:
+  {{- include "ioa.metadata" . | nindent 2 }}
+spec:
+  scaleTargetRef:
+    kind: StatefulSet
+    name: {{ include "ioa.name" . }}
+  minReplicaCount: {{ $scaling.minReplicas }}
+  maxReplicaCount: {{ $scaling.maxReplicas }}
+  pollingInterval: {{ $keda.pollingIntervalSeconds }}
+  cooldownPeriod: {{ $keda.cooldownSeconds }}
+  {{- with $scaling.behavior }}
+  advanced:
+    horizontalPodAutoscalerConfig:
+      behavior:
+        {{- toYaml . | nindent 8 }}
+  {{- end }}
+  triggers:
+    {{- $consumers := list (printf "pool-%s" .component) }}
+    {{- if $keda.anyGoal }}{{ $consumers = append $consumers "any" }}{{ end }}
+    {{- range $consumers }}
+    # Goals that wait for the pool, and those it has taken and not yet formed a team for. The control plane keeps this consumer.
+    - type: nats-jetstream
+      metadata:
+        natsServerMonitoringEndpoint: {{ $endpoint | quote }}
+        account: {{ $keda.account | quote }}
+        stream: IOA_WORK
+        consumer: {{ . }}
+        lagThreshold: {{ $scaling.goalsPerReplica | quote }}
+        activationLagThreshold: "0"
+    {{- end }}
+    {{- with $keda.prometheusUrl }}
+    - type: prometheus
+      metadata:
+        serverAddress: {{ . | quote }}
+        query: {{ $keda.prometheusQuery | replace "{pool}" $.component | quote }}
+        threshold: {{ $scaling.tasksPerReplica | quote }}
+    {{- end }}
+    {{- with $keda.extraTriggers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+{{- end -}}
+
+{{- define "ioa.pool.hpa" -}}
+{{- $scaling := .own.autoscaling }}
+{{- $current := semverCompare ">=1.23-0" .root.Capabilities.KubeVersion.Version }}
+---
+apiVersion: autoscaling/{{ $current | ternary "v2" "v2beta2" }}
+kind: HorizontalPodAutoscaler
+metadata:
+  {{- include "ioa.metadata" . | nindent 2 }}
+spec:
+  scaleTargetRef:
+    apiVersion: apps/v1
+    kind: StatefulSet
+    name: {{ include "ioa.name" . }}
+  minReplicas: {{ $scaling.minReplicas }}
+  maxReplicas: {{ $scaling.maxReplicas }}
+  {{- with $scaling.behavior }}
+  behavior:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  metrics:
+    {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "each" $scaling.goalsPerReplica) }}
+    {{- with $scaling.hpa.tasksMetric }}
+    {{- $metrics = append $metrics (dict "name" . "each" $scaling.tasksPerReplica) }}
+    {{- end }}
+    {{- range $metrics }}
+    - type: External
+      external:
+        metric:
+          name: {{ .name }}
+          selector:
+            matchLabels:
+              {{ $scaling.hpa.poolLabel }}: {{ $.component }}
+        target:
+          type: AverageValue
+          averageValue: {{ .each | quote }}
+    {{- end }}
+{{- end -}}
