@@ -23,6 +23,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.sdk import Agent
 from ioa.cli.brains import open_brain
+from ioa.cli.deployment import as_deployed, replica_of
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
@@ -72,7 +73,8 @@ def host(agent: Agent, replica: int | None = None) -> Hosted:
 
 def serve(agents: Sequence[Agent]) -> None:
     """Join the system that `IOA_NATS_URL` names with these agents, and serve until SIGTERM."""
-    serve_hosted([host(agent) for agent in agents], os.environ)
+    replica = replica_of(os.environ)
+    serve_hosted([host(agent, replica) for agent in as_deployed(agents, os.environ)], os.environ)
 
 
 def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
