@@ -25,10 +25,10 @@ automountServiceAccountToken: false
 {{- end }}
 {{- end -}}
 
-{{/* Metadata of a pod. Takes `checksums`, a map. */}}
+{{/* Metadata of a pod. Takes `checksums`, a map. The chart's version is not in it, so that a new chart restarts only what it changes. */}}
 {{- define "ioa.podMetadata" -}}
 labels:
-  {{- $labels := fromYaml (include "ioa.labels" .) }}
+  {{- $labels := merge (dict "app.kubernetes.io/part-of" "ioa") .root.Values.commonLabels }}
   {{- if ne .component "qdrant" }}
   {{- $labels = merge $labels (fromYaml (include "ioa.clientLabel" .root)) }}
   {{- end }}

@@ -1,0 +1,269 @@
+"""Every option does what its comment says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.chart.rendering import Manifest, environment_of, main_container, render
+
+pytestmark = pytest.mark.chart
+
+_WORKLOADS = (
+    ("Deployment", "ioa-router"),
+    ("StatefulSet", "ioa-calculator"),
+    ("StatefulSet", "ioa-nats"),
+    ("StatefulSet", "ioa-qdrant"),
+)
+_POD = ("spec", "template", "spec")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("nodeSelector", {"disk": "ssd"}, (*_POD, "nodeSelector")),
+        ("tolerations", [{"key": "a", "operator": "Exists"}], (*_POD, "tolerations")),
+        ("affinity", {"nodeAffinity": {}}, (*_POD, "affinity")),
+        ("priorityClassName", "high", (*_POD, "priorityClassName")),
+        ("runtimeClassName", "gvisor", (*_POD, "runtimeClassName")),
+        ("initContainers", [{"name": "before"}], (*_POD, "initContainers")),
+        ("terminationGracePeriodSeconds", 99, (*_POD, "terminationGracePeriodSeconds")),
+        ("resources", {"limits": {"memory": "7Gi"}}, (*_POD, "containers", 0, "resources")),
+        ("lifecycle", {"preStop": {"exec": {"command": ["sleep", "1"]}}}, (*_POD, "containers", 0, "lifecycle")),
+        ("extraEnvFrom", [{"secretRef": {"name": "more"}}], (*_POD, "containers", 0, "envFrom")),
+    ],
+)
+@pytest.mark.parametrize(("kind", "name"), _WORKLOADS)
+def test_what_holds_for_all_workloads_holds_for_each(
+    kind: str, name: str, key: str, value: Any, place: tuple[str | int, ...]
+) -> None:
+    """A key of `workloads` reaches services, pools, NATS and Qdrant."""
+    cleared = {"resources": {}} if key == "resources" else {}
+    values = {
+        "workloads": {key: value},
+        "services": {"router": {"resources": None}} if cleared else {},
+        "agentPools": [{"name": "calculator", "target": "a.py:a", "drainSeconds": 30}],
+        "nats": {"resources": None} if cleared else {},
+        "qdrant": {"enabled": True} | ({"resources": None} if cleared else {}),
+    }
+
+    assert _at(render(values).one(kind, name), place) == value
+
+
+@pytest.mark.parametrize("component", ["services", "pool", "nats"])
+def test_what_one_component_says_wins(component: str) -> None:
+    """Maps are merged, so that the rest of `workloads` still holds."""
+    own = {"nodeSelector": {"disk": "ssd"}}
+    values = {
+        "workloads": {"nodeSelector": {"disk": "hdd", "zone": "a"}},
+        "services": {"router": own if component == "services" else {}},
+        "nats": own if component == "nats" else {},
+        "agentPools": [{"name": "calculator", "target": "a.py:a"} | (own if component == "pool" else {})],
+    }
+    kind, name = dict(zip(("services", "pool", "nats"), _WORKLOADS, strict=False))[component]
+
+    assert _at(render(values).one(kind, name), (*_POD, "nodeSelector")) == {"disk": "ssd", "zone": "a"}
+
+
+def test_more_of_everything_is_added() -> None:
+    """Environment, volumes, mounts and containers stand beside the chart's own."""
+    more = {
+        "extraEnv": [{"name": "TZ", "value": "UTC"}],
+        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+        "extraContainers": [{"name": "beside", "image": "x:1"}],
+        "podLabels": {"a": "b"},
+        "podAnnotations": {"c": "d"},
+    }
+    for kind, name in _WORKLOADS:
+        one = render({"workloads": more, "qdrant": {"enabled": True}}).one(kind, name)
+        template, pod = one["spec"]["template"], _at(one, _POD)
+        added = (
+            pod["containers"][0]["env"][-1],
+            pod["volumes"][-1],
+            pod["containers"][0]["volumeMounts"][-1],
+            pod["containers"][1:],
+            template["metadata"]["labels"]["a"],
+            template["metadata"]["annotations"]["c"],
+        )
+        assert added == (
+            more["extraEnv"][0], more["extraVolumes"][0], more["extraVolumeMounts"][0], more["extraContainers"], "b", "d",
+        )  # fmt: skip
+
+
+def test_labels_and_annotations_reach_every_object() -> None:
+    """Common ones too."""
+    rendered = render({"commonLabels": {"team": "a"}, "commonAnnotations": {"contact": "b"}, "qdrant": {"enabled": True}})
+
+    assert {(one["metadata"]["labels"]["team"], one["metadata"]["annotations"]["contact"]) for one in rendered.manifests} == {
+        ("a", "b")
+    }
+
+
+def test_a_registry_for_all_images_and_secrets_to_pull_them() -> None:
+    """One setting moves every image, those of others too."""
+    rendered = render({"global": {"imageRegistry": "r.example.com", "imagePullSecrets": ["p"]}, "qdrant": {"enabled": True}})
+
+    pods = [pod for _, pod in rendered.pods()]
+    assert {one["image"].partition("/")[0] for pod in pods for one in pod["containers"]} == {"r.example.com"}
+    assert [pod["imagePullSecrets"] for pod in pods] == [[{"name": "p"}]] * len(pods)
+
+
+def test_pods_are_spread_over_nodes_unless_told_otherwise() -> None:
+    """A constraint without a selector gets the component's own."""
+    own = {"app.kubernetes.io/name": "ioa", "app.kubernetes.io/instance": "ioa", "app.kubernetes.io/component": "router"}
+    zones = {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    nodes = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
+
+    spreads = [
+        _at(render(values).one("Deployment", "ioa-router"), (*_POD, "topologySpreadConstraints"))
+        for values in ({}, {"workloads": {"topologySpreadConstraints": [zones]}})
+    ]
+    assert spreads == [[{**spread, "labelSelector": {"matchLabels": own}}] for spread in (nodes, zones)]
+
+
+def test_the_three_probes_differ() -> None:
+    """Started when it runs, ready when NATS answers too, and restarted only when it hangs, whatever NATS does."""
+    one = main_container(render().one("Deployment", "ioa-router"))
+
+    probes = {name: (one[name]["httpGet"]["path"], one[name]["periodSeconds"], one[name]["failureThreshold"]) for name in _PROBES}
+    assert probes == {
+        "startupProbe": ("/healthz", 1, 120), "readinessProbe": ("/readyz", 5, 2), "livenessProbe": ("/healthz", 10, 6),
+    }  # fmt: skip
+
+
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+
+
+def test_a_disruption_budget_needs_more_than_one_replica() -> None:
+    """With one, it would keep a node from ever being drained."""
+    rendered = render({"services": {"router": {"replicas": 1}, "groups": {"podDisruptionBudget": {"enabled": False}}}})
+
+    assert {one["metadata"]["name"] for one in rendered.all("PodDisruptionBudget")} == {"ioa-registry", "ioa-discovery", "ioa-nats"}
+
+
+def test_service_accounts_are_made_or_taken() -> None:
+    """A given account is used and not made."""
+    rendered = render(
+        {"services": {"router": {"serviceAccount": {"name": "mine"}}, "groups": {"serviceAccount": {"create": False}}},
+         "workloads": {"serviceAccount": {"annotations": {"role": "r"}}}}
+    )  # fmt: skip
+
+    names = {
+        name: _at(rendered.one("Deployment", f"ioa-{name}"), (*_POD, "serviceAccountName"))
+        for name in ("router", "groups", "registry")
+    }
+    assert names == {"router": "mine", "groups": "default", "registry": "ioa-registry"}
+    assert (rendered.has("ServiceAccount", "ioa-router"), rendered.has("ServiceAccount", "ioa-groups")) == (False, False)
+    assert rendered.one("ServiceAccount", "ioa-registry")["metadata"]["annotations"]["role"] == "r"
+
+
+def test_the_control_plane_is_told_its_limits() -> None:
+    """Each value becomes the variable that the services read."""
+    environment = environment_of(render({"controlPlane": {"leaseSeconds": 21, "maxDepth": 1}}).one("Deployment", "ioa-groups"))
+
+    assert {key: value for key, value in environment.items() if not key.startswith("IOA_NATS")} == {
+        "IOA_LOG_LEVEL": "info", "IOA_METRICS_PORT": "9464", "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
+        "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
+        "IOA_MAX_DEPTH": "1",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "copies"),
+    [
+        ({}, "3"),
+        ({"nats": {"replicas": 1}}, "1"),
+        ({"nats": {"enabled": False, "externalUrl": "nats://n:4222"}}, "1"),
+        ({"controlPlane": {"streamReplicas": 5}}, "5"),
+    ],
+)
+def test_streams_have_as_many_copies_as_nats_has_nodes(values: Mapping[str, Any], copies: str) -> None:
+    """Unless a number is given."""
+    assert environment_of(render(values).one("Deployment", "ioa-router"))["IOA_REPLICAS"] == copies
+
+
+def test_logs_show_what_was_said_only_when_asked() -> None:
+    """User content stays out of logs by default."""
+    variables = [environment_of(render(values).one("Deployment", "ioa-router")) for values in ({}, {"logContent": True})]
+
+    assert [one.get("IOA_LOG_CONTENT") for one in variables] == [None, "true"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({}, {"IOA_INDEX_FOLDER": "/data/index"}),
+        ({"qdrant": {"externalUrl": "http://q:6333"}}, {"IOA_QDRANT_URL": "http://q:6333"}),
+        (
+            {"qdrant": {"externalUrl": "http://q:6333", "existingSecret": "s", "secretKey": "k"}},
+            {"IOA_QDRANT_URL": "http://q:6333", "IOA_QDRANT_API_KEY": {"secretKeyRef": {"name": "s", "key": "k"}}},
+        ),
+        (
+            {"qdrant": {"enabled": True}},
+            {
+                "IOA_QDRANT_URL": "http://ioa-qdrant.agents.svc.cluster.local:6333",
+                "IOA_QDRANT_API_KEY": {"secretKeyRef": {"name": "ioa-qdrant", "key": "api-key"}},
+            },
+        ),
+        ({"services": {"discovery": {"embeddingModel": "/m"}}}, {"IOA_INDEX_FOLDER": "/data/index", "IOA_EMBEDDING_MODEL": "/m"}),
+    ],
+)
+def test_discovery_keeps_its_index_where_it_is_told(values: Mapping[str, Any], told: Mapping[str, Any]) -> None:
+    """In its process, on a Qdrant of the release, or on another one."""
+    environment = environment_of(render(values).one("Deployment", "ioa-discovery"))
+
+    assert {key: value for key, value in environment.items() if key.startswith(("IOA_QDRANT", "IOA_INDEX", "IOA_EMBED"))} == told
+
+
+def test_metrics_are_served_where_the_monitor_looks() -> None:
+    """The PodMonitor selects every pod with a port named metrics."""
+    rendered = render({"metrics": {"port": 9999, "podMonitor": {"enabled": True, "labels": {"release": "p"}, "interval": "5s"}}})
+
+    monitor = rendered.one("PodMonitor", "ioa-monitoring")
+    assert (monitor["metadata"]["labels"]["release"], monitor["spec"]["podMetricsEndpoints"]) == (
+        "p", [{"port": "metrics", "path": "/metrics", "interval": "5s"}],
+    )  # fmt: skip
+    assert main_container(rendered.one("Deployment", "ioa-router"))["ports"] == [{"name": "metrics", "containerPort": 9999}]
+
+
+def test_other_objects_are_rendered_as_templates() -> None:
+    """As text and as a manifest."""
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}, "data": {"of": "{{ .Release.Name }}"}}
+    rendered = render({"extraObjects": [manifest, json.dumps(manifest).replace('"one"', '"two"')]}, release="mine")
+
+    assert [rendered.one("ConfigMap", name)["data"] for name in ("one", "two")] == [{"of": "mine"}] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "release", "name"),
+    [
+        ({}, "ioa", "ioa-router"),
+        ({}, "prod", "prod-ioa-router"),
+        ({"fullnameOverride": "x"}, "prod", "x-router"),
+        ({"nameOverride": "y"}, "prod", "prod-y-router"),
+    ],
+)
+def test_names_begin_with_the_release(values: Mapping[str, Any], release: str, name: str) -> None:
+    """Two releases can share a namespace."""
+    assert render(values, release=release).has("Deployment", name)
+
+
+def test_the_goal_of_the_test_can_be_chosen() -> None:
+    """`helm test` asks for what the release's own agents can do."""
+    pod = render({"test": {"goal": "G", "expect": "E", "timeoutSeconds": 9}}).one("Pod", "ioa-test")
+
+    environment = environment_of(pod)
+    assert ({key: environment[key] for key in ("GOAL", "EXPECT", "TIMEOUT_SECONDS")}, pod["spec"]["activeDeadlineSeconds"]) == (
+        {"GOAL": "G", "EXPECT": "E", "TIMEOUT_SECONDS": "9"}, 39,
+    )  # fmt: skip
+
+
+def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
+    found: Any = manifest
+    for step in place:
+        found = found[step]
+    return found

@@ -1,0 +1,173 @@
+"""The security of everything the chart runs, by default and with every set of values that is tried."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.chart.rendering import CHART, CI, Manifest, Rendered, main_container, render
+
+pytestmark = pytest.mark.chart
+
+_CASES = pytest.mark.parametrize("values", [CHART / "values.yaml", *CI], ids=lambda path: path.stem)
+_SETS_CONTAINERS_OF_ITS_OWN = {"before", "beside"}
+"""Containers that a set of values adds, whose security is their author's."""
+_SEED = re.compile(r"SU[A-Z2-7]{56}")
+_RESTRICTED_VOLUMES = {"configMap", "emptyDir", "secret", "persistentVolumeClaim", "projected"}
+
+
+@_CASES
+def test_every_pod_fits_the_restricted_standard(values: Path) -> None:
+    """Pods start in a namespace that enforces the Pod Security Standard "restricted"."""
+    faults = [
+        f"{name}: {fault}"
+        for name, pod in render(values).pods()
+        for fault in (
+            *_wrong(pod["securityContext"], {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}),
+            *(f"{key} is on" for key in ("hostNetwork", "hostPID", "hostIPC") if pod.get(key)),
+            *(f"volume {volume['name']}" for volume in pod["volumes"] if not set(volume) - {"name"} <= _RESTRICTED_VOLUMES),
+        )
+    ]
+
+    assert faults == []
+
+
+@_CASES
+def test_every_container_is_confined(values: Path) -> None:
+    """No root, no capability, no way up, and nothing to write but its volumes."""
+    wanted = {
+        "allowPrivilegeEscalation": False,
+        "privileged": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+    assert [
+        f"{name}: {fault}" for name, one in _containers(render(values)) for fault in _wrong(one["securityContext"], wanted)
+    ] == []
+
+
+@_CASES
+def test_only_the_job_that_makes_credentials_can_ask_kubernetes(values: Path) -> None:
+    """No service and no agent holds a token."""
+    rendered = render(values)
+
+    with_token = {name for name, pod in rendered.pods() if pod["automountServiceAccountToken"]}
+    assert with_token <= {name for name, _ in rendered.pods() if name.startswith("Job/") and name.endswith("-credentials")}
+    assert all(one["automountServiceAccountToken"] is False for one in rendered.all("ServiceAccount"))
+
+
+def test_the_job_may_only_touch_the_secrets_it_makes() -> None:
+    """It reads and changes Secrets by name; only making one cannot be bound to a name."""
+    rules = render().one("Role", "ioa-credentials")["rules"]
+
+    made = ["discovery", "groups", "registry", "router", "calculator", "user"]
+    assert [rule["verbs"] for rule in rules] == [["create"], ["get", "patch"]]
+    assert sorted(rules[1]["resourceNames"]) == sorted([*(f"ioa-{name}-nats" for name in made), "ioa-nats-authorization"])
+
+
+def test_the_rights_of_the_job_go_when_it_is_done() -> None:
+    """Nothing that may write Secrets stays in the cluster."""
+    policies = {
+        one["kind"]: one["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
+        for one in render().manifests
+        if one["metadata"]["name"] == "ioa-credentials"
+    }
+
+    assert policies == dict.fromkeys(
+        ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Job"), "before-hook-creation,hook-succeeded"
+    )
+
+
+@_CASES
+def test_no_secret_stands_in_a_manifest(values: Path) -> None:
+    """Seeds and keys are read from Secrets by whoever needs them; only the embedded Qdrant's key is made by helm."""
+    rendered = render(values)
+
+    assert {one["metadata"]["name"].rpartition("-")[2] for one in rendered.all("Secret")} <= {"qdrant"}
+    assert _SEED.findall(json.dumps(rendered.manifests)) == []
+
+
+def test_an_agent_sees_no_seed_but_its_own() -> None:
+    """Of the pool's Secret, each pod mounts the one key that bears its name."""
+    mounts = {one["name"]: one for one in main_container(render().one("StatefulSet", "ioa-calculator"))["volumeMounts"]}
+
+    assert mounts["credentials"] == {
+        "name": "credentials", "mountPath": "/etc/ioa/credentials/seed", "subPathExpr": "$(IOA_REPLICA)", "readOnly": True,
+    }  # fmt: skip
+
+
+def test_each_service_has_credentials_of_its_own() -> None:
+    """Who takes a service over is that service and no other."""
+    rendered = render()
+    secrets = {
+        name: [volume["secret"]["secretName"] for volume in pod["volumes"] if volume["name"] == "credentials"]
+        for name, pod in rendered.pods()
+        if name.startswith("Deployment/")
+    }
+
+    assert secrets == {f"Deployment/ioa-{name}": [f"ioa-{name}-nats"] for name in ("discovery", "groups", "registry", "router")}
+
+
+@_CASES
+def test_every_pod_is_behind_a_network_policy(values: Path) -> None:
+    """Unless they are turned off, a policy of both directions selects each pod of the release."""
+    rendered = render(values)
+    policies = rendered.all("NetworkPolicy")
+    if values.stem == "without-volumes":
+        assert policies == []
+        return
+
+    selected = {policy["spec"]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for policy in policies}
+    both_ways = {tuple(policy["spec"]["policyTypes"]) for policy in policies}
+    assert (selected, both_ways) == (
+        {_component(one) for one in rendered.manifests if "template" in one.get("spec", {})} | {"test"},
+        {("Ingress", "Egress")},
+    )
+
+
+def test_services_reach_nothing_but_nats_and_names() -> None:
+    """A service that was taken over cannot call home."""
+    egress = render().one("NetworkPolicy", "ioa-router")["spec"]["egress"]
+
+    assert [sorted(port["port"] for port in rule["ports"]) for rule in egress] == [[53, 53], [4222]]
+    assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in egress[1]["to"]] == ["nats"]
+
+
+def test_only_nodes_of_nats_reach_its_cluster_port() -> None:
+    """Whoever could connect there would be a node, and permitted everything."""
+    [rule] = [
+        rule
+        for rule in render().one("NetworkPolicy", "ioa-nats")["spec"]["ingress"]
+        if [port["port"] for port in rule["ports"]] == ["cluster"]
+    ]
+
+    assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in rule["from"]] == ["nats"]
+
+
+def test_an_image_by_digest_is_exactly_that() -> None:
+    """A tag can be moved, a digest cannot."""
+    digest = f"sha256:{'a' * 64}"
+    images = {key: {"digest": digest} for key in ("service", "discovery", "agent", "nats", "qdrant")}
+
+    used = {one["image"] for _, one in _containers(render({"images": images, "qdrant": {"enabled": True}}))}
+    assert {image.partition("@")[2] for image in used} == {digest}
+
+
+def _containers(rendered: Rendered) -> Iterator[tuple[str, Manifest]]:
+    for name, pod in rendered.pods():
+        for one in (*pod.get("initContainers", ()), *pod["containers"]):
+            if one["name"] not in _SETS_CONTAINERS_OF_ITS_OWN:
+                yield f"{name}/{one['name']}", one
+
+
+def _component(manifest: Manifest) -> str:
+    return str(manifest["metadata"]["labels"]["app.kubernetes.io/component"])
+
+
+def _wrong(found: Manifest, wanted: Manifest) -> list[str]:
+    return [f"{key} is {found.get(key)!r}" for key, value in wanted.items() if found.get(key) != value]
