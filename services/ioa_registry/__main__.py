@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-from prometheus_client import Gauge
-
 from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, NatsRegistryView
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_goals import NatsWorkQueue
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
 from ioa.adapters.system_clock import SystemClock
-from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.process_metrics import before_scrapes
+from ioa_registry.headcount import count_agents
 from ioa_registry.registry import Registry
-
-agents = Gauge("ioa_agents", "Agents that have registered, by whether their lease stands", ["state"])
-
-
-def count_agents(view: RegistryView) -> None:
-    """Set the gauge."""
-    online = [view.is_online(record.card.agent_id) for record in view.cards()]
-    agents.labels("online").set(online.count(True))
-    agents.labels("offline").set(online.count(False))
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:

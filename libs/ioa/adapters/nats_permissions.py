@@ -111,8 +111,7 @@ def of_user() -> Permissions:
         subjects.CANCEL,
         *_looking(),
         subjects.SEARCH,
-        *(_reading(stream) for stream in (RESULTS, LOG, DEAD)),
-        f"{_API}.DIRECT.GET.KV_{GOAL_RECORDS}.>",
+        *(_reading(stream) for stream in (RESULTS, LOG, DEAD, f"KV_{GOAL_RECORDS}")),
         *_exchanging_files(),
     )
     return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG))
@@ -206,7 +205,7 @@ def _following(bucket: str) -> tuple[str, ...]:
 
 
 def _looking_up(bucket: str) -> tuple[str, ...]:
-    return (f"{_API}.STREAM.INFO.KV_{bucket}", f"{_API}.DIRECT.GET.KV_{bucket}.>", _reading(f"KV_{bucket}"))
+    return (f"{_API}.STREAM.INFO.KV_{bucket}", _reading(f"KV_{bucket}"))
 
 
 def _working_off(stream: str, durable: str) -> tuple[str, ...]:

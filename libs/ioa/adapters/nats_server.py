@@ -65,6 +65,7 @@ class _Settings:
     start_timeout: timedelta
     lock_fd: int
     node: ClusterNode | None
+    authorization: str | None
 
     @property
     def config_path(self) -> Path:
@@ -190,6 +191,7 @@ async def open_nats_server(
     max_payload_bytes: int = 1024 * 1024,
     start_timeout: timedelta = timedelta(seconds=30),
     node: ClusterNode | None = None,
+    authorization: str | None = None,
 ) -> AsyncIterator[NatsServer]:
     """Run a nats-server with JetStream on `data_dir` until the block ends. What it stored is there again the next time.
 
@@ -201,6 +203,7 @@ async def open_nats_server(
         binary: See `find_nats_server`.
         start_timeout: Covers the recovery of what is stored, which takes longer the more there is.
         node: Its place in a cluster; None runs it alone.
+        authorization: Who may connect as what, as `ioa.adapters.nats_authorization` renders it; None lets everybody do everything.
 
     Raises:
         MissingExtraError: There is no nats-server.
@@ -212,7 +215,9 @@ async def open_nats_server(
     data_dir = await asyncio.to_thread(data_dir.absolute)
     with contextlib.ExitStack() as stack:
         lock_fd = await _locked(stack, data_dir)
-        settings = _Settings(executable, data_dir, host, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node)
+        settings = _Settings(
+            executable, data_dir, host, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node, authorization
+        )
         server = NatsServer(settings)
         try:
             await server.start()
@@ -290,6 +295,8 @@ def _write_config(settings: _Settings, port: int | None) -> int:
             "listen": f"{settings.host}:{settings.node.route_port}",
             "routes": [f"nats://{settings.host}:{port}" for port in settings.node.route_ports],
         }
+    if settings.authorization is not None:
+        lines |= json.loads(settings.authorization)
     # nats-server reads JSON as a configuration file.
     settings.config_path.write_text(json.dumps(lines, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return settings.log_path.stat().st_size if settings.log_path.exists() else 0
