@@ -25,6 +25,7 @@ _RECONNECT_EVERY = timedelta(milliseconds=250)
 _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
+_REFUSED = "authorization violation"
 
 _log = structlog.get_logger(__name__)
 
@@ -98,14 +99,22 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client
         try:
             return await _attempt(settings)
         except (OSError, TimeoutError, nats.errors.Error) as error:
+            refused = isinstance(error, nats.errors.AuthorizationError)
             if deadline is not None and loop.time() + delay > deadline:
-                raise UnavailableError(
-                    f"No NATS server answers at {settings.url} ({str(error) or type(error).__name__}).",
-                    hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
-                ) from None
-            _log.debug("nats_not_there_yet", url=settings.url, error=str(error))
+                raise _unreachable(settings.url, error, refused=refused) from None
+            log = _log.warning if refused else _log.debug
+            log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
         delay = min(delay * 2, 1.0)
+
+
+def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
+    if refused:
+        return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint="IOA_NATS_SEED names the seed.")
+    return UnavailableError(
+        f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
+        hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
+    )
 
 
 async def _attempt(settings: NatsSettings) -> Client:
@@ -122,34 +131,40 @@ async def _attempt(settings: NatsSettings) -> Client:
         # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
         log = _log.warning if client.is_connected else _log.debug
         nats_errors.labels(type(error).__name__).inc()
+        if _REFUSED in str(error).lower():
+            refusals.append(str(error))
         log("nats_error", error=str(error) or type(error).__name__)
 
-    client = Client()
+    client, refusals = Client(), list[str]()
     tls = await asyncio.to_thread(_tls_of, settings)
     seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
     inbox_prefix = settings.inbox_prefix or ("_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed)))
-    await asyncio.wait_for(
-        client.connect(
-            settings.url.split(","),
-            name=settings.name,
-            user_credentials=settings.credentials,
-            nkeys_seed_str=seed,
-            inbox_prefix=inbox_prefix.encode(),
-            tls=tls,
-            allow_reconnect=True,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
-            connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
-            ping_interval=int(_PING_EVERY.total_seconds()),
-            max_outstanding_pings=2,
-            pending_size=_PENDING_BYTES,
-            skip_subject_validation=True,  # subjects are built of checked ids, in one module
-            reconnected_cb=reconnected,
-            disconnected_cb=disconnected,
-            error_cb=failed,
-        ),
-        _ATTEMPT_TIMEOUT.total_seconds() * 2,
+    connecting = client.connect(
+        settings.url.split(","),
+        name=settings.name,
+        user_credentials=settings.credentials,
+        nkeys_seed_str=seed,
+        inbox_prefix=inbox_prefix.encode(),
+        tls=tls,
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
+        connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
+        ping_interval=int(_PING_EVERY.total_seconds()),
+        max_outstanding_pings=2,
+        pending_size=_PENDING_BYTES,
+        skip_subject_validation=True,  # subjects are built of checked ids, in one module
+        reconnected_cb=reconnected,
+        disconnected_cb=disconnected,
+        error_cb=failed,
     )
+    try:
+        await asyncio.wait_for(connecting, _ATTEMPT_TIMEOUT.total_seconds() * 2)
+    except TimeoutError:
+        # nats-py asks again and again, and tells nobody but its callback why it was turned away.
+        if refusals:
+            raise nats.errors.AuthorizationError from None
+        raise
     return client
 
 

@@ -1,0 +1,94 @@
+"""A system as roles: nats-server lets in only whom the rendered authorization names; every part has a seed of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.cli.cluster_credentials import make_credentials
+from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
+from ioa.cli.nursery import Nursery, Program
+from ioa.errors import UnavailableError
+from ioa.runtime.system import System, open_system
+from ioa.testing.deadline import eventually
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+SERVICES = ("registry", "discovery", "groups", "router")
+
+_PRELOADED = ("ioa.cli.main", "ioa.cli.joining", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
+_PATIENCE = timedelta(seconds=60)
+_STOP_GRACE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A nats-server with authorization, and where everybody's seed is."""
+
+    server: NatsServer
+    folder: Path
+    nursery: Nursery
+
+    def settings(self, name: str, key: str = "seed") -> NatsSettings:
+        """How somebody connects."""
+        return NatsSettings(self.server.url, name, seed=str(self.folder / name / key))
+
+    def service(self, name: str) -> Program:
+        """A service as a process."""
+        env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder / "index")}
+        return Program(f"ioa_{name}", f"ioa_{name}", (), env)
+
+    def agent(self, file: str, pool: str, key: str) -> Program:
+        """An example agent as a process: of its pool, or, with a number at the end of its key, a replica."""
+        env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder / "agents")}
+        replica = () if key == pool else ("--replica", key.removeprefix(f"{pool}-"))
+        return Program(key, "ioa.cli", ("agent", "run", f"{EXAMPLES}/agents/{file}.py:agent", *replica), env)
+
+    def log(self) -> str:
+        """What nats-server wrote."""
+        return self.server.log_path.read_text(encoding="utf-8")
+
+
+@asynccontextmanager
+async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secured]:
+    """Run a nats-server with credentials for the services, pools such as `writer:2`, a user, an observer and an admin."""
+    plan = plan_of(pools, ["user"], ["observer"], ["admin"])
+    credentials = folder / "credentials"
+    await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials))
+    authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
+    async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
+        yield Secured(server, credentials, Nursery(folder / "logs", {"IOA_NATS_URL": server.url}, _PRELOADED))
+
+
+@asynccontextmanager
+async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[System]:
+    """Start the services and agents, and yield the system as the user sees it when everybody is found."""
+    await asyncio.to_thread((secured.folder.parent / "logs").mkdir, exist_ok=True)
+    async with AsyncExitStack() as stack:
+        for program in [*(secured.service(name) for name in SERVICES), *agents.values()]:
+            stack.push_async_callback((await secured.nursery.start(program)).stop, _STOP_GRACE_SECONDS)
+        system = await stack.enter_async_context(open_system(secured.settings("user"), patience=_PATIENCE))
+
+        async def found() -> set[str]:
+            try:
+                online: set[str] = {status.card.agent_id for status in await system.agents(online_only=True)}
+                return online if (await system.index_status()).cards >= len(agents) else set()
+            except UnavailableError:
+                return set()
+
+        await eventually(found, set(agents).issubset, within=_PATIENCE)
+        yield system
+
+
+@asynccontextmanager
+async def open_intruder(secured: Secured, name: str, key: str = "seed") -> AsyncIterator[Client]:
+    """Connect with somebody's credentials, to do what they should not."""
+    async with open_connection(secured.settings(name, key), patience=_PATIENCE) as client:
+        yield client

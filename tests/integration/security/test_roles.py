@@ -1,0 +1,51 @@
+"""The whole system runs with the permissions that are rendered for it, and needs no more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, comm_id_of_goal
+from ioa.runtime.system import System
+from tests.integration.security.secured import EXAMPLES, open_running, open_secured
+
+_GOAL = "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both"
+_NESTED = "Prepare a full briefing on sales.csv: average units per product and a pie chart of it"
+
+
+async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
+    """A goal with a file, a goal with a nested team and a replica's work end well, and the server refused nobody anything."""
+    pools = ("csv-analyst", "chart-maker", "report-writer", "calculator:2")
+    async with open_secured(tmp_path, pools) as secured:
+        agents = {
+            key: secured.agent(file, pool, key)
+            for file, pool, key in (
+                ("csv_analyst", "csv-analyst", "csv-analyst"),
+                ("chart_maker", "chart-maker", "chart-maker"),
+                ("report_writer", "report-writer", "report-writer"),
+                ("calculator", "calculator", "calculator-0"),
+                ("calculator", "calculator", "calculator-1"),
+            )
+        }
+        sales = [EXAMPLES / "data" / "sales.csv"]
+        async with open_running(secured, agents) as system:
+            reasons = [
+                await _run(system, GoalOrder(goal=_GOAL), sales),
+                await _run(system, GoalOrder(goal=_NESTED, agent=AgentId("report-writer")), sales),
+                await _run(system, GoalOrder(goal="What is 15 % of 240?", agent=AgentId("calculator")), []),
+            ]
+        refused = [line for line in secured.log().splitlines() if "Violation" in line]
+    assert (reasons, refused) == ([Reason.CONCLUDED] * 3, [])
+
+
+async def _run(system: System, order: GoalOrder, files: list[Path]) -> Reason:
+    """Launch a goal and use everything that a user may see of it."""
+    goal_id = await system.launch(order, files)
+    result = await system.wait_for_result(goal_id)
+    assert goal_id in {status.record.goal.goal_id for status in await system.goals()}
+    conversation = await system.conversation(comm_id_of_goal(goal_id))
+    assert conversation[-1].entry.state.phase.is_terminal
+    for artifact in result.artifacts:
+        assert len(await system.fetch(artifact)) == artifact.size_bytes
+    return result.reason

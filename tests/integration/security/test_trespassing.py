@@ -1,0 +1,192 @@
+"""Whoever reaches for more than the subject table gives is refused by the server, by name."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import nats.errors
+import pytest
+from nats.aio.client import Client
+from nats.js.api import Header
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_topology import LOG, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.errors import UnavailableError
+from ioa.protocol.ids import PoolId
+from ioa.protocol.subjects import inbox_prefix_of
+from ioa.testing.deadline import eventually
+from tests.integration.security.secured import Secured, open_intruder, open_secured
+
+BY_ADA = {
+    "another's say": "ioa.v1.comm.c1.say.bob",
+    "another's say, to one router": "ioa.v1.comm.c1.say.bob.router-1",
+    "a push into another's inbox": "ioa.v1.inbox.bob",
+    "a log": "ioa.v1.comm.c1.log",
+    "a result": "ioa.v1.result.goal-1",
+    "a timer": "ioa.v1.comm.c1.timer",
+    "the schedule of a timer": "ioa.v1.comm.c1.timer.1",
+    "registering as another": "ioa.v1.registry.register.bob",
+    "another's lease": "ioa.v1.registry.renew.bob",
+    "sending another offline": "ioa.v1.registry.deregister.bob",
+    "launching as another": "ioa.v1.groups.launch.bob",
+    "abandoning as another": "ioa.v1.groups.abandon.bob",
+    "reading a log as another": "ioa.v1.groups.sync.bob",
+    "cancelling": "ioa.v1.groups.cancel",
+    "a goal": "ioa.v1.goal",
+    "a goal past intake": "ioa.v1.work.bob",
+    "a dead letter": "ioa.v1.dead.unreadable",
+    "another pool's queue": f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.pool-bob",
+    "acknowledging what another took": f"$JS.ACK.{WORK}.any.1.1.1.1.0",
+    "a card": "$KV.IOA_CARDS.bob",
+    "a membership": "$KV.IOA_MEMBERS.bob.c1",
+    "creating a stream": "$JS.API.STREAM.CREATE.MINE",
+    "changing a stream": f"$JS.API.STREAM.UPDATE.{LOG}",
+    "purging a stream": f"$JS.API.STREAM.PURGE.{LOG}",
+    "deleting a stream": f"$JS.API.STREAM.DELETE.{LOG}",
+    "deleting a message": f"$JS.API.STREAM.MSG.DELETE.{LOG}",
+    "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
+    "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_ARTIFACTS",
+    "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
+    "the server itself": "$SYS.REQ.SERVER.PING",
+}
+
+READ_BY_ADA = {
+    "another's inbox": "ioa.v1.inbox.bob",
+    "all inboxes": "ioa.v1.inbox.*",
+    "a log": "ioa.v1.comm.c1.log",
+    "all results": "ioa.v1.result.*",
+    "dead letters": "ioa.v1.dead.*",
+    "everything of the system": "ioa.v1.>",
+    "everything": ">",
+    "everybody's answers": "_INBOX.>",
+    "the server's events": "$SYS.>",
+    "requests to the registry": "ioa.v1.registry.register.*",
+    "what is said to routers": "ioa.v1.comm.*.say.*",
+}
+
+BY_OTHERS = [
+    ("user", "ioa.v1.comm.c1.log"),
+    ("user", "ioa.v1.comm.c1.say.ada"),
+    ("user", "ioa.v1.inbox.ada"),
+    ("user", "ioa.v1.result.goal-1"),
+    ("user", "ioa.v1.work"),
+    ("user", "ioa.v1.registry.register.ada"),
+    ("user", f"$JS.API.CONSUMER.CREATE.{LOG}"),
+    ("user", f"$JS.API.STREAM.PURGE.{LOG}"),
+    ("observer", "ioa.v1.goal"),
+    ("observer", "ioa.v1.groups.cancel"),
+    ("observer", f"$JS.API.STREAM.MSG.GET.{LOG}"),
+    ("discovery", "ioa.v1.comm.c1.log"),
+    ("discovery", "$KV.IOA_CARDS.ada"),
+    ("discovery", f"$JS.API.STREAM.UPDATE.{LOG}"),
+    ("registry", "ioa.v1.comm.c1.log"),
+    ("registry", "ioa.v1.result.goal-1"),
+    ("router", "ioa.v1.work"),
+    ("router", "$KV.IOA_LEASES.ada"),
+    ("router", f"$JS.API.STREAM.PURGE.{LOG}"),
+    ("groups", f"$JS.API.STREAM.DELETE.{LOG}"),
+    ("groups", "$KV.IOA_CARDS.ada"),
+]
+
+_SOON = timedelta(seconds=5)
+
+
+@pytest.fixture
+async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
+    """A server with all streams, and credentials of the agents ada and bob, a user, an observer and an admin."""
+    async with open_secured(tmp_path, ("ada", "bob")) as secured:
+        async with open_connection(secured.settings("admin")) as admin:
+            await Topology().ensure(admin.jetstream())
+            await ensure_pool_consumer(admin.jetstream(), PoolId("bob"))
+        yield secured
+
+
+async def refusals(secured: Secured, name: str) -> list[str]:
+    """What the server refused to one credential, oldest first; waits until it has refused something."""
+    path = secured.folder / name
+    key = public_key_of((path / ("seed" if (path / "seed").exists() else name)).read_text())
+
+    def look() -> list[str]:
+        return [line.partition("Violation - ")[2] for line in secured.log().splitlines() if "Violation" in line and key in line]
+
+    found: list[str] = await eventually(look, within=_SOON)
+    return found
+
+
+@pytest.mark.parametrize("subject", BY_ADA.values(), ids=BY_ADA)
+async def test_an_agent_publishes_only_as_itself(secured: Secured, subject: str) -> None:
+    """Another's voice, the control plane's subjects and JetStream's administration are not an agent's to publish."""
+    async with open_intruder(secured, "ada", "ada") as ada:
+        await ada.publish(subject, b"{}")
+        assert await refusals(secured, "ada") == [f'Subject "{subject}"']
+
+
+@pytest.mark.parametrize("subject", READ_BY_ADA.values(), ids=READ_BY_ADA)
+async def test_an_agent_reads_only_its_own_inbox(secured: Secured, subject: str) -> None:
+    """Neither another's inbox nor any pattern that holds more than its own is an agent's to read."""
+    async with open_intruder(secured, "ada", "ada") as ada:
+        await ada.subscribe(subject)
+        found = await refusals(secured, "ada")
+        assert [line.partition(", SID")[0] for line in found] == [f'Subject "{subject}"']
+
+
+async def test_nobody_reads_the_answers_to_another(secured: Secured) -> None:
+    """The answers to bob's requests come to a place that only bob may read, whoever knows its name."""
+    answers = f"{inbox_prefix_of(public_key_of((secured.folder / 'bob' / 'bob').read_text()))}.>"
+    async with open_intruder(secured, "ada", "ada") as ada:
+        await ada.subscribe(answers)
+        found = await refusals(secured, "ada")
+        assert [line.partition(", SID")[0] for line in found] == [f'Subject "{answers}"']
+
+
+@pytest.mark.parametrize(("name", "subject"), BY_OTHERS)
+async def test_everybody_else_keeps_to_its_part(secured: Secured, name: str, subject: str) -> None:
+    """Users cannot forge, observers only look, and no service does another's work or destroys anything."""
+    async with open_intruder(secured, name) as client:
+        await client.publish(subject, b"{}")
+        assert await refusals(secured, name) == [f'Subject "{subject}"']
+
+
+async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> None:
+    """Permissions do not cover reply subjects, so accounts must: an answer asked to a log never gets there."""
+    forged = "ioa.v1.comm.c1.log"
+    async with open_connection(secured.settings("admin")) as admin:
+        async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
+            await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
+            await ada.publish("$JS.API.STREAM.INFO.OBJ_IOA_ARTIFACTS", reply=forged)
+            await user.publish("ioa.v1.goal", b"Count to ten.", reply=forged)
+            await user.publish("$JS.API.INFO", reply=forged)
+            await _heard(ada, "$JS.API.STREAM.INFO.OBJ_IOA_ARTIFACTS")
+            await _heard(user, "$JS.API.INFO")
+        assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
+
+
+async def test_a_goal_cannot_roll_up_its_stream(secured: Secured) -> None:
+    """A header that would delete every other message of the stream is refused by the stream."""
+    async with open_connection(secured.settings("admin")) as admin, open_intruder(secured, "user") as user:
+        await user.jetstream().publish("ioa.v1.goal", b"Count to ten.")
+        answer = await user.request("ioa.v1.goal", b"Nothing.", headers={Header.ROLLUP.value: "all"})
+        assert b"rollup not permitted" in answer.data
+        assert (await admin.jetstream().stream_info("IOA_GOALS")).state.messages == 1
+
+
+async def test_a_stranger_is_not_let_in(secured: Secured) -> None:
+    """Without a seed, and with one that the server does not know, there is no connection."""
+    for seed in (None, create_seed()):
+        settings = NatsSettings(secured.server.url, "stranger", seed=seed)
+        with pytest.raises(UnavailableError, match="lets nobody in"):
+            async with open_connection(settings, patience=timedelta(milliseconds=100)):
+                pass
+
+
+async def _heard(client: Client, subject: str) -> None:
+    """Return once the server has answered a request, and so has taken all that was sent before."""
+    for _ in range(2):
+        try:
+            await client.request(subject, timeout=2)
+        except nats.errors.Error:
+            await asyncio.sleep(0)
