@@ -17,6 +17,8 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import CommId
 
+_EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
+
 
 class NatsGroupLog:
     """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject."""
@@ -31,7 +33,7 @@ class NatsGroupLog:
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
         """Append if nobody else has; see the port."""
-        headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(expected_seq)}
+        headers = {_EXPECTED_SEQUENCE: str(expected_seq)}
         with unavailable_unless_answered(f"The log of {comm_id}"):
             try:
                 return await self._writes.publish(subjects.log(comm_id), entry.data, headers)

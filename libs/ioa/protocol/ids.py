@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 from typing import Annotated, NewType
 
 from pydantic import AfterValidator
@@ -18,6 +19,7 @@ MAX_ID_CHARS = 64
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
+@lru_cache(maxsize=16_384)  # the same few names come with every message
 def check_token(value: str) -> str:
     """Return `value` if it is a valid id of at most 64 characters.
 

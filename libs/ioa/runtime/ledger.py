@@ -179,7 +179,7 @@ class GroupLedger:
                 head = None
                 continue
             audience = tuple(member.agent_id for member in transition.state.members)
-            entry = encode_entry(Entry(event=event, state=transition.state, audience=audience))
+            entry = encode_entry(Entry.model_construct(event=event, state=transition.state, audience=audience))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
             reach("router.before_append")
