@@ -44,6 +44,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	if [ -e libs/ioa/group/diagram.py ]; then $(BIN)/python -m ioa.group.diagram --check docs/group.md; fi
+	$(BIN)/python -m ioa.runtime.catalogue --check docs/metrics.md
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .

@@ -1,0 +1,91 @@
+"""What is open and what waits, as group setup tells Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prometheus_client import REGISTRY
+
+from ioa.errors import UnavailableError
+from ioa.ports.standing import QueueStanding, StreamStanding
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
+from ioa.runtime.census import Census
+from tests.unit.runtime.plane import ADA, BOB, ROOM, Plane
+
+
+class FixedStandings:
+    """Streams that stand as they are told to."""
+
+    def __init__(self) -> None:
+        self.streams: Sequence[StreamStanding] = ()
+        self.is_there = True
+
+    async def read(self) -> Sequence[StreamStanding]:
+        """How things stand."""
+        if not self.is_there:
+            raise UnavailableError("JetStream does not answer.")
+        return self.streams
+
+
+def value(name: str, **labels: str) -> float | None:
+    """What a gauge shows."""
+    return REGISTRY.get_sample_value(name, labels)
+
+
+async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
+    """An open group with a task shows in its phase, and no more once it has ended."""
+    plane, standings = Plane(), FixedStandings()
+    census = Census(plane.log, standings, lambda: [ROOM])
+    await census.take()
+    seen = [(value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running"))]
+    await plane.open(ADA, BOB)
+    task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Count the lines.")
+    await plane.says(ADA, AsyncTaskAssignment(tasks=(task,)))
+    await census.take()
+    seen.append((value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running")))
+    plane.clock.advance_to((await plane.state()).limits.deadline)
+    await plane.fire_due()
+    await census.take()
+    seen.append((value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running")))
+    assert seen == [(0, 0), (1, 1), (0, 0)]
+
+
+async def test_idle_groups_are_not_read_again() -> None:
+    """As long as no log has moved on, no head is read."""
+    plane, reads = Plane(), 0
+    await plane.open(ADA, BOB)
+    last = plane.log.last
+
+    async def counted(comm_id: object) -> object:
+        nonlocal reads
+        reads += 1
+        return await last(comm_id)  # type: ignore[arg-type]
+
+    plane.log.last = counted  # type: ignore[method-assign, assignment]
+    census = Census(plane.log, FixedStandings(), lambda: [ROOM])
+    for _ in range(3):
+        await census.take()
+    idle = reads
+    plane.log.last = last  # type: ignore[method-assign]
+    await plane.says(ADA, Discussion(content="Let us begin.", next_speaker=BOB))
+    plane.log.last = counted  # type: ignore[method-assign, assignment]
+    await census.take()
+    assert (idle, reads) == (1, 2)
+
+
+async def test_queues_and_streams_are_shown_as_they_stand() -> None:
+    """What waits and what is taken by queue, what is stored by stream; an outage leaves the last figures."""
+    plane, standings = Plane(), FixedStandings()
+    queue = QueueStanding("pool-writers", waiting=3, taken=2)
+    standings.streams = [StreamStanding("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
+    census = Census(plane.log, standings, list)
+    await census.take()
+    standings.is_there = False
+    try:
+        await census.take()
+    except UnavailableError as error:
+        assert error.retryable
+    labels = {"stream": "IOA_WORK", "consumer": "pool-writers"}
+    assert (value("ioa_queue_waiting", **labels), value("ioa_queue_taken", **labels)) == (3, 2)
+    assert (value("ioa_stream_messages", stream="IOA_WORK"), value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)

@@ -1,0 +1,118 @@
+"""What is counted of groups: each thing once, by the process that appended it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from prometheus_client import REGISTRY
+
+from ioa.group.machine import step
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import GroupState
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import Discussion
+from ioa.protocol.usage import Usage
+from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
+from ioa.runtime.group_metrics import count_entry
+from tests.unit.group.scenario import Scenario, launched
+from tests.unit.runtime.plane import ADA, BOB, Plane
+
+Since = Callable[..., float]
+
+
+@pytest.fixture
+def since() -> Since:
+    """How much a metric has grown since the test began."""
+    before = {(one.name, tuple(one.labels.items())): one.value for family in REGISTRY.collect() for one in family.samples}
+
+    def grown(name: str, **labels: str) -> float:
+        now = REGISTRY.get_sample_value(name, labels)
+        assert now is not None, f"there is no {name} {labels}"
+        return now - before.get((name, tuple(labels.items())), 0.0)
+
+    return grown
+
+
+def count(story: Scenario) -> None:
+    """Count every entry of a story's log, as the processes that append them do."""
+    state: GroupState | None = None
+    for event in story.log:
+        after = step(state, event).state
+        count_entry(state, event, after)
+        state = after
+
+
+def test_a_discussion_is_counted_by_turns_phases_and_time_with_the_floor(since: Since) -> None:
+    """Two turns, an announcement and a conclusion: four times the floor, each from its grant to what was said."""
+    count(launched("ada", "bob").after(2).says("ada", to="bob").after(3).says("bob", to="ada").announces("ada").concludes("ada"))
+    assert (since("ioa_turns_total"), since("ioa_groups_ended_total", reason="concluded")) == (2, 1)
+    phases = ("discussing", "concluding", "concluded", "failed", "paused")
+    assert [since("ioa_group_phases_entered_total", phase=phase) for phase in phases] == [1, 1, 1, 0, 0]
+    assert (since("ioa_floor_held_seconds_count"), since("ioa_floor_held_seconds_sum")) == (4, 5)
+    events = ("group_launched", "DISCUSSION", "CONCLUDE_GROUP_DISCUSSION", "CONCLUSION", "PAUSE")
+    assert [since("ioa_group_entries_total", event=event) for event in events] == [1, 2, 1, 1, 0]
+
+
+def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
+    """Given out, suspected and closed, each once; progress is neither."""
+    story = launched("ada", "bob", "eve").assigns("ada", "t1:bob", "t2:eve").progresses("t1").progresses("t2").progresses("t1")
+    count(story.finishes("t1").assigns_and_waits("ada", "t3:bob").loses("eve").cancelled())
+    assert [since("ioa_tasks_assigned_total", mode=mode) for mode in ("async", "sync")] == [2, 1]
+    assert [since("ioa_tasks_closed_total", outcome=outcome) for outcome in ("done", "failed", "cancelled")] == [1, 0, 2]
+    assert (since("ioa_tasks_suspected_total"), since("ioa_groups_ended_total", reason="cancelled")) == (1, 1)
+
+
+def test_a_silent_member_is_counted_with_its_whole_time(since: Since) -> None:
+    """The floor ran out after 60 s."""
+    count(launched("ada", "bob").after(60).timer())
+    assert (since("ioa_floor_silences_total"), since("ioa_floor_held_seconds_sum"), since("ioa_turns_total")) == (1, 60, 0)
+
+
+def test_tokens_are_counted_once_however_deep_they_were_spent(since: Since) -> None:
+    """What a nested team reports to its parent was counted in its own group."""
+    story = launched("ada", "bob").says("ada", to="bob", tokens=5).assigns("bob", "t1:ada").progresses("t1", tokens=7)
+    count(story.nests("t1").nested_ends("t1", usage=Usage(tokens_out=100)))
+    assert since("ioa_tokens_total", direction="in") + since("ioa_tokens_total", direction="out") == 12
+
+
+async def test_routers_count_refusals_and_lost_races(since: Since) -> None:
+    """A refused message by its reason, but not one that was accepted before; a race against another router."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    speech = await plane.message(ADA, Discussion(content="Let us begin with the sum.", next_speaker=BOB))
+    await plane.send(speech, router=0)
+    await plane.send(speech, router=1)
+    await plane.says(ADA, Discussion(content="And now the mean.", next_speaker=BOB), router=0)
+    answer = await plane.message(BOB, Discussion(content="The sum is seven.", next_speaker=ADA))
+    await plane.send(answer, router=1)
+    assert [since("ioa_rejections_total", reason=code) for code in (RejectionCode.NOT_YOUR_FLOOR, RejectionCode.STALE_TURN)] == [
+        1,
+        0,
+    ]
+    assert (since("ioa_turns_total"), since("ioa_group_entries_total", event="DISCUSSION")) == (2, 2)
+
+
+async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
+    """From acceptance to the first result; publishing it again counts nothing, and neither does a result without a record."""
+    plane = Plane()
+    await plane.accept()
+    results = CountedResults(plane.results, plane.goals)
+    plane.ledgers[0]._results = results
+    await plane.open(ADA, BOB)
+    plane.clock.advance_to((await plane.state()).limits.deadline)
+    await plane.fire_due()
+    await plane.fire_due()
+    result = await plane.results.get((await plane.state()).goal_id)
+    assert result is not None and not await results.publish(result.model_copy(update={"content": "another"}))
+    assert (result.reason, since("ioa_goals_ended_total", reason="deadline")) == (Reason.DEADLINE, 1)
+    assert (since("ioa_goal_duration_seconds_count"), since("ioa_goal_duration_seconds_sum")) == (1, 3600)
+
+
+async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:
+    """An accepted goal, and one that cannot be read."""
+    plane = Plane()
+    plane.intake._dead = CountedDeadLetters(plane.dead)
+    for data in (b"Count to ten.", b"\xff"):
+        await plane.intake.accept("ioa.v1.goal", data, repr(data))
+    assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)

@@ -1,0 +1,118 @@
+"""The port for Prometheus and for probes."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from ioa import readiness
+from ioa.errors import InvalidInputError
+from ioa.runtime import process_metrics
+from ioa.runtime.health import open_health
+from ioa.testing.deadline import eventually
+
+
+async def get(port: int, path: str) -> httpx.Response:
+    """Ask."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        return await client.get(f"http://127.0.0.1:{port}{path}")
+
+
+async def test_a_process_is_ready_while_it_is_up_and_nothing_is_missing() -> None:
+    """Liveness holds all the while; the answer names what is missing, and the metric agrees."""
+    up, there = False, False
+    async with open_health(0, lambda: up) as port:
+        with readiness.needs("NATS", lambda: there):
+            seen = [await get(port, "/readyz")]
+            up = True
+            seen.append(await get(port, "/readyz"))
+            there = True
+            seen.append(await get(port, "/readyz"))
+            ready = "ioa_ready 1.0" in (await get(port, "/metrics")).text
+            there = False
+            unready = "ioa_ready 0.0" in (await get(port, "/metrics")).text
+            alive = await get(port, "/healthz")
+        seen.append(await get(port, "/readyz"))
+    assert [(answer.status_code, answer.text.strip()) for answer in seen] == [
+        (503, "waiting for: NATS, start or stop"),
+        (503, "waiting for: NATS"),
+        (200, "ready"),
+        (200, "ready"),
+    ]
+    assert (alive.status_code, ready, unready) == (200, True, True)
+
+
+async def test_gauges_are_brought_up_to_date_for_each_scrape() -> None:
+    """What was given to `before_scrapes` runs then, and no more once its block has ended."""
+    updates: list[None] = []
+    async with open_health(0, lambda: True) as port:
+        with process_metrics.before_scrapes(lambda: updates.append(None)):
+            answers = [await get(port, "/metrics"), await get(port, "/metrics")]
+        await get(port, "/metrics")
+    assert (len(updates), [answer.status_code for answer in answers]) == (2, [200, 200])
+    assert answers[0].headers["content-type"].startswith("text/plain; version=")
+
+
+async def test_other_requests_are_refused_and_half_ones_hold_nothing_up() -> None:
+    """Unknown paths, other methods, garbage, a request too long, and clients that ask nothing."""
+    async with open_health(0, lambda: True) as port:
+        async with httpx.AsyncClient(trust_env=False) as client:
+            base = f"http://127.0.0.1:{port}"
+            codes = [
+                (await client.get(f"{base}/")).status_code,
+                (await client.post(f"{base}/metrics", content=b"x")).status_code,
+                (await client.head(f"{base}/healthz")).status_code,
+                (await client.get(f"{base}/healthz?probe=1")).status_code,
+            ]
+        ends = [await _send(port, data) for data in (b"nonsense\r\n\r\n", b"GET /" + b"x" * 100_000, b"\xff\xfe\r\n\r\n")]
+        _, idle = await asyncio.open_connection("127.0.0.1", port)
+        answer = await get(port, "/healthz")
+    idle.close()
+    await idle.wait_closed()
+    assert (codes, ends, answer.status_code) == ([404, 405, 200, 200], [b"", b"", b""], 200)
+
+
+async def _send(port: int, data: bytes) -> bytes:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(data)
+        await writer.drain()
+        return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def test_a_port_that_is_taken_is_the_callers_to_change() -> None:
+    """The error names the port and the setting."""
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        with pytest.raises(InvalidInputError, match=f"Port {taken.getsockname()[1]} .*IOA_METRICS_PORT"):
+            async with open_health(taken.getsockname()[1], lambda: True):
+                pass
+
+
+async def test_the_lag_of_the_event_loop_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that is held up for 20 ms is seen to be late by as much."""
+    monkeypatch.setattr(process_metrics, "LOOK_EVERY", timedelta(milliseconds=1))
+    before, loop = await _lag(), asyncio.get_running_loop()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(process_metrics.watch_event_loop())
+        await asyncio.sleep(0)
+        until = loop.time() + 0.02
+        while loop.time() < until:
+            pass
+        lag = await eventually(_lag, lambda lag: lag >= before + 0.015)
+        watching.cancel()
+    assert lag >= before + 0.015
+
+
+async def _lag() -> float:
+    (family,) = process_metrics.event_loop_lag.collect()
+    return next(sample.value for sample in family.samples if sample.name.endswith("_sum"))
