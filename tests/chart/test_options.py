@@ -24,33 +24,40 @@ _POD = ("spec", "template", "spec")
 @pytest.mark.parametrize(
     ("key", "value", "place"),
     [
-        ("nodeSelector", {"disk": "ssd"}, (*_POD, "nodeSelector")),
-        ("tolerations", [{"key": "a", "operator": "Exists"}], (*_POD, "tolerations")),
-        ("affinity", {"nodeAffinity": {}}, (*_POD, "affinity")),
-        ("priorityClassName", "high", (*_POD, "priorityClassName")),
-        ("runtimeClassName", "gvisor", (*_POD, "runtimeClassName")),
-        ("initContainers", [{"name": "before"}], (*_POD, "initContainers")),
-        ("terminationGracePeriodSeconds", 99, (*_POD, "terminationGracePeriodSeconds")),
-        ("resources", {"limits": {"memory": "7Gi"}}, (*_POD, "containers", 0, "resources")),
-        ("lifecycle", {"preStop": {"exec": {"command": ["sleep", "1"]}}}, (*_POD, "containers", 0, "lifecycle")),
-        ("extraEnvFrom", [{"secretRef": {"name": "more"}}], (*_POD, "containers", 0, "envFrom")),
+        ("nodeSelector", {"disk": "ssd"}, ("nodeSelector",)),
+        ("tolerations", [{"key": "a", "operator": "Exists"}], ("tolerations",)),
+        ("affinity", {"nodeAffinity": {}}, ("affinity",)),
+        ("priorityClassName", "high", ("priorityClassName",)),
+        ("runtimeClassName", "gvisor", ("runtimeClassName",)),
+        ("initContainers", [{"name": "before"}], ("initContainers",)),
+        ("terminationGracePeriodSeconds", 99, ("terminationGracePeriodSeconds",)),
+        ("lifecycle", {"preStop": {"exec": {"command": ["sleep", "1"]}}}, ("containers", 0, "lifecycle")),
+        ("extraEnvFrom", [{"secretRef": {"name": "more"}}], ("containers", 0, "envFrom")),
     ],
 )
 @pytest.mark.parametrize(("kind", "name"), _WORKLOADS)
 def test_what_holds_for_all_workloads_holds_for_each(
-    kind: str, name: str, key: str, value: Any, place: tuple[str | int, ...]
+    kind: str, name: str, key: str, value: object, place: tuple[str | int, ...]
 ) -> None:
     """A key of `workloads` reaches services, pools, NATS and Qdrant."""
-    cleared = {"resources": {}} if key == "resources" else {}
-    values = {
-        "workloads": {key: value},
-        "services": {"router": {"resources": None}} if cleared else {},
-        "agentPools": [{"name": "calculator", "target": "a.py:a", "drainSeconds": 30}],
-        "nats": {"resources": None} if cleared else {},
-        "qdrant": {"enabled": True} | ({"resources": None} if cleared else {}),
-    }
+    values = {"workloads": {key: value}, "qdrant": {"enabled": True}}
 
-    assert _at(render(values).one(kind, name), place) == value
+    assert _at(render(values).one(kind, name), (*_POD, *place)) == value
+
+
+def test_every_container_has_requests_and_a_limit_of_memory() -> None:
+    """What a component says is put over what holds for all."""
+    rendered = render(
+        {"workloads": {"resources": {"limits": {"cpu": "2"}}}, "services": {"router": {"resources": {"limits": {"cpu": "4"}}}}}
+    )
+
+    limits = {name: pod["containers"][0]["resources"]["limits"] for name, pod in rendered.pods()}
+    assert {
+        name for name, pod in rendered.pods() if set(pod["containers"][0]["resources"]["requests"]) != {"cpu", "memory"}
+    } == set()
+    assert (limits["Deployment/ioa-router"], limits["Deployment/ioa-discovery"], limits["StatefulSet/ioa-calculator"]) == (
+        {"cpu": "4", "memory": "512Mi"}, {"cpu": "2", "memory": "1Gi"}, {"cpu": "2", "memory": "512Mi"},
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("component", ["services", "pool", "nats"])
@@ -70,7 +77,7 @@ def test_what_one_component_says_wins(component: str) -> None:
 
 def test_more_of_everything_is_added() -> None:
     """Environment, volumes, mounts and containers stand beside the chart's own."""
-    more = {
+    more: dict[str, Any] = {
         "extraEnv": [{"name": "TZ", "value": "UTC"}],
         "extraVolumes": [{"name": "more", "emptyDir": {}}],
         "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],

@@ -27,12 +27,6 @@
 {{- toPrettyJson (merge (dict "agent_id" .name) $card) -}}
 {{- end -}}
 
-{{- define "ioa.pool.bounds" -}}
-{{- $scaling := .own.autoscaling -}}
-minReplicas: {{ $scaling.minReplicas }}
-maxReplicas: {{ $scaling.maxReplicas }}
-{{- end -}}
-
 {{- define "ioa.pool.keda" -}}
 {{- $scaling := .own.autoscaling }}
 {{- $keda := $scaling.keda }}
@@ -102,9 +96,11 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   metrics:
-    {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "each" $scaling.goalsPerReplica) }}
+    {{- $goals := dict "consumer" (printf "pool-%s" .component) }}
+    {{- $metrics := list (dict "name" $scaling.hpa.goalsMetric "labels" $goals "each" $scaling.goalsPerReplica) }}
     {{- with $scaling.hpa.tasksMetric }}
-    {{- $metrics = append $metrics (dict "name" . "each" $scaling.tasksPerReplica) }}
+    {{- $tasks := dict "app_kubernetes_io_component" $.component }}
+    {{- $metrics = append $metrics (dict "name" . "labels" $tasks "each" $scaling.tasksPerReplica) }}
     {{- end }}
     {{- range $metrics }}
     - type: External
@@ -113,7 +109,7 @@ spec:
           name: {{ .name }}
           selector:
             matchLabels:
-              {{ $scaling.hpa.poolLabel }}: {{ $.component }}
+              {{- toYaml .labels | nindent 14 }}
         target:
           type: AverageValue
           averageValue: {{ .each | quote }}

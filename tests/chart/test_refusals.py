@@ -1,0 +1,104 @@
+"""What cannot work is refused before anything is installed, with what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.chart.rendering import CHART, RefusedError, render
+
+pytestmark = pytest.mark.chart
+
+_POOL = {"name": "a", "target": "a.py:a"}
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"replicas": 1}, "Additional property replicas is not allowed"),
+        ({"services": {"router": {"replcas": 1}}}, "services.router: Additional property replcas is not allowed"),
+        ({"services": {"gateway": {}}}, "services: Additional property gateway is not allowed"),
+        ({"nats": {"jetstream": {"persistance": {}}}}, "nats.jetstream: Additional property persistance is not allowed"),
+        ({"agentPools": [_POOL | {"replica": 1}]}, "agentPools.0: Additional property replica is not allowed"),
+        ({"agentPools": [{"target": "a.py:a"}]}, "agentPools.0: name is required"),
+        ({"agentPools": [_POOL | {"name": "No_Such"}]}, "agentPools.0.name: Does not match pattern"),
+        ({"nats": {"replicas": 2}}, "nats.replicas must be one of the following: 1, 3"),
+        ({"images": {"agent": {"digest": "sha256:1"}}}, "images.agent.digest: Does not match pattern"),
+        ({"workloads": {"startupProbe": {"periodSecond": 1}}}, "Additional property periodSecond is not allowed"),
+        ({"workloads": {"resources": {"request": {}}}}, "Additional property request is not allowed"),
+        ({"credentials": {"users": [{"name": "a", "role": "king"}]}}, "credentials.users.0.role must be one of the following"),
+        ({"logLevel": "loud"}, "logLevel must be one of the following"),
+    ],
+)
+def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
+    """The schema knows every value."""
+    assert complaint in _refusal(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        ({"nats": {"externalUrl": "nats://n:4222"}}, "nats.externalUrl is set, but nats.enabled too."),
+        ({"nats": {"enabled": False}}, "There is no NATS: set nats.enabled: true, or nats.externalUrl."),
+        ({"qdrant": {"enabled": True, "externalUrl": "http://q"}}, "qdrant.externalUrl is set, but qdrant.enabled too."),
+        ({"tls": {"enabled": True}}, "tls.enabled needs certificates: set tls.existingSecret or tls.certManager.enabled."),
+        ({"agentPools": [_POOL, _POOL]}, 'Two of the components are called "a".'),
+        ({"agentPools": [_POOL | {"name": "router"}]}, 'Two of the components are called "router".'),
+        ({"agentPools": [_POOL | {"name": "nats"}]}, 'An agent pool may not be called "nats"'),
+        ({"agentPools": [_POOL | {"name": "user"}]}, 'The user "user" bears the name of a component or of another user.'),
+        ({"agentPools": [{"name": "a"}]}, 'The pool "a" needs a target (FILE.py:ATTR or MODULE:ATTR) or a command.'),
+        ({"agentPools": [_POOL | {"replicas": 11}]}, 'The pool "a" may have 11 replicas, but credentials are made for 10.'),
+        ({"agentPools": [_POOL | {"autoscaling": {"enabled": True, "maxReplicas": 11}}]}, 'The pool "a" may have 11 replicas'),
+        ({"agentPools": [_POOL | {"drainSeconds": 60, "terminationGracePeriodSeconds": 60}]}, 'The pool "a" drains for 60 s, but'),
+        (
+            {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "by": "hpa", "minReplicas": 0}}]},
+            'The pool "a" cannot go to zero by a HorizontalPodAutoscaler.',
+        ),
+        (
+            {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "minReplicas": 5}}]},
+            'The pool "a" cannot have more replicas at least (5) than at most (4).',
+        ),
+        (
+            {
+                "agentPools": [_POOL | {"autoscaling": {"enabled": True}}],
+                "nats": {"enabled": False, "externalUrl": "nats://n:4222"},
+            },
+            'The pool "a" scales by KEDA, which asks NATS\'s monitoring port.',
+        ),
+        ({"agentPools": [_POOL | {"model": {"baseUrl": "https://m"}}]}, "model.name is missing"),
+        ({"fullnameOverride": "x" * 40, "agentPools": [_POOL | {"name": "y" * 20}]}, "is longer than 52 characters"),
+        ({"credentials": {"create": False}}, "so that nobody makes the embedded NATS's authorization."),
+        (
+            {"credentials": {"create": False, "authorization": {"existingSecret": "a"}, "existingSecrets": {"registry": "r"}}},
+            "has no credentials. Name a Secret with them: credentials.existingSecrets.",
+        ),
+        ({"credentials": {"users": [{"name": "a", "role": "admin"}]}}, "The first of credentials.users publishes the goal"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(values: Mapping[str, Any], complaint: str) -> None:
+    """With a sentence that says what to do."""
+    assert complaint in _refusal(values)
+
+
+@pytest.mark.parametrize(
+    ("file", "missing"),
+    [
+        ("keda", "keda.sh/v1alpha1/ScaledObject"),
+        ("tls-issuer", "cert-manager.io/v1/Certificate"),
+        ("everything", "monitoring.coreos.com/v1/PodMonitor"),
+    ],
+)
+def test_what_the_cluster_lacks_is_told_early(file: str, missing: str) -> None:
+    """One object of a kind that the cluster does not know would fail a whole upgrade half-way."""
+    with pytest.raises(RefusedError) as caught:
+        render(CHART / "ci" / f"{file}.yaml", custom_kinds=())
+
+    assert f"pass --api-versions {missing}" in str(caught.value)
+
+
+def _refusal(values: Mapping[str, Any]) -> str:
+    with pytest.raises(RefusedError) as caught:
+        render(values)
+    return str(caught.value)

@@ -1,0 +1,109 @@
+"""The chart's own documents: every value has a comment and a schema, and nothing is documented that is not there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.chart.rendering import CHART
+
+pytestmark = pytest.mark.chart
+
+_TEXT = (CHART / "values.yaml").read_text()
+_VALUES: Mapping[str, Any] = yaml.safe_load(_TEXT)
+_SCHEMA: Mapping[str, Any] = json.loads((CHART / "values.schema.json").read_text())
+_KEY = re.compile(r"^(?P<indent> *)(?P<key>[A-Za-z]+):(?P<rest>.*)$")
+_SAID_ELSEWHERE = {
+    "runAsNonRoot", "runAsUser", "runAsGroup", "fsGroup", "fsGroupChangePolicy", "type", "allowPrivilegeEscalation",
+    "readOnlyRootFilesystem", "privileged", "drop", "resources", "target", "replicas",
+}  # fmt: skip
+"""Kubernetes' own fields under a key that has a comment, and keys whose meaning stands further up."""
+
+
+def test_every_value_has_a_comment() -> None:
+    """Right above it, or above the block it belongs to if it is a block itself."""
+    bare = [
+        line
+        for above, line in pairwise(_TEXT.splitlines())
+        if (found := _KEY.match(line)) and found["rest"].strip() and not above.strip().startswith("#")
+        if found["key"] not in _SAID_ELSEWHERE
+    ]
+
+    assert bare == []
+
+
+def test_the_schema_refuses_what_it_does_not_know() -> None:
+    """Every object with fields is closed, but for `global`, into which a parent chart may put anything."""
+    assert [path for path, node in _objects(_SCHEMA, "") if node.get("additionalProperties") is not False] == ["/properties/global"]
+
+
+def test_every_value_stands_in_the_schema() -> None:
+    """With the same name at the same place."""
+    assert [path for path in _paths(_VALUES, "") if not _in_schema(path)] == []
+
+
+def test_what_upgrading_names_is_there() -> None:
+    """A value that UPGRADING.md speaks of exists, unless it says that it is gone."""
+    named = re.findall(r"`([a-z][A-Za-z]*(?:\.[a-z][A-Za-z]*)+)`", (CHART / "UPGRADING.md").read_text())
+
+    assert [path for path in named if not _in_schema("/" + path.replace(".", "/"))] == []
+
+
+def test_the_version_of_the_application_is_that_of_the_project() -> None:
+    """Images are taken by it."""
+    project = re.search(r'^version = "(.*)"$', (CHART.parents[1] / "pyproject.toml").read_text(), re.MULTILINE)
+    assert project is not None
+
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == project[1]
+
+
+def test_the_chart_depends_on_no_other() -> None:
+    """A dependency that is not in charts/ would break even `helm template`."""
+    assert "dependencies" not in yaml.safe_load((CHART / "Chart.yaml").read_text())
+
+
+def _objects(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(node, list):
+        for index, one in enumerate(node):
+            yield from _objects(one, f"{path}/{index}")
+    if not isinstance(node, dict):
+        return
+    if node.get("type") == "object" and "properties" in node:
+        yield path, node
+    for key, one in node.items():
+        yield from _objects(one, f"{path}/{key}")
+
+
+def _paths(values: Any, path: str) -> Iterator[str]:
+    if path:
+        yield path
+    if isinstance(values, dict):
+        for key, one in values.items():
+            yield from _paths(one, f"{path}/{key}")
+
+
+def _in_schema(path: str) -> bool:
+    node: Any = _SCHEMA
+    for step in path.strip("/").split("/"):
+        node = _resolved(node)
+        if "properties" not in node:
+            return bool(node.get("type") == "object")
+        if step not in node["properties"]:
+            return False
+        node = node["properties"][step]
+    return True
+
+
+def _resolved(node: Any) -> Any:
+    while "$ref" in node:
+        target = node["$ref"]
+        node = _SCHEMA
+        for step in target.removeprefix("#/").split("/"):
+            node = node[step]
+    return node
