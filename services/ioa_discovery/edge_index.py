@@ -1,230 +1,222 @@
-"""The index inside the service's process: Qdrant's engine as a library, so that a laptop needs no vector database.
+"""The index in a process of discovery's own: Qdrant's engine as a library, so that a laptop needs no vector database.
 
-Every call into the engine goes through one thread, which keeps it off the event loop and the engine's writes in order. The
-engine holds the GIL while it works, so nothing long may be asked of it here: `optimize()` is never called, searches are
-exact, and that is fast up to some ten thousand agents; beyond that, use a Qdrant server.
+The engine holds the GIL in every call, hence it runs in another process, and the event loop only waits. What was written is
+there after a crash of either process. Below some ten thousand agents searches are exact; when the index has grown beyond, a
+search tree is built beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO, cast
 
 from ioa.errors import ConflictError, MissingExtraError
-from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.agent_index import SCHEMA_VERSION, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
+from ioa_discovery.live_shard import GROW_BY_POINTS, LiveShard, open_live_shard
+from ioa_discovery.shard_requests import (
+    Checkpoint,
+    CountAgents,
+    DeleteAgents,
+    Face,
+    FetchAgents,
+    Found,
+    OpenShard,
+    PointQuery,
+    PointRecord,
+    PutAgents,
+    ScrollAgents,
+    SearchAgents,
+    SetPayload,
+    Terms,
+    packed_vector,
+)
+from ioa_discovery.worker_pipe import WorkerFailedError
 
-try:
-    import qdrant_edge as edge
-except ImportError as error:
-    raise MissingExtraError.of("The in-process index", "discovery") from error
+_PAGE_AGENTS = 1_000
+_WRITE_AGENTS = 16
+"""Agents of one write: a search waits for one write at most."""
+_FAILURES = 3
+_LOCK_TRIES = 40
+_LOCK_SECONDS = 0.05
 
-T = TypeVar("T")
-_PAGE_POINTS = 1_000
+
+def _nobody() -> None:
+    """Take no notice."""
 
 
 @asynccontextmanager
-async def open_edge_index(*, model_id: str, dimension: int, folder: Path | None = None) -> AsyncIterator[EdgeIndex]:
+async def open_edge_index(
+    *,
+    model_id: str,
+    dimension: int,
+    folder: Path | None = None,
+    restarted: Callable[[], None] = _nobody,
+    grow_by: int = GROW_BY_POINTS,
+) -> AsyncIterator[EdgeIndex]:
     """Open the store in `folder`, or one that is gone on leaving if no folder is given.
 
     A store of another model or schema, or one that cannot be read, is replaced by an empty one: the index is derived and is
     filled again from the registry.
 
+    Args:
+        model_id: The embedder's model.
+        dimension: Its vectors' length.
+        folder: Where the store is.
+        restarted: Is called when the engine's process had died and runs again. It holds what it held, unless that was damaged.
+        grow_by: So many points beyond those in the search tree make a new one.
+
     Raises:
         ConflictError: Another process has the folder open.
+        IoaError: The engine gives wrong answers.
+        MissingExtraError: The engine is not installed.
     """
+    if find_spec("qdrant_edge") is None:
+        raise MissingExtraError.of("The in-process index", "discovery")
     async with AsyncExitStack() as stack:
-        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="edge-index")
-        stack.push_async_callback(asyncio.to_thread, thread.shutdown, wait=True)
-        loop = asyncio.get_running_loop()
         if folder is None:
-            folder = Path(await loop.run_in_executor(thread, partial(tempfile.mkdtemp, prefix="ioa-index-")))
+            folder = Path(await asyncio.to_thread(partial(tempfile.mkdtemp, prefix="ioa-index-")))
             stack.push_async_callback(asyncio.to_thread, shutil.rmtree, folder, ignore_errors=True)
-        lock = await loop.run_in_executor(thread, _lock, folder)
+        lock = await _lock(folder)
         stack.callback(lock.close)
-        shard = await loop.run_in_executor(thread, _open_shard, folder, model_id, dimension)
-        index = EdgeIndex(shard, thread)
-        stack.push_async_callback(index.aclose)
-        yield index
+        opening = OpenShard(
+            folder=str(folder),
+            kind={"schema": SCHEMA_VERSION, "layout": points.LAYOUT, "model_id": model_id},
+            dimension=dimension,
+            fields=points.CANDIDATE_FIELDS,
+            keywords=points.KEYWORD_FIELDS,
+            flag=points.ONLINE_FIELD,
+        )
+        shard = await stack.enter_async_context(
+            open_live_shard(opening, inherited=[lock.fileno()], restarted=restarted, grow_by=grow_by)
+        )
+        yield EdgeIndex(shard)
 
 
 class EdgeIndex:
-    """An `AgentIndex` over an open shard and the one thread that may touch it. Made by `open_edge_index`."""
+    """An `AgentIndex` over a shard in another process. Made by `open_edge_index`, which ends that process."""
 
-    def __init__(self, shard: edge.EdgeShard, thread: ThreadPoolExecutor) -> None:
+    def __init__(self, shard: LiveShard) -> None:
         self._shard = shard
-        self._thread = thread
-        self._closed = False
+        self._failures = 0
+        self.last_query: IndexQuery | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process that answers now; None while it is being started again."""
+        return self._shard.pid
+
+    @property
+    def built_points(self) -> int:
+        """How many points the search tree was built over; 0 without one."""
+        return self._shard.built_points
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
         """Insert or replace the entries."""
-        if entries:
-            await self._call(lambda: self._shard.update(edge.UpdateOperation.upsert_points([_point(entry) for entry in entries])))
+        for start in range(0, len(entries), _WRITE_AGENTS):
+            batch = entries[start : start + _WRITE_AGENTS]
+            agent_ids = [entry.card.agent_id for entry in batch]
+            records = [record for entry in batch for record in points.records(entry)]
+            await self._shard.write(PutAgents(agent_ids, records), agent_ids, new_points=len(records))
 
-    async def set_online(self, agent_id: AgentId, online: bool) -> None:
-        """Record whether an agent is alive."""
-        await self._call(lambda: self._set_online(agent_id, online))
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are alive."""
+        for start in range(0, len(agent_ids), _WRITE_AGENTS):
+            batch = agent_ids[start : start + _WRITE_AGENTS]
+            await self._shard.write(SetPayload(batch, {points.ONLINE_FIELD: int(online)}), batch)
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Forget agents."""
-        if agent_ids:
-            ids: list[edge.PointId] = [points.point_id(agent_id) for agent_id in agent_ids]
-            await self._call(lambda: self._shard.update(edge.UpdateOperation.delete_points(ids)))
+        for start in range(0, len(agent_ids), _WRITE_AGENTS):
+            batch = agent_ids[start : start + _WRITE_AGENTS]
+            await self._shard.write(DeleteAgents(batch), batch)
 
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Ask for all signals of all queries in one planned batch."""
-        asked = [(number, signal, request) for number, query in enumerate(queries) for signal, request in _requests(query)]
-        batch = edge.QueryBatchRequest([request for _, _, request in asked])
-        answers = await self._call(lambda: self._shard.query_batch(batch)) if asked else []
-        found: list[dict[Signal, list[Candidate]]] = [{signal: [] for signal in Signal} for _ in queries]
-        for (number, signal, _), answer in zip(asked, answers, strict=True):
-            found[number][signal] = [points.candidate(point.payload, point.score) for point in answer]
-        return found
+    async def search(self, queries: Sequence[IndexQuery], *, exact: bool = False) -> Sequence[Candidates]:
+        """Answer one query after the other, so that others come in between; `exact` never goes through the search tree."""
+        return [await self._search(query, exact=exact) for query in queries]
 
     async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
         """Return the entries of those agents that are here."""
-        ids: list[edge.PointId] = [points.point_id(agent_id) for agent_id in agent_ids]
-        records = await self._call(lambda: self._shard.retrieve(ids, with_payload=True, with_vector=["text", "examples"]))
-        entries = [points.entry(record.payload, record.vector) for record in records]
-        return {entry.card.agent_id: entry for entry in entries}
+        if not agent_ids:
+            return {}
+        return points.entries(cast(list[PointRecord], await self._shard.read(FetchAgents(agent_ids))))
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent, read page by page."""
         states: dict[AgentId, Indexed] = {}
-        offset: edge.PointId | None = None
+        offset: int | None = None
         while True:
-            request = edge.ScrollRequest(offset=offset, limit=_PAGE_POINTS, with_payload=list(points.STATE_FIELDS))
-            records, offset = await self._call(self._shard.scroll, request)
-            states.update(points.state(record.payload) for record in records)
+            page = await self._shard.read(ScrollAgents(points.STATE_FIELDS, offset, _PAGE_AGENTS))
+            faces, offset = cast(tuple[list[Face], int | None], page)
+            states.update(points.state(face) for face in faces)
             if offset is None:
                 return states
 
     async def count(self) -> int:
         """Return how many agents are here."""
-        return await self._call(lambda: self._shard.count(edge.CountRequest(exact=True)))
+        return cast(int, await self._shard.read(CountAgents()))
+
+    async def checkpoint(self) -> None:
+        """Bring everything to disk, so that the next start has nothing to replay."""
+        await self._shard.write(Checkpoint(), ())
 
     async def aclose(self) -> None:
-        """Flush to disk and close the shard. Idempotent."""
-        if not self._closed:
-            self._closed = True
-            await self._call(self._shard.flush)
-            await self._call(self._shard.close)
+        """Do nothing: the process is ended, and brings everything to disk, when the block of `open_edge_index` is left."""
 
-    async def _call(self, function: Callable[..., T], *arguments: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
-
-    def _set_online(self, agent_id: AgentId, online: bool) -> None:
-        # The engine would accept a payload for a point that does not exist and keep it, a card without a card.
-        ids: list[edge.PointId] = [points.point_id(agent_id)]
-        if self._shard.retrieve(ids, with_payload=False, with_vector=False):
-            self._shard.update(edge.UpdateOperation.set_payload(ids, {points.ONLINE_FIELD: int(online)}))
-
-
-def _requests(query: IndexQuery) -> list[tuple[Signal, edge.QueryRequest]]:
-    dense = list(query.dense)
-    asked: list[tuple[Signal, edge.Query]] = [
-        (Signal.TEXT, edge.Query.Nearest(dense, using=Signal.TEXT.value)),
-        (Signal.EXAMPLES, edge.Query.Nearest([dense], using=Signal.EXAMPLES.value)),
-    ]
-    if query.terms.indices:
-        asked.append((Signal.BM25, edge.Query.Nearest(_sparse(query.terms), using=Signal.BM25.value)))
-    allowed = _filter(query)
-    return [
-        (
-            signal,
-            edge.QueryRequest(
+    async def _search(self, query: IndexQuery, *, exact: bool) -> Candidates:
+        request = SearchAgents(
+            PointQuery(
+                dense=packed_vector(query.dense),
+                terms=Terms(query.terms.indices, query.terms.values) if query.terms.indices else None,
+                must=points.must_match(query.filters),
+                exclude=query.exclude,
                 limit=query.limit,
-                query=nearest,
-                filter=allowed,
-                with_payload=list(points.CANDIDATE_FIELDS),
-                params=edge.SearchParams(exact=True),
             ),
+            exact,
         )
-        for signal, nearest in asked
-    ]
+        try:
+            found = cast(Found, await self._shard.read(request))
+        except WorkerFailedError:
+            await self._count_failure()
+            raise
+        self._failures = 0
+        self.last_query = query
+        return {signal: [points.candidate(face, score) for face, score in found.get(signal.value, ())] for signal in Signal}
+
+    async def _count_failure(self) -> None:
+        """Give a store up that fails again and again: what it holds is derived."""
+        self._failures += 1
+        if self._failures == _FAILURES:
+            self._failures = 0
+            await self._shard.discard()
 
 
-def _filter(query: IndexQuery) -> edge.Filter:
-    must: list[edge.ConditionType] = [
-        edge.FieldCondition(key, match=edge.MatchValue(value)) for key, value in points.must_match(query.filters)
-    ]
-    excluded: list[edge.ConditionType] = [edge.FieldCondition("agent_id", match=edge.MatchAny(list(map(str, query.exclude))))]
-    return edge.Filter(must=must, must_not=excluded if query.exclude else None)
+async def _lock(folder: Path) -> IO[str]:
+    """Take the folder for this process and those that it starts.
 
+    The engine would answer a second process with the same error as a damaged store, which is replaced. A process whose starter
+    was killed may still be about to end, hence the patience.
 
-def _point(entry: IndexEntry) -> edge.Point:
-    named: dict[str, edge.NamedVector] = dict(points.vectors(entry))
-    if entry.terms.indices:
-        named[Signal.BM25.value] = _sparse(entry.terms)
-    return edge.Point(points.point_id(entry.card.agent_id), named, points.payload(entry))
-
-
-def _sparse(terms: SparseVector) -> edge.SparseVector:
-    return edge.SparseVector(list(terms.indices), list(terms.values))
-
-
-def _lock(home: Path) -> IO[str]:
-    """Take the folder for this process until the file is closed, or the process ends however it may.
-
-    The engine would answer a second process with the same error as a damaged store, which is replaced.
+    Raises:
+        ConflictError: Another process has it.
     """
-    home.mkdir(parents=True, exist_ok=True)
-    lock = (home / "lock").open("w")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        lock.close()
-        raise ConflictError(
-            f"Another process uses the index in {home}.", hint="Give each replica of discovery a folder of its own."
-        ) from None
-    return lock
-
-
-def _open_shard(home: Path, model_id: str, dimension: int) -> edge.EdgeShard:
-    """Load the shard if it is of this model and schema and can be read; else begin an empty one."""
-    stamp = home / "index.json"
-    shard_folder = home / "shard"
-    wanted = {"schema": SCHEMA_VERSION, "model_id": model_id, "dimension": dimension}
-    if _read_stamp(stamp) == wanted:
-        # The engine raises its own kind for every kind of damage, and each means the same: rebuild.
-        with suppress(Exception):
-            return edge.EdgeShard.load(str(shard_folder))
-    # The stamp goes first and comes last: a crash in between leaves a store that is rebuilt again, never one that is trusted.
-    stamp.unlink(missing_ok=True)
-    shutil.rmtree(shard_folder, ignore_errors=True)
-    shard_folder.mkdir(parents=True)
-    shard = edge.EdgeShard.create(str(shard_folder), _config(dimension))
-    for field in points.KEYWORD_FIELDS:
-        shard.update(edge.UpdateOperation.create_field_index(field, edge.PayloadSchemaType.Keyword))
-    shard.update(edge.UpdateOperation.create_field_index(points.ONLINE_FIELD, edge.PayloadSchemaType.Integer))
-    shard.flush()
-    stamp.write_text(json.dumps(wanted))
-    return shard
-
-
-def _read_stamp(stamp: Path) -> object:
-    try:
-        return json.loads(stamp.read_text())
-    except (OSError, ValueError):
-        return None
-
-
-def _config(dimension: int) -> edge.EdgeConfig:
-    nearest_member = edge.MultiVectorConfig(edge.MultiVectorComparator.MaxSim)
-    return edge.EdgeConfig(
-        vectors={
-            "text": edge.EdgeVectorParams(dimension, edge.Distance.Cosine),
-            "examples": edge.EdgeVectorParams(dimension, edge.Distance.Cosine, multivector_config=nearest_member),
-        },
-        sparse_vectors={"bm25": edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
-    )
+    await asyncio.to_thread(partial(folder.mkdir, parents=True, exist_ok=True))
+    lock = (folder / "lock").open("w")
+    for _ in range(_LOCK_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            await asyncio.sleep(_LOCK_SECONDS)
+        else:
+            return lock
+    lock.close()
+    raise ConflictError(f"Another process uses the index in {folder}.", hint="Give each replica of discovery a folder of its own.")

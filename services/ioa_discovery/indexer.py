@@ -72,9 +72,8 @@ class Indexer:
         self._online = set(online)
         wanted = {card.agent_id: card for card in cards}
         await self._remove([agent_id for agent_id in held if agent_id not in wanted])
-        for agent_id, state in held.items():
-            if agent_id in wanted and state.online != (agent_id in self._online):
-                await self._index.set_online(agent_id, agent_id in self._online)
+        stale = {agent_id for agent_id in wanted if agent_id in held and held[agent_id].online != (agent_id in self._online)}
+        await self._set_online(stale)
         await self._put(wanted.values())
 
     async def apply(self, events: Sequence[RegistryEvent]) -> None:
@@ -95,8 +94,7 @@ class Indexer:
                     cards.pop(agent_id, None)
                     removed.add(agent_id)
         await self._remove(sorted(removed))
-        for agent_id in sorted(self._online ^ before):
-            await self._index.set_online(agent_id, agent_id in self._online)
+        await self._set_online(self._online ^ before)
         await self._put(cards.values())
 
     async def follow(self, events: AsyncIterable[RegistryEvent]) -> None:
@@ -118,6 +116,10 @@ class Indexer:
                 batch.append(waiting.get_nowait())
             ended = batch[-1] is None
             await self.apply([event for event in batch if event is not None])
+
+    async def _set_online(self, agent_ids: set[AgentId]) -> None:
+        for online in (True, False):
+            await self._index.set_online(sorted(agent_id for agent_id in agent_ids if (agent_id in self._online) == online), online)
 
     async def _remove(self, agent_ids: Sequence[AgentId]) -> None:
         await self._index.remove(agent_ids)

@@ -1,63 +1,71 @@
 """How a card lies in Qdrant, the same in its server and in its in-process engine.
 
-A point per agent, its id derived from the agent's; `text` and `bm25` as named vectors, `examples` as a multivector compared
-by its nearest member. Booleans are stored as 0 and 1, because a filter on a boolean matches nothing in the in-process engine.
-A card without examples has no `examples` vector, one whose words are all stop words no `bm25` vector.
+A point for the agent, with the named vectors `text` and `bm25`, and a point for each of its example requests, with the named
+vector `examples`. Not one multivector of all examples: its search tree misses one hit in five, whatever is spent on searching
+it (ADR 9). Every point carries what a search may filter by. Booleans are stored as 0 and 1, because a filter on a boolean
+matches nothing in the in-process engine. A card whose words are all stop words has no `bm25` vector.
 """
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Mapping
-from typing import Any, cast
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
-from ioa.ports.agent_index import Candidate, Indexed, IndexEntry, SparseVector
+from ioa.ports.agent_index import Candidate, Indexed, IndexEntry, Signal, SparseVector
+from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
+from ioa_discovery.shard_requests import EXAMPLE_FIELD, PointRecord, Terms, components, packed_vector
 
 KEYWORD_FIELDS = ("agent_id", "pool", "tags", "version")
 ONLINE_FIELD = "online"
-CANDIDATE_FIELDS = ["agent_id", "pool", "has_examples"]
-STATE_FIELDS = ["agent_id", "fingerprint", "online"]
-_NAMESPACE = uuid.UUID("6f0f6b5e-5d3c-5f0a-9c0e-6a1b1f0a7c11")
+LAYOUT = 2
+"""Raised whenever the same is stored in another way."""
+CANDIDATE_FIELDS = ("agent_id", "pool", "has_examples")
+STATE_FIELDS = ("agent_id", "fingerprint", "online")
+_POINT_ID_BYTES = 8
 
 
-def point_id(agent_id: AgentId) -> str:
-    """Derive the point's id from the agent's, since an engine wants a UUID."""
-    return str(uuid.uuid5(_NAMESPACE, agent_id))
-
-
-def payload(entry: IndexEntry) -> dict[str, Any]:
-    """Return what is stored beside the vectors."""
-    return {
+def records(entry: IndexEntry) -> list[PointRecord]:
+    """Return an agent's points."""
+    filterable = {
         "agent_id": entry.card.agent_id,
         "pool": entry.card.pool,
         "tags": list(entry.card.tags),
         "version": entry.card.version,
         "online": int(entry.online),
         "has_examples": int(bool(entry.examples)),
-        "fingerprint": entry.fingerprint,
-        "card": entry.card.model_dump_json(),
     }
+    whole = {"fingerprint": entry.fingerprint, "card": entry.card.model_dump_json()}
+    text = _record(entry, 0, {Signal.TEXT.value: packed_vector(entry.text)}, filterable | whole)
+    examples = [
+        _record(entry, number, {Signal.EXAMPLES.value: packed_vector(vector)}, filterable)
+        for number, vector in enumerate(entry.examples, 1)
+    ]
+    return [text, *examples]
 
 
-def vectors(entry: IndexEntry) -> dict[str, list[float] | list[list[float]]]:
-    """Return the dense named vectors."""
-    text: dict[str, list[float] | list[list[float]]] = {"text": list(entry.text)}
-    return text | {"examples": [list(example) for example in entry.examples]} if entry.examples else text
+def _record(entry: IndexEntry, number: int, dense: Mapping[str, bytes], payload: Mapping[str, Any]) -> PointRecord:
+    """Make the point of the card (0) or of one of its examples. Its id follows from both, since an engine wants a number."""
+    name = f"{entry.card.agent_id} {number}"
+    point_id = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=_POINT_ID_BYTES).digest(), "big")
+    has_terms = not number and entry.terms.indices
+    terms = Terms(entry.terms.indices, entry.terms.values) if has_terms else None
+    return PointRecord(point_id, dense, terms, {**payload, EXAMPLE_FIELD: number})
 
 
-def must_match(filters: Filters) -> list[tuple[str, str | int]]:
+def must_match(filters: Filters) -> tuple[tuple[str, str | int], ...]:
     """Return the payload fields and values that a hit must carry, all of them."""
     conditions: list[tuple[str, str | int]] = [("tags", tag) for tag in filters.tags]
     if filters.online:
-        conditions.append(("online", 1))
+        conditions.append((ONLINE_FIELD, 1))
     if filters.pool is not None:
         conditions.append(("pool", filters.pool))
     if filters.version is not None:
         conditions.append(("version", filters.version))
-    return conditions
+    return tuple(conditions)
 
 
 def candidate(stored: Mapping[str, Any] | None, score: float) -> Candidate:
@@ -72,15 +80,27 @@ def state(stored: Mapping[str, Any] | None) -> tuple[AgentId, Indexed]:
     return AgentId(fields["agent_id"]), Indexed(fields["fingerprint"], bool(fields["online"]))
 
 
-def entry(stored: Mapping[str, Any] | None, named: object) -> IndexEntry:
-    """Read an entry from a point's payload and dense vectors. Its terms are not read back: nobody asks for them."""
-    fields = stored or {}
-    dense = cast(Mapping[str, Any], named)
+def entries(stored: Iterable[PointRecord]) -> dict[AgentId, IndexEntry]:
+    """Put agents together from their points. Their terms are left out: nobody asks for them."""
+    texts: dict[AgentId, PointRecord] = {}
+    examples: dict[AgentId, list[PointRecord]] = {}
+    for record in stored:
+        agent_id = AgentId(record.payload["agent_id"])
+        if record.payload[EXAMPLE_FIELD]:
+            examples.setdefault(agent_id, []).append(record)
+        else:
+            texts[agent_id] = record
+    return {agent_id: _entry(record, examples.get(agent_id, [])) for agent_id, record in texts.items()}
+
+
+def _entry(text: PointRecord, examples: Sequence[PointRecord]) -> IndexEntry:
+    ordered = sorted(examples, key=lambda record: int(record.payload[EXAMPLE_FIELD]))
+    vectors: list[Vector] = [components(record.dense[Signal.EXAMPLES.value]) for record in ordered]
     return IndexEntry(
-        card=AgentCard.model_validate_json(fields["card"]),
-        online=bool(fields["online"]),
-        text=dense["text"],
-        examples=tuple(dense.get("examples", ())),
+        card=AgentCard.model_validate_json(text.payload["card"]),
+        online=bool(text.payload[ONLINE_FIELD]),
+        text=components(text.dense[Signal.TEXT.value]),
+        examples=tuple(vectors),
         terms=SparseVector((), ()),
-        fingerprint=fields["fingerprint"],
+        fingerprint=text.payload["fingerprint"],
     )

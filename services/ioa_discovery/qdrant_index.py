@@ -9,11 +9,22 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from typing import cast
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
+from ioa_discovery.shard_requests import (
+    AGENT_FIELD,
+    EXACT_BELOW_POINTS,
+    EXAMPLE_FIELD,
+    POINTS_PER_AGENT,
+    WIDER,
+    PointRecord,
+    components,
+    packed_vector,
+)
 
 try:
     from qdrant_client import AsyncQdrantClient, models
@@ -26,6 +37,7 @@ MEMORY = ":memory:"
 _PAGE_POINTS = 1_000
 _WRITE_POINTS = 16
 """Points of one write: the client serialises them on the event loop, a millisecond for each few."""
+_BYTES_PER_COMPONENT = 4
 
 
 @asynccontextmanager
@@ -66,7 +78,7 @@ def _unavailable() -> Iterator[None]:
 
 def collection_name(prefix: str, model_id: str) -> str:
     """Name the collection of one schema and one model."""
-    return f"{prefix}_v{SCHEMA_VERSION}_{hashlib.sha256(model_id.encode()).hexdigest()[:12]}"
+    return f"{prefix}_v{SCHEMA_VERSION}_{points.LAYOUT}_{hashlib.sha256(model_id.encode()).hexdigest()[:12]}"
 
 
 class QdrantIndex:
@@ -75,127 +87,181 @@ class QdrantIndex:
     def __init__(self, client: AsyncQdrantClient, collection: str) -> None:
         self._client = client
         self._collection = collection
+        self.last_query: IndexQuery | None = None
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
-        """Insert or replace the entries."""
-        for start in range(0, len(entries), _WRITE_POINTS):
-            batch = [_point(entry) for entry in entries[start : start + _WRITE_POINTS]]
-            with _unavailable():
-                await self._client.upsert(self._collection, batch, wait=True)
-
-    async def set_online(self, agent_id: AgentId, online: bool) -> None:
-        """Record whether an agent is alive."""
-        # By filter, since a payload set by id would call a missing point an error.
-        here = models.Filter(must=[models.FieldCondition(key="agent_id", match=models.MatchValue(value=agent_id))])
+        """Insert or replace the entries: what they have now first, so that none is missing meanwhile, then drop what they had."""
+        if not entries:
+            return
+        written = [point for entry in entries for point in points.records(entry)]
         with _unavailable():
-            await self._client.set_payload(self._collection, {points.ONLINE_FIELD: int(online)}, points=here, wait=True)
+            for start in range(0, len(written), _WRITE_POINTS):
+                batch = [_point(record) for record in written[start : start + _WRITE_POINTS]]
+                await self._client.upsert(self._collection, batch, wait=True)
+        current = {record.point_id for record in written}
+        for start in range(0, len(entries), _WRITE_POINTS):
+            agent_ids = [entry.card.agent_id for entry in entries[start : start + _WRITE_POINTS]]
+            await self._drop_outdated(agent_ids, current)
+
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are alive."""
+        if agent_ids:
+            payload = {points.ONLINE_FIELD: int(online)}
+            with _unavailable():
+                await self._client.set_payload(self._collection, payload, points=_of(agent_ids), wait=True)
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Forget agents."""
         if agent_ids:
-            ids: list[models.ExtendedPointId] = [points.point_id(agent_id) for agent_id in agent_ids]
             with _unavailable():
-                await self._client.delete(self._collection, models.PointIdsList(points=ids), wait=True)
+                await self._client.delete(self._collection, models.FilterSelector(filter=_of(agent_ids)), wait=True)
 
-    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
-        """Ask for all signals of all queries in one request."""
-        asked = [(number, signal, request) for number, query in enumerate(queries) for signal, request in _requests(query)]
-        requests = [request for _, _, request in asked]
-        with _unavailable():
-            answers = await self._client.query_batch_points(self._collection, requests) if asked else []
+    async def search(self, queries: Sequence[IndexQuery], *, exact: bool = False) -> Sequence[Candidates]:
+        """Ask for all signals of all queries in one request; `exact` never goes through the search tree."""
+        asked = [(number, signal, query) for number, query in enumerate(queries) for signal in Signal if _has(query, signal)]
         found: list[dict[Signal, list[Candidate]]] = [{signal: [] for signal in Signal} for _ in queries]
-        for (number, signal, _), answer in zip(asked, answers, strict=True):
-            found[number][signal] = [points.candidate(point.payload, point.score) for point in answer.points]
+        wider = 1
+        while asked:
+            requests = [_request(query, signal, wider, exact=exact) for _, signal, query in asked]
+            with _unavailable():
+                answers = await self._client.query_batch_points(self._collection, requests)
+            again = []
+            for (number, signal, query), request, answer in zip(asked, requests, answers, strict=True):
+                agents = _best_of_agents(answer.points)
+                found[number][signal] = agents[: query.limit]
+                if len(agents) < query.limit and len(answer.points) == request.limit:
+                    again.append((number, signal, query))
+            asked, wider = again, wider * WIDER
+        self.last_query = queries[-1] if queries else self.last_query
         return found
 
     async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
         """Return the entries of those agents that are here."""
-        ids: list[models.ExtendedPointId] = [points.point_id(agent_id) for agent_id in agent_ids]
-        with _unavailable():
-            records = await self._client.retrieve(self._collection, ids, with_payload=True, with_vectors=["text", "examples"])
-        entries = [points.entry(record.payload, record.vector) for record in records]
-        return {entry.card.agent_id: entry for entry in entries}
+        stored = [_record(record) async for record in self._scroll(_of(agent_ids), whole=True)] if agent_ids else []
+        return points.entries(stored)
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent, read page by page."""
-        states: dict[AgentId, Indexed] = {}
-        offset: models.ExtendedPointId | None = None
-        while True:
-            with _unavailable():
-                records, following = await self._client.scroll(
-                    self._collection, limit=_PAGE_POINTS, offset=offset, with_payload=list(points.STATE_FIELDS)
-                )
-            states.update(points.state(record.payload) for record in records)
-            if following is None:
-                return states
-            offset = following
+        return dict([points.state(record.payload) async for record in self._scroll(_AGENTS, whole=False)])
 
     async def count(self) -> int:
         """Return how many agents are here."""
         with _unavailable():
-            return (await self._client.count(self._collection, exact=True)).count
+            return (await self._client.count(self._collection, count_filter=_AGENTS, exact=True)).count
 
     async def aclose(self) -> None:
-        """Close the connection. Idempotent."""
-        await self._client.close()
+        """Do nothing: the server keeps what it has, and `open_qdrant_index` closes the connection."""
+
+    async def _drop_outdated(self, agent_ids: Sequence[AgentId], current: set[int]) -> None:
+        """Delete the points of examples that agents have no more."""
+        outdated: list[models.ExtendedPointId] = [
+            record.id async for record in self._scroll(_of(agent_ids), whole=False) if record.id not in current
+        ]
+        if outdated:
+            with _unavailable():
+                await self._client.delete(self._collection, models.PointIdsList(points=outdated), wait=True)
+
+    async def _scroll(self, chosen: models.Filter, *, whole: bool) -> AsyncIterator[models.Record]:
+        following: models.ExtendedPointId | None = None
+        while True:
+            with _unavailable():
+                page, following = await self._client.scroll(
+                    self._collection,
+                    chosen,
+                    limit=_PAGE_POINTS,
+                    offset=following,
+                    with_payload=True if whole else list(points.STATE_FIELDS),
+                    with_vectors=[Signal.TEXT.value, Signal.EXAMPLES.value] if whole else False,
+                )
+            for record in page:
+                yield record
+            if following is None:
+                return
 
 
-def _requests(query: IndexQuery) -> list[tuple[Signal, models.QueryRequest]]:
-    dense = list(query.dense)
-    asked: list[tuple[Signal, list[float] | list[list[float]] | models.SparseVector]]
-    asked = [(Signal.TEXT, dense), (Signal.EXAMPLES, [dense])]
-    if query.terms.indices:
-        asked.append((Signal.BM25, _sparse(query.terms)))
-    allowed = _filter(query)
-    return [
-        (
-            signal,
-            models.QueryRequest(
-                query=vector, using=signal.value, filter=allowed, limit=query.limit, with_payload=list(points.CANDIDATE_FIELDS)
-            ),
-        )
-        for signal, vector in asked
-    ]
+_AGENTS = models.Filter(must=[models.FieldCondition(key=EXAMPLE_FIELD, match=models.MatchValue(value=0))])
+
+
+def _has(query: IndexQuery, signal: Signal) -> bool:
+    return signal is not Signal.BM25 or bool(query.terms.indices)
+
+
+def _request(query: IndexQuery, signal: Signal, wider: int, *, exact: bool) -> models.QueryRequest:
+    """Ask for the best points by one signal; for more than agents are wanted where an agent has many points."""
+    nearest = _sparse(query.terms.indices, query.terms.values) if signal is Signal.BM25 else list(query.dense)
+    return models.QueryRequest(
+        query=nearest,
+        using=signal.value,
+        filter=_filter(query),
+        limit=query.limit * wider * (POINTS_PER_AGENT if signal is Signal.EXAMPLES else 1),
+        with_payload=list(points.CANDIDATE_FIELDS),
+        params=models.SearchParams(
+            exact=exact, acorn=models.AcornSearchParams(enable=True), quantization=models.QuantizationSearchParams(rescore=True)
+        ),
+    )
+
+
+def _best_of_agents(found: Sequence[models.ScoredPoint]) -> list[Candidate]:
+    """Return each agent by its best point."""
+    best: dict[AgentId, Candidate] = {}
+    for point in found:
+        candidate = points.candidate(point.payload, point.score)
+        best.setdefault(candidate.agent_id, candidate)
+    return list(best.values())
 
 
 def _filter(query: IndexQuery) -> models.Filter:
     must: list[models.Condition] = [
         models.FieldCondition(key=key, match=models.MatchValue(value=value)) for key, value in points.must_match(query.filters)
     ]
-    excluded: list[models.Condition] = [
-        models.FieldCondition(key="agent_id", match=models.MatchAny(any=list(map(str, query.exclude))))
-    ]
-    return models.Filter(must=must, must_not=excluded if query.exclude else None)
+    return models.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
 
 
-def _point(entry: IndexEntry) -> models.PointStruct:
-    named: dict[str, models.Vector] = dict(points.vectors(entry))
-    if entry.terms.indices:
-        named[Signal.BM25.value] = _sparse(entry.terms)
-    return models.PointStruct(id=points.point_id(entry.card.agent_id), vector=named, payload=points.payload(entry))
+def _of(agent_ids: Sequence[AgentId]) -> models.Filter:
+    return models.Filter(must=[models.FieldCondition(key=AGENT_FIELD, match=models.MatchAny(any=list(map(str, agent_ids))))])
 
 
-def _sparse(terms: SparseVector) -> models.SparseVector:
-    return models.SparseVector(indices=list(terms.indices), values=list(terms.values))
+def _point(record: PointRecord) -> models.PointStruct:
+    named: dict[str, models.Vector] = {name: components(packed).tolist() for name, packed in record.dense.items()}
+    if record.terms is not None:
+        named[Signal.BM25.value] = _sparse(record.terms.indices, record.terms.values)
+    return models.PointStruct(id=record.point_id, vector=named, payload=dict(record.payload))
+
+
+def _record(stored: models.Record) -> PointRecord:
+    vectors = cast(Mapping[str, Sequence[float]], stored.vector or {})
+    dense = {name: packed_vector(vector) for name, vector in vectors.items()}
+    return PointRecord(cast(int, stored.id), dense, None, stored.payload or {})
+
+
+def _sparse(indices: Sequence[int], values: Sequence[float]) -> models.SparseVector:
+    return models.SparseVector(indices=list(indices), values=list(values))
 
 
 async def _ensure_collection(client: AsyncQdrantClient, collection: str, dimension: int) -> None:
-    """Create the collection; another replica may do so at the same moment, which is as good."""
+    """Create the collection; another replica may do so at the same moment, which is as good.
+
+    The search tree holds 8-bit vectors in memory, the vectors themselves lie on disk. It is searched from so many matching
+    points on; below, the server compares all of them.
+    """
     if not await client.collection_exists(collection):
-        nearest_member = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
-        cosine = models.Distance.COSINE
+        vector = models.VectorParams(size=dimension, distance=models.Distance.COSINE, on_disk=True)
+        threshold = EXACT_BELOW_POINTS * dimension * _BYTES_PER_COMPONENT // 1024
         try:
             await client.create_collection(
                 collection,
-                vectors_config={
-                    "text": models.VectorParams(size=dimension, distance=cosine),
-                    "examples": models.VectorParams(size=dimension, distance=cosine, multivector_config=nearest_member),
-                },
-                sparse_vectors_config={"bm25": models.SparseVectorParams(modifier=models.Modifier.IDF)},
+                vectors_config={Signal.TEXT.value: vector, Signal.EXAMPLES.value: vector},
+                sparse_vectors_config={Signal.BM25.value: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+                hnsw_config=models.HnswConfigDiff(full_scan_threshold=threshold),
+                optimizers_config=models.OptimizersConfigDiff(indexing_threshold=threshold),
+                quantization_config=models.ScalarQuantization(
+                    scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
+                ),
             )
         except UnexpectedResponse:
             if not await client.collection_exists(collection):
                 raise
     for field in points.KEYWORD_FIELDS:
         await client.create_payload_index(collection, field, models.PayloadSchemaType.KEYWORD)
-    await client.create_payload_index(collection, points.ONLINE_FIELD, models.PayloadSchemaType.INTEGER)
+    for field in (points.ONLINE_FIELD, EXAMPLE_FIELD):
+        await client.create_payload_index(collection, field, models.PayloadSchemaType.INTEGER)

@@ -93,8 +93,8 @@ class AgentIndex(Protocol):
         """Insert the entries, replacing those of the same agents. Searchable when this returns."""
         ...
 
-    async def set_online(self, agent_id: AgentId, online: bool) -> None:
-        """Record whether an agent is alive; does nothing for an agent that is not in the index."""
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are alive; does nothing for those that are not in the index."""
         ...
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:

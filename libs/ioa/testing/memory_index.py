@@ -22,10 +22,11 @@ class MemoryIndex:
         """Insert or replace the entries."""
         self._entries.update({entry.card.agent_id: entry for entry in entries})
 
-    async def set_online(self, agent_id: AgentId, online: bool) -> None:
-        """Record whether an agent is alive."""
-        if entry := self._entries.get(agent_id):
-            self._entries[agent_id] = replace(entry, online=online)
+    async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+        """Record whether agents are alive."""
+        for agent_id in agent_ids:
+            if entry := self._entries.get(agent_id):
+                self._entries[agent_id] = replace(entry, online=online)
 
     async def remove(self, agent_ids: Sequence[AgentId]) -> None:
         """Forget agents."""

@@ -1,0 +1,188 @@
+"""The shard that answers now, and how another one takes its place when it has grown.
+
+A search tree is built by a process of its own over a copy, at low priority, while the shard goes on answering and being
+written. What was written meanwhile is remembered by agent, carried over when the tree stands, and the new shard takes over
+between two writes. A search is answered by the one or by the other, never by neither.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import structlog
+
+from ioa.errors import IoaError
+from ioa.runtime.process import background
+from ioa_discovery.shard_requests import (
+    STAMP,
+    BuildTree,
+    Checkpoint,
+    CopyShard,
+    DeleteAgents,
+    FetchAgents,
+    OpenShard,
+    PointRecord,
+    PutAgents,
+    ShardState,
+    TakeOver,
+)
+from ioa_discovery.worker_pipe import open_pipe
+from ioa_discovery.worker_process import WorkerProcess, open_worker
+
+GROW_BY_POINTS = 20_000
+"""So many points may be searched one by one beside the search tree, or a tenth of it, if that is more."""
+_GROW_BY_SHARE = 0.1
+_MODULE = "ioa_discovery.edge_process"
+_CARRIED_AGENTS = 64
+_REST_SECONDS = 30.0
+
+_log = structlog.get_logger(__name__)
+
+
+@asynccontextmanager
+async def open_live_shard(
+    opening: OpenShard, *, inherited: Sequence[int], restarted: Callable[[], None], grow_by: int = GROW_BY_POINTS
+) -> AsyncIterator[LiveShard]:
+    """Open the store's current shard in a process of its own, and let it grow, until the block ends.
+
+    Args:
+        opening: Which store.
+        inherited: File descriptors that each process of it keeps open.
+        restarted: Is called when the process had died and runs again, perhaps with less than it had.
+        grow_by: So many points beyond those in the search tree make a new one.
+
+    Raises:
+        IoaError: The engine is wrong, or the store cannot be had.
+    """
+    async with open_worker(_MODULE, opening, inherited=inherited, restarted=restarted) as worker:
+        shard = LiveShard(opening, worker, inherited, restarted, grow_by)
+        async with background(shard.keep_growing()):
+            yield shard
+
+
+class LiveShard:
+    """Whichever shard answers now. Made by `open_live_shard`."""
+
+    def __init__(
+        self,
+        opening: OpenShard,
+        worker: WorkerProcess,
+        inherited: Sequence[int],
+        restarted: Callable[[], None],
+        grow_by: int,
+    ) -> None:
+        self._opening = opening
+        self._worker = worker
+        self._inherited = inherited
+        self._restarted = restarted
+        self._grow_by = grow_by
+        self._writing = asyncio.Lock()
+        self._touched: dict[str, None] | None = None
+        self._has_grown = asyncio.Event()
+        state = cast(ShardState, worker.state)
+        self._name, self._built_points, self._points = state.name, state.built_points, state.points
+        self._note_growth(0)
+
+    @property
+    def pid(self) -> int | None:
+        """The process that answers now; None while it is being started again."""
+        return self._worker.pid
+
+    @property
+    def built_points(self) -> int:
+        """How many points the search tree was built over; 0 without one."""
+        return self._built_points
+
+    async def read(self, request: object) -> object:
+        """Ask something that changes nothing, before any write that waits."""
+        return await self._worker.ask(request, urgent=True)
+
+    async def write(self, request: object, agent_ids: Sequence[str], *, new_points: int = 0) -> None:
+        """Change something about some agents. It is there after a crash when this returns."""
+        async with self._writing:
+            await self._worker.ask(request)
+            if self._touched is not None:
+                self._touched.update(dict.fromkeys(agent_ids))
+        self._note_growth(new_points)
+
+    async def discard(self) -> None:
+        """Drop the store, which answers wrongly or not at all, and begin with an empty one."""
+        _log.error("index_discarded", folder=self._opening.folder)
+        await asyncio.to_thread((Path(self._opening.folder) / STAMP).unlink, missing_ok=True)
+        self._worker.kill()
+
+    async def keep_growing(self) -> None:
+        """Build a search tree whenever the shard has outgrown the one it has; for ever."""
+        async with AsyncExitStack() as lives:
+            while True:
+                await self._has_grown.wait()
+                try:
+                    await self._grow(lives)
+                except (IoaError, OSError) as error:
+                    _log.error("search_tree_not_built", error=str(error))
+                    await asyncio.sleep(_REST_SECONDS)
+
+    async def _grow(self, lives: AsyncExitStack) -> None:
+        started = asyncio.get_running_loop().time()
+        try:
+            built = await self._build()
+            opening = replace(self._opening, shard=built.name)
+            successor = await lives.enter_async_context(
+                open_worker(_MODULE, opening, inherited=self._inherited, restarted=self._restarted)
+            )
+            await self._hand_over(successor, built)
+        finally:
+            self._touched = None
+        _log.info(
+            "search_tree_built",
+            points=built.points,
+            seconds=round(asyncio.get_running_loop().time() - started, 1),
+        )
+
+    async def _build(self) -> ShardState:
+        """Copy the shard while nobody writes, and build the tree over the copy in a process of its own."""
+        async with AsyncExitStack() as stack:
+            async with self._writing:
+                await self._worker.ask(Checkpoint())
+                request = CopyShard(self._opening, self._name, self._points)
+                builder = await stack.enter_async_context(open_pipe(_MODULE, request, inherited=self._inherited))
+                self._touched = {}
+            return cast(ShardState, await builder.ask(BuildTree()))
+
+    async def _hand_over(self, successor: WorkerProcess, built: ShardState) -> None:
+        """Carry over what was written meanwhile, the last of it while nobody writes, and let the successor answer."""
+        assert self._touched is not None
+        while len(self._touched) > _CARRIED_AGENTS:
+            await self._carry_over(successor)
+        async with self._writing:
+            while self._touched:
+                await self._carry_over(successor)
+            await successor.ask(TakeOver(built.points))
+            # From now on the store itself names this shard.
+            successor.opening = self._opening
+            predecessor, self._worker = self._worker, successor
+            outgrown, self._name = self._name, built.name
+            self._built_points = built.points
+            self._has_grown.clear()
+        await predecessor.retire()
+        await asyncio.to_thread(shutil.rmtree, Path(self._opening.folder) / outgrown, ignore_errors=True)
+        self._note_growth(0)
+
+    async def _carry_over(self, successor: WorkerProcess) -> None:
+        assert self._touched is not None
+        agent_ids = list(self._touched)[:_CARRIED_AGENTS]
+        for agent_id in agent_ids:
+            del self._touched[agent_id]
+        records = cast(list[PointRecord], await self._worker.ask(FetchAgents(agent_ids)))
+        await successor.ask(PutAgents(agent_ids, records) if records else DeleteAgents(agent_ids))
+
+    def _note_growth(self, new_points: int) -> None:
+        self._points += new_points
+        if self._points - self._built_points > max(self._grow_by, _GROW_BY_SHARE * self._built_points):
+            self._has_grown.set()

@@ -1,0 +1,179 @@
+"""What discovery asks of the process that owns the index, as plain values. Vectors travel as the bytes of 32-bit floats."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+TEXT, EXAMPLES, BM25 = "text", "examples", "bm25"
+"""The named vectors, as in `ioa.protocol.search.Signal`."""
+EXAMPLE_FIELD = "example"
+"""Which of its agent's examples a point is, from 1; 0 is the agent itself."""
+AGENT_FIELD = "agent_id"
+STAMP = "index.json"
+"""The file of a store that says of what kind it is, and which shard is the current one."""
+EXACT_BELOW_POINTS = 20_000
+"""Up to how many matching points all are compared."""
+POINTS_PER_AGENT = 2
+"""How many points are asked for to find one agent by its examples, and how many times more if these were too few agents."""
+WIDER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """A sparse vector."""
+
+    indices: tuple[int, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PointRecord:
+    """A point: its vectors by name, and its payload."""
+
+    point_id: int
+    dense: Mapping[str, bytes]
+    terms: Terms | None
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PointQuery:
+    """One need: the best agents by each named vector among those that carry all of `must` and are not among `exclude`."""
+
+    dense: bytes
+    terms: Terms | None
+    must: tuple[tuple[str, str | int], ...]
+    exclude: tuple[str, ...]
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpenShard:
+    """Open a shard of the store in `folder`.
+
+    Attributes:
+        kind: What the vectors and payloads of a store are of: schema and model. A store of another kind is replaced.
+        dimension: The vectors' length.
+        fields: The payload that candidates come with.
+        keywords: The payload that is filtered by, besides `flag`, which is 0 or 1.
+        shard: Which shard; by default the one that the store names as its current one, or an empty one if that cannot be read.
+    """
+
+    folder: str
+    kind: Mapping[str, str | int]
+    dimension: int
+    fields: tuple[str, ...]
+    keywords: tuple[str, ...]
+    flag: str
+    shard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyShard:
+    """Open a copy of a shard, of so many points, to build a search tree. Nobody may write to it before the copy is ready."""
+
+    opening: OpenShard
+    source: str
+    points: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardState:
+    """What was opened: the shard's name, how many points it has, and how many it had when its search tree was built."""
+
+    name: str
+    points: int
+    built_points: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutAgents:
+    """Insert or replace all points of some agents."""
+
+    agent_ids: Sequence[str]
+    records: Sequence[PointRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class SetPayload:
+    """Set some payload of all points of some agents."""
+
+    agent_ids: Sequence[str]
+    payload: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteAgents:
+    """Forget agents."""
+
+    agent_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAgents:
+    """Return the `Found` of a query; `exact` compares everything with everything, however much there is."""
+
+    query: PointQuery
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FetchAgents:
+    """Return all points of some agents."""
+
+    agent_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ScrollAgents:
+    """Return a page of agents' payloads, some fields of each, and where the next page begins."""
+
+    fields: Sequence[str]
+    offset: int | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountAgents:
+    """Return how many agents there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTree:
+    """Build the search tree over all points; return the shard's state. Takes minutes for a hundred thousand agents."""
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Bring everything to disk and make this shard the current one of its store.
+
+    `built_points` says over how many points its search tree was built.
+    """
+
+    built_points: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Bring everything to disk, so that the next start has nothing to replay."""
+
+
+Face: TypeAlias = Mapping[str, Any]
+"""The payload that a candidate comes with."""
+Found: TypeAlias = Mapping[str, Sequence[tuple[Face, float]]]
+"""For each named vector that was asked for, candidates and scores, best first."""
+
+
+def packed_vector(vector: Sequence[float]) -> bytes:
+    """Return the bytes of a vector's components."""
+    return array("f", vector).tobytes()
+
+
+def components(packed: bytes) -> array[float]:
+    """Return a vector's components."""
+    vector = array("f")
+    vector.frombytes(packed)
+    return vector

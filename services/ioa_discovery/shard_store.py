@@ -1,0 +1,88 @@
+"""The folder of an index: a shard, and `index.json`, which says which shard is the current one and of what kind it is.
+
+The stamp goes first and comes last: a crash in between leaves a store that is filled again, never one that is wrongly trusted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ioa_discovery.edge_shard import Shard, TreeSettings, create_engine, load_engine, load_for_building
+from ioa_discovery.shard_requests import STAMP, CopyShard, OpenShard, ShardState
+
+_SHARD = "shard-"
+_FIRST = f"{_SHARD}1"
+
+
+class ShardStore:
+    """The shards in a folder."""
+
+    def __init__(self, opening: OpenShard) -> None:
+        self._opening = opening
+        self._folder = Path(opening.folder)
+
+    def open(self) -> tuple[Shard, ShardState]:
+        """Open the shard that was asked for, or the current one; an empty one if that is of another kind or cannot be read."""
+        name, built_points, engine = self._named() or self._current() or self._empty()
+        shard = Shard(engine, self._opening.fields)
+        return shard, ShardState(name, shard.points(), built_points)
+
+    def copy(self, request: CopyShard, tree: TreeSettings) -> tuple[Shard, ShardState]:
+        """Copy a shard under the next name and open the copy, ready for its search tree to be built."""
+        name = f"{_SHARD}{int(request.source.removeprefix(_SHARD)) + 1}"
+        copied = self._folder / name
+        shutil.rmtree(copied, ignore_errors=True)
+        shutil.copytree(self._folder / request.source, copied)
+        shard = Shard(load_for_building(str(copied), self._opening.dimension, request.points, tree), self._opening.fields)
+        return shard, ShardState(name, shard.points(), 0)
+
+    def make_current(self, name: str, built_points: int) -> None:
+        """Have the next start open this shard."""
+        new = self._folder / f"{STAMP}.new"
+        new.write_text(json.dumps({**self._kind(), "shard": name, "built_points": built_points}))
+        new.replace(self._folder / STAMP)
+
+    def _kind(self) -> dict[str, Any]:
+        return {**self._opening.kind, "dimension": self._opening.dimension}
+
+    def _named(self) -> tuple[str, int, Any] | None:
+        name = self._opening.shard
+        return (name, 0, load_engine(str(self._folder / name))) if name else None
+
+    def _current(self) -> tuple[str, int, Any] | None:
+        stamp = self._read_stamp()
+        name, built_points = stamp.pop("shard", ""), stamp.pop("built_points", 0)
+        if stamp != self._kind() or not isinstance(name, str) or not name.startswith(_SHARD):
+            return None
+        # The engine raises its own kind for every kind of damage, and each means the same: begin again.
+        with suppress(Exception):
+            engine = load_engine(str(self._folder / name))
+            self._remove_all_but(name)
+            return name, built_points, engine
+        return None
+
+    def _empty(self) -> tuple[str, int, Any]:
+        (self._folder / STAMP).unlink(missing_ok=True)
+        self._remove_all_but("")
+        path = self._folder / _FIRST
+        path.mkdir(parents=True)
+        engine = create_engine(str(path), self._opening.dimension, self._opening.keywords, self._opening.flag)
+        self.make_current(_FIRST, 0)
+        return _FIRST, 0, engine
+
+    def _remove_all_but(self, name: str) -> None:
+        """Remove what a crash or a take-over has left."""
+        for folder in self._folder.glob(f"{_SHARD}*"):
+            if folder.name != name:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _read_stamp(self) -> dict[str, Any]:
+        try:
+            stamp = json.loads((self._folder / STAMP).read_text())
+        except (OSError, ValueError):
+            return {}
+        return stamp if isinstance(stamp, dict) else {}
