@@ -78,6 +78,11 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 		-o requirements/torch.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
+	for image in service: agent:requirements/image-agent.in discovery:--extra=discovery; do \
+		$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
+			-o requirements/image-$${image%%:*}.txt; \
+	done
 
 clean:  ## Remove everything that was made here.
 	rm -rf $(VENV) build dist out .ioa .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Builds the images of deploy/docker/Dockerfile without a Docker engine, and one with nats-server, as archives that `ctr images import` and
+# `docker load` read. usage: IMAGE_TOOL=PATH deploy/cluster/build-images.sh FOLDER [TAG]
+#
+# IMAGE_TOOL is a program that puts a Debian and some files into an image:
+#   IMAGE_TOOL NAME:TAG OUT.tar --user UID [--debian PKG,PKG] [--add SRC:DST]... [--env K=V]... [--workdir DIR] [--port N]... -- ENTRYPOINT...
+# PYTHON is a Python 3.11 with pip and the project's build requirements (requirements/build.in); `make` sets one up in .venv.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+: "${IMAGE_TOOL:?name the program that builds images}"
+PYTHON=${PYTHON:-.venv/bin/python}
+out=$(mkdir -p "${1:?usage: build-images.sh FOLDER [TAG]}" && cd "$1" && pwd)
+tag=${2:-$("$PYTHON" -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])')}
+"$PYTHON" -c 'import sys; sys.exit("PYTHON must be a Python 3.11, as Debian 12 has it" if sys.version_info[:2] != (3, 11) else 0)'
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+pip=("$PYTHON" -m pip --disable-pip-version-check --quiet)
+
+"${pip[@]}" wheel --no-deps --no-build-isolation --wheel-dir "$work/dist" .
+
+image() {
+  local name=$1
+  shift
+  "${pip[@]}" install --require-hashes --target "$work/$name" -r "requirements/image-$name.txt"
+  "${pip[@]}" install --no-deps --target "$work/$name" "$work"/dist/*.whl
+  "$IMAGE_TOOL" "localhost/ioa/$name:$tag" "$out/$name.tar" --user 65532:65532 --debian python3,ca-certificates \
+    --add "$work/$name:/app/site" --add deploy/docker/healthcheck.py:/app/healthcheck.py \
+    --env PYTHONPATH=/app/site --env PYTHONDONTWRITEBYTECODE=1 --env PYTHONUNBUFFERED=1 --env HOME=/tmp --env IOA_METRICS_PORT=9464 \
+    --workdir /app --port 9464 "$@" -- python3 -m
+  rm -rf "${work:?}/$name"
+}
+
+image service
+image discovery
+cp -r examples/agents "$work/agents"
+find "$work/agents" -name __pycache__ -prune -exec rm -rf {} +
+image agent --add "$work/agents:/app/examples/agents" --env IOA_AGENT_DATA=/data
+
+# nats-server is one static binary; the wheel that `ioa up` uses holds it.
+nats=$("$PYTHON" -c 'from ioa.adapters.nats_server import find_nats_server; print(find_nats_server())')
+"$IMAGE_TOOL" "localhost/ioa/nats:$tag" "$out/nats.tar" --user 65532:65532 --add "$nats:/usr/local/bin/nats-server" --port 4222 \
+  -- /usr/local/bin/nats-server
