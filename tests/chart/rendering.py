@@ -77,7 +77,7 @@ def render(
     kubernetes: str = MINORS[-1],
     custom_kinds: Sequence[str] = CUSTOM_KINDS,
     release: str = "ioa",
-    upgrade: bool = False,
+    chart: Path = CHART,
 ) -> Rendered:
     """Render the chart for a release in the namespace `agents`.
 
@@ -85,16 +85,16 @@ def render(
         RefusedError: Helm refuses the values.
     """
     given = values.read_text() if isinstance(values, Path) else json.dumps(values or {})
-    return Rendered(_render(given, kubernetes, tuple(custom_kinds), release, upgrade))
+    return Rendered(_render(given, kubernetes, tuple(custom_kinds), release, chart))
 
 
 @lru_cache(maxsize=256)
-def _render(values: str, kubernetes: str, custom_kinds: tuple[str, ...], release: str, upgrade: bool) -> tuple[Manifest, ...]:
+def _render(values: str, kubernetes: str, custom_kinds: tuple[str, ...], release: str, chart: Path) -> tuple[Manifest, ...]:
     command = [
         tool("helm"),
         "template",
         release,
-        str(CHART),
+        str(chart),
         "--namespace",
         "agents",
         "--kube-version",
@@ -103,7 +103,6 @@ def _render(values: str, kubernetes: str, custom_kinds: tuple[str, ...], release
         "-",
     ]
     command += [word for kind in custom_kinds for word in ("--api-versions", kind)]
-    command += ["--is-upgrade"] if upgrade else []
     # Without a cluster of the caller's: what is rendered depends on the values alone.
     environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
     done = subprocess.run(command, input=values, capture_output=True, text=True, check=False, env=environment)

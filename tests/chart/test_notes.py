@@ -1,0 +1,77 @@
+"""The notes that helm prints after an installation say how to publish a first goal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chart.rendering import CHART, CI, render
+
+pytestmark = pytest.mark.chart
+
+_AS_AN_OBJECT = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: notes}
+data:
+  notes: |
+    {{- tpl (.Files.Get "NOTES.txt") . | nindent 4 }}
+"""
+
+
+@pytest.fixture
+def chart(tmp_path: Path) -> Path:
+    """The chart with its notes as an object: helm renders the notes themselves only for a cluster."""
+    copy = tmp_path / "ioa"
+    shutil.copytree(CHART, copy)
+    shutil.move(copy / "templates" / "NOTES.txt", copy / "NOTES.txt")
+    (copy / "templates" / "notes.yaml").write_text(_AS_AN_OBJECT)
+    return copy
+
+
+def test_they_tell_how_to_publish_a_first_goal(chart: Path) -> None:
+    """With the user's seed, through a forwarded port."""
+    notes = _notes(chart, {})
+
+    assert [line for line in notes.splitlines() if line.startswith("  ")] == [
+        "  helm test ioa --namespace agents --logs",
+        "  kubectl --namespace agents get secret ioa-user-nats --output jsonpath='{.data.seed}' | base64 --decode > user.seed",
+        "  kubectl --namespace agents port-forward service/ioa-nats 4222 &",
+        "  nats --server nats://127.0.0.1:4222 --nkey user.seed pub ioa.v1.goal 'What is 15 % of 240?'",
+        "  IOA_NATS_URL=nats://127.0.0.1:4222 IOA_NATS_SEED=user.seed ioa run 'What is 15 % of 240?'",
+        "  kubectl --namespace agents scale statefulset/ioa-calculator --replicas=3   # at most 10",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"nats": {"enabled": False, "externalUrl": "nats://n:4222"}}, "nats --server 'nats://n:4222' --nkey user.seed pub"),
+        ({"tls": {"enabled": True, "existingSecret": "t"}}, "--tlsca ca.crt --nkey user.seed pub ioa.v1.goal"),
+        ({"agentPools": []}, "There is no agent yet: add some to agentPools."),
+        ({"nats": {"replicas": 1}}, "NATS is one node, which is for trials"),
+        (
+            {"nats": {"jetstream": {"persistence": {"enabled": False}}}},
+            "NATS keeps what it stores in its pod: it is lost with the pod.",
+        ),
+        ({"networkPolicy": {"enabled": True}}, 'with the label ioa-nats-client: "true"'),
+    ],
+)
+def test_they_tell_what_is_different_here(chart: Path, values: Mapping[str, Any], said: str) -> None:
+    """Each set of values gets the sentences it needs."""
+    assert said in _notes(chart, values)
+
+
+@pytest.mark.parametrize("values", CI, ids=lambda path: path.stem)
+def test_they_are_whole_for_every_set_of_values(chart: Path, values: Path) -> None:
+    """No value is missing in them."""
+    notes = _notes(chart, values)
+
+    assert ("helm test ioa" in notes, "<no value>" in notes, "<nil>" in notes) == (True, False, False)
+
+
+def _notes(chart: Path, values: Mapping[str, Any] | Path) -> str:
+    return str(render(values, chart=chart).one("ConfigMap", "notes")["data"]["notes"])
