@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ioa.group.repetition import Given, Heard
+from ioa.group.sketch import Sketch
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, GoalIdField, MessageIdField, TaskId, TaskIdField
@@ -232,7 +232,7 @@ class GroupState(Model):
         loans: What nested teams that have not ended may still use.
         spent: What members and tasks have cost, nested teams that have ended included.
         silences: Floor timeouts in a row; when there were enough for every member, the group fails.
-        heard: Sketches of the last messages of the discussion, and `given` of the last tasks, by which repetitions are known.
+        heard: Sketches of the last messages and results, and `given` of the last tasks, by which repetitions are known.
     """
 
     comm_id: CommIdField
@@ -250,8 +250,8 @@ class GroupState(Model):
     spent: Usage = NOTHING
     silences: int = 0
     tasks: tuple[Task, ...] = ()
-    heard: tuple[Heard, ...] = ()
-    given: tuple[Given, ...] = ()
+    heard: tuple[Sketch, ...] = ()
+    given: tuple[Sketch, ...] = ()
 
     @property
     def phase(self) -> Phase:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, tasks
+from ioa.group import floor, memory, tasks
 from ioa.group.events import (
     CancelRequested,
     EventKind,
@@ -22,7 +22,6 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.repetition import LOOKBACK, Heard, repeated_message, sketch_of
 from ioa.group.state import Concluding, Discussing, GroupState, Handing, Paused
 from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
@@ -55,14 +54,13 @@ def _discussion(state: GroupState, said: Said) -> GroupState:
 def _hear(state: GroupState, speaker: AgentId, content: str) -> GroupState:
     """Refuse what was said already, before it becomes a turn for everyone; remember what is new."""
     wording = wording_of(content)
-    again = repeated_message(wording, speaker, state.heard)
+    again = memory.said_before(state, speaker, wording)
     if again is not None:
         still_open = ", ".join(task.task_id for task in state.open_tasks)
         way_out = f"pause on {still_open}" if still_open else "conclude"
-        why = f"This says again what {again.by} said in turn {again.turn}. Give out tasks, {way_out}, or say something new."
+        why = f"This says again what {again.what}. Give out tasks, {way_out}, or say something new."
         raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=again.turn)
-    heard = Heard(turn=state.turn, by=speaker, sketch=sketch_of(wording))
-    return state.model_copy(update={"heard": (*state.heard, heard)[-LOOKBACK:]})
+    return memory.after_message(state, speaker, wording)
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupState:

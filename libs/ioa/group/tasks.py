@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from ioa.group import budget, floor
+from ioa.group import budget, floor, memory
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.repetition import TASKS_REMEMBERED, Given, repeated_task, sketch_of
 from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, TaskMode
-from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -32,9 +30,6 @@ def assign(state: GroupState, said: Said) -> GroupState:
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
     for spec in payload.tasks:
         _check_spec(state, spec)
-    given = tuple(
-        Given(task_id=spec.task_id, uses=spec.uses, sketch=sketch_of(wording_of(spec.task_desc))) for spec in payload.tasks
-    )
     _check_news(state, payload.tasks)
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
     opened = tuple(
@@ -55,17 +50,8 @@ def assign(state: GroupState, said: Said) -> GroupState:
         stage = Assigned(assigner=sender, waiting=waiting)
     else:
         stage = Handing(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
-    return floor.take_turn(state).model_copy(
-        update={"stage": stage, "tasks": (*state.tasks, *opened), "given": (*state.given, *given)[-TASKS_REMEMBERED:]}
-    )
-
-
-def given_before(state: GroupState, assignee: AgentId, task_desc: str, uses: Iterable[TaskId]) -> OpenTask | ClosedTask | None:
-    """Find the open or done task of the same member that this one would be again; what has failed may be tried again."""
-    tasks = {task.task_id: task for task in state.tasks if task.assignee == assignee}
-    stands = [given for given in state.given if (task := tasks.get(given.task_id)) is not None and _is_open_or_done(task)]
-    again = repeated_task(wording_of(task_desc), uses, stands)
-    return tasks[again.task_id] if again is not None else None
+    after = floor.take_turn(state).model_copy(update={"stage": stage, "tasks": (*state.tasks, *opened)})
+    return memory.after_assignment(after, sender, payload.tasks)
 
 
 def progress(state: GroupState, said: Said) -> GroupState:
@@ -85,7 +71,10 @@ def result(state: GroupState, said: Said) -> GroupState:
     payload = said.message.payload
     assert isinstance(payload, InformTaskResult)
     task = _reported_task(state, said, payload.task_id)
-    return _replace(state, task.closed(payload.outcome))
+    after = _replace(state, task.closed(payload.outcome))
+    if payload.outcome is not TaskOutcome.DONE:
+        return after
+    return memory.after_result(after, payload.task_id, payload.task_conclusion)
 
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
@@ -109,8 +98,9 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
     task, state = _open_task(state, closed.task_id), budget.repay(state, closed)
-    done = closed.reason is Reason.CONCLUDED
-    return _replace(state, task.closed(TaskOutcome.DONE if done else TaskOutcome.FAILED, "" if done else closed.reason))
+    if closed.reason is not Reason.CONCLUDED:
+        return _replace(state, task.closed(TaskOutcome.FAILED, closed.reason))
+    return memory.after_result(_replace(state, task.closed(TaskOutcome.DONE)), closed.task_id, closed.content)
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
@@ -159,7 +149,7 @@ def _check_spec(state: GroupState, spec: TaskSpec) -> None:
 
 def _check_news(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     """Refuse an assignment of nothing but tasks that have been given out already."""
-    again = [given_before(state, spec.assignee, spec.task_desc, spec.uses) for spec in specs]
+    again = [memory.given_before(state, spec.assignee, spec.task_desc, spec.uses) for spec in specs]
     known = [task for task in again if task is not None]
     if len(known) < len(specs):
         return
@@ -168,10 +158,6 @@ def _check_news(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     way_out = f"pause on {still_open}" if still_open else "use what they came to"
     why = f"All of this has been given out already: {pairs}. Rather {way_out}, give out something else, or conclude."
     raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=known[0].turn)
-
-
-def _is_open_or_done(task: OpenTask | ClosedTask) -> bool:
-    return isinstance(task, OpenTask) or task.outcome is TaskOutcome.DONE
 
 
 def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:

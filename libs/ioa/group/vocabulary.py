@@ -1,25 +1,36 @@
-"""The words that tell what a text says from how it says it: words that say nothing, words that say the same, words that take back.
+"""The words that tell what a text says from how it says it: words that say nothing, and words that take back, plan, ask or remind.
 
 The lists are general English of people who work together, with the commonest function words of German, French and Spanish. They
-decide what the routers refuse, so a change here changes which messages are legal; a log stays what it is.
+decide what the routers refuse, so a change here changes which messages are legal; a log stays what it is. Words that say the same
+are in `ioa.group.synonyms`.
 """
 
 from __future__ import annotations
 
+import re
+
 FUNCTION_WORDS = frozenset(
     """
-    a about above actually after afterward afterwards ah all alone already also although am an and another any anybody anyhow
-    anyone anything anyway are around as at away back be because been before behind being below besides bit both but by can
-    certainly come could did do does doing down during each either else enough even ever every everybody everyone everything for
-    from further get gets getting give given go goes going got had has have having he hence her here hers herself him himself
-    his how however i if in indeed inside into is it its itself just keep kind kindly less let lets like likewise lot lots made
-    make makes making many may maybe me meanwhile might mine more moreover most much must my myself need needs now of off oh on
-    once one ones only onto or other others ought our ours out outside over own per plus put quite rather really regarding
-    require required requires same shall she should simply since single so some somebody someone something soon sort still such
-    sure surely take taken takes taking than that the their theirs them themselves then there therefore these they thing things
-    this those though through thus till time times to together too toward towards truly under until up upon us very via want
-    wants was way we well were what whatever when where whether which while who whom whose why will with within would yet you
-    your yours yourself
+    a about above accordingly actually additionally after afterward afterwards ah all almost alone along alongside already also
+    although am amid among amongst an and another any anybody anyhow anyone anything anyway apparently approximately are around as
+    aside at away back based basis be became because become becomes been before behind being below beside besides beyond bit both
+    bulk but by can case cases certainly come concerning consequently could currently depending despite did directly do does doing
+    down during each either else elsewhere enough especially essentially even eventually ever every everybody everyone everything
+    everywhere exactly fact finally firstly for from further furthermore generally get gets getting give given go goes going got
+    had has have having he hence her here hereby hers herself highly him himself his hopefully how however i if immediately in
+    including indeed inside instantly into is it its itself just kind kindly largely lastly less let lets like likely likewise lot
+    lots made mainly make makes making manner many matter matters may maybe me meanwhile merely might mine moment more moreover most
+    mostly much must my myself namely nearly necessarily need needs nonetheless normally now nowadays nowhere obviously of off
+    oh on once one ones only onto or originally other others otherwise ought our ours out outside over overall own particular
+    particularly per perhaps personally perspective plus possibly presently presumably previously primarily probably properly
+    provided purely put quite rather really recently regard regarding relatively require required requires respect respectively
+    roughly same seem seemed seems sense separately shall she should side similarly simply since single slightly so some
+    somebody someone something somewhere soon sort specifically still stuff such suddenly supposed supposedly sure surely take
+    taken takes taking than that the their theirs them themselves then there thereafter thereby therefore these they thing things
+    this those though through throughout thus till time times to together too toward towards truly turns typically ultimately under
+    unfortunately unless until up upon us usually versus very via want wants was way ways we well were what whatever whatsoever
+    when whenever where whereas whereby wherever whether which whichever while who whoever whole whom whose why will with within
+    would yet you your yours yourself
 
     al als au auch auf aus aux avec bei bien bitte brauchen braucht ce cette como con danke dann dans das dass de del dem den
     der des die du ein eine einem einen einer el elle en er es est et favor für gracias ha haben han hat ich ihr il ils im ist
@@ -32,11 +43,11 @@ COURTESY = frozenset(
     absolutely acknowledge acknowledged again agree agreed agreement agrees alright amazing appreciate appreciated aware awesome
     basically believe certainly cheers clarify clear clearly cool course definitely earlier emphasize essentially everybody
     everyone exactly excellent fantastic feel fine folks forget friendly glad good gotcha great greetings guys happy hello hey
-    hi hope idea ideas important input know like looking love mention mentioned mentions mind nice noted obviously ok okay once
+    hi hope idea ideas important know like looking love mention mentioned mentions mind nice noted obviously ok okay once
     opinion outlined perfect perfectly please pleased pleasure point points previously proposal propose proposed quick quickly
     recap recommend reiterate remember remind reminder repeat repeating reply restate right said say saying says see simply
-    sorry sounds splendid stated stress suggest suggested suggesting suggestion summarise summarize summary super team teamwork
-    thank thanks think thought thoughts time told totally understand understood view welcome wonderful worries yeah yep yes
+    sorry sounds splendid stated stress suggest suggested suggesting suggestion super teamwork thank thanks think thought thoughts
+    time told totally view welcome wonderful worries yeah yep yes
     """.split()
 )
 """Greeting, agreeing, thanking and announcing: a text of nothing else is an acknowledgement."""
@@ -53,121 +64,59 @@ CORRECTING = frozenset(
 PERHAPS_CORRECTING = frozenset("actually longer nevertheless rather".split())
 """These announce something other than before, or are mere ornament."""
 
+AUXILIARIES = frozenset("can could may might must shall should will would".split())
+OBLIGING = frozenset("must necessary need needed needs ought required should".split())
+PLANNING = frozenset("going let necessary need needed plan planned propose proposal required suggest suggestion want wants".split())
+"""With the auxiliaries: who says one of these speaks of what is to come."""
+
+COMMITTING = frozenset("i will".split())
+PLEADING = frozenset("bitte kindly please wonder wondering".split())
+QUESTION_WORDS = frozenset("how what when where which who whom whose why".split())
+ADDRESSING = frozenset("anybody anyone somebody someone you".split())
+SETTLED = frozenset("complete done finished here live online out ready set".split())
+"""What is one of these is no longer to come."""
+
+REMINDING = frozenset(
+    """
+    asked described discussed doubt explained forget hesitate mentioned message messages noted objection objections
+    outlined pointed problem proposed stated step suggested sum turn words worries worry wrote said
+    """.split()
+)
+"""A text with one of these may hold a phrase that only refers to what was said."""
+
+POLES = (
+    ("before", "after afterwards"),
+    ("above exceed exceeding exceeds higher longer more over", "below fewer fewest less lower shorter under"),
+    ("all always each every everybody everyone everything", "any few nobody none some somebody someone sometimes"),
+    ("on", "off"),
+    ("up", "down"),
+    ("next tomorrow", "last previous yesterday"),
+)
+"""A text that says a word of the one kind means something else than a text with a word of the other."""
+
+ACKNOWLEDGING = re.compile(
+    r"\b(?:sounds? like a (?:good |great )?(?:plan|idea|deal)|(?:works|sounds? \w+|is fine|suits)(?: for| to| by| with)? me"
+    r"|good (?:catch|call|point|work|job|news)|well (?:done|said|put)|love (?:it|that|this)|will do|i see|no objections?"
+    r"|understood|fair enough|makes sense|on board|all for it|count me in|same here|let['’]?s (?:do it|go|proceed)"
+    r"|couldn['’]t agree more|go ahead|nothing to add|looking forward to it)\b",
+    re.IGNORECASE,
+)
+"""Phrases that acknowledge; looked for in short texts only."""
+
+_UP_TO_NINETEEN = (
+    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+)
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth"
 NUMBERS = {
-    **{word: str(2 + at) for at, word in enumerate("two three four five six seven eight nine ten eleven twelve".split())},
+    **{word: str(number) for number, word in enumerate(_UP_TO_NINETEEN.split(), start=2)},
+    **{word: str(number) for number, word in enumerate(_ORDINALS.split(), start=2)},
+    **{word: str(10 * tens) for tens, word in enumerate(_TENS.split(), start=2)},
     "zero": "0",
     "twice": "2",
+    "2nd": "2",
+    "3rd": "3",
+    "dozen": "12",
+    "hundred": "100",
+    "thousand": "1000",
 }
-
-SYNONYMS = """
-chart graph plot diagram figure draw drawing
-add append include insert incorporate
-allocate assign delegate distribute divide split share partition
-allow enable permit
-alternative option choice possibility
-analyse analyze analysis analyst analytics examine examination inspect inspection investigate investigation study
-approach method strategy technique
-approve approval accept confirm confirmation endorse
-answer respond response reply
-ask request inquire query
-article paper publication
-assess evaluate evaluation assessment gauge judge
-assume presume suppose
-average mean
-begin start commence initiate kick launch
-big large huge sizable
-build built construct create develop produce generate
-bug defect fault flaw
-buy bought purchase acquire
-calculate compute computation calculation determine
-change modify modification alter adjust adjustment adapt edit revise revision
-check verify verification validate validation doublecheck ensure
-choose chose chosen select pick selection decide decision opt settle
-clean cleanse tidy
-client customer
-collect gather compile assemble collate retrieve fetch obtain collection
-compare comparison contrast
-complete finish done completed conclude ready finalise finalize final
-cost price expense
-deliver give hand submit provide supply send sent pass forward
-describe explain describing explanation description
-discuss talk discussion conversation
-discover find found identify detect locate spot
-draft write written wrote compose author writing
-effect impact influence
-emphasis focus concentrate
-error failure fail failed
-essential crucial vital critical necessary key
-estimate approximate approximation guess
-fast quick rapid speedy swift
-fix repair solve resolve remedy mend
-goal aim objective target purpose
-guideline rule policy
-handle manage deal responsible responsibility charge
-help assist support aid assistance
-hire recruit employ
-hotel accommodation lodging
-concept notion
-image picture photo
-improve improvement enhance enhancement optimise optimize better
-issue problem trouble difficulty
-job task work assignment duty
-kid child children
-lack miss missing absent
-last previous prior
-list enumerate itemise itemize
-look view
-main primary principal chief major central
-maintain preserve retain
-market promote advertise
-measure measurement metric
-meet meeting
-merge combine consolidate integrate unify join
-move transfer migrate migration relocate shift
-number count amount quantity total sum
-order sequence
-organise organize arrange schedule plan
-overview outline
-part section portion segment component
-people person
-phase stage step
-prepare preparation ready
-present show shown display presentation
-proceed continue move progress ahead
-quality standard
-read scan
-reason cause rationale
-receive get
-arrive come came
-recommend advise
-reduce decrease lower cut shrink
-release publish deploy ship rollout
-remove delete drop discard eliminate exclude
-report document writeup documentation
-represent depict
-result outcome finding output
-review proofread
-risk danger hazard
-run execute perform carry conduct
-save store persist
-search research
-separate distinct
-shop store
-small little tiny
-source reference
-suitable appropriate proper
-table spreadsheet sheet
-test testing trial
-translate translation
-trip journey travel
-leave depart left departure
-bring brought
-trend pattern tendency
-update refresh
-use utilise utilize employ apply leverage using
-user customer
-wait await
-website site webpage
-whole entire complete full
-"""
-"""A line for each group of words that say nearly the same; a word in several groups counts for the first."""

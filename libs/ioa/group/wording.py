@@ -1,241 +1,172 @@
-"""What a text says, as a set of features that survive another wording: stems of content words, numbers and identifiers.
+"""What a text says, as features that survive another wording: stems of content words, numbers and identifiers.
 
 Function words, courtesy and phrases such as "as I said" say nothing, near synonyms say the same, and a word that is negated is
-another word. All of it is tables and arithmetic, so that every router comes to the same features.
+marked. All of it is tables and arithmetic, so that every router comes to the same features.
+
+A router reads every message on its way, so reading is a split at spaces, one look into a cache for each piece, and one loop over
+what is left without function words. Regular expressions run over a whole text only if something in it calls for them.
 """
 
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from enum import Enum, auto
-from functools import lru_cache
+from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
-from ioa.group.vocabulary import CORRECTING, COURTESY, FUNCTION_WORDS, NEGATIONS, NUMBERS, PERHAPS_CORRECTING, SYNONYMS
+from ioa.group.lexicon import (
+    ASKS,
+    AUXILIARY,
+    CAPITAL,
+    CLAUSE_ENDS,
+    EXACT,
+    FEATURE,
+    HAS,
+    IS,
+    MAX_PIECE_CHARS,
+    NEGATES,
+    OBLIGES,
+    OPENS,
+    PARTICIPLE,
+    PAST,
+    PLANS,
+    PLEADS,
+    QUESTION,
+    QUOTED,
+    READY,
+    REMINDS,
+    REPORTS,
+    SENTENCE_ENDS,
+    SETTLES,
+    TO,
+    WORDS,
+    YOU,
+    codes_of,
+    feature_of_text,
+    known_codes_of,
+)
+from ioa.group.vocabulary import ACKNOWLEDGING
 
-NEGATED = 0x8000
-"""Set in the feature of a word that was negated; the other 15 bits are the word's."""
-
-_MAX_WORD_CHARS = 40
 _MAX_READ_CHARS = 16_000
 """Of a longer text the rest counts as one thing, the same or not."""
+_SHORT_CHARS = 80
+_LEAST_SAID = 3
+"""With fewer features of its own a text says what it quotes, and a short one may be mere courtesy."""
+_PAIRING = HAS | IS | YOU | AUXILIARY
+_MOST_NAMES = 0.3
+"""With more words in capitals than this share it is a language, or a heading, that capitalizes more than names."""
 
 _ENUMERATION = re.compile(r"(?m)^[ \t]*(?:\(?\d{1,2}[.)]|[-*•#]+)[ \t]+")
 _QUOTES = re.compile(r"(?m)^[ \t]*>.*$|“[^“”]{12,}”|\"[^\"\n]{12,}\"|«[^«»]{12,}»")
-_SAID = "(?:said|mentioned|noted|stated|explained|suggested|proposed|pointed out|wrote|outlined|described|discussed)"
-_BACK_REFERENCES = re.compile(
+_QUOTE_MARKS = frozenset('"“«>')
+_SAID = "(?:said|mentioned|noted|stated|explained|suggested|proposed|pointed out|wrote|outlined|described|discussed|asked)"
+_REMINDERS = re.compile(
     r"\b(?:as|like) \w+(?:['’]ve| have| had)? (?:already |just |previously )?"
     + _SAID
     + r"(?: (?:before|earlier|above|already|previously|in (?:turn|message|step) \w+|\w+ (?:messages?|turns?) ago))?\b"
     r"|\bfor the (?:second|third|fourth|last|\w+th) time\b|\b(?:in|from) (?:turn|message) \d+\b"
-    r"|\b(?:in other words|to put it|to sum up|in sum|nothing but|not only|why not|of course)\b"
+    r"|\b(?:in other words|to sum up|in sum)\b"
     r"|\b(?:no (?:problem|worries|doubt|objections?)|don['’]t (?:worry|forget|hesitate))\b",
     re.IGNORECASE,
 )
-_CHUNK = re.compile(r"[\w'’]+(?:[.\-/_:,][\w'’]+)*%?")
-_UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_REQUESTS = re.compile(r"\?|\b(?:please|kindly|bitte|(?:can|could|would|will) (?:you|someone|anyone|somebody)|you (?:to|should))\b")
-_SENTENCE_END = re.compile(r"[.!?:;\n]")
-_CLAUSE_END = re.compile(r"[,.!?:;\n()]")
-_PERFECT = re.compile(
-    r"(?:\b(?:has|have)|['’](?:s|ve))\s+(?:(?:now|just|already|finally|also|both|all)\s+)*(?:been\s+)?"
-    r"(?!been|got|need)\w+(?:ed|en|un|pt|nt|lt|id|ade)\b"
-)
-_PAST = re.compile(r"\w\wed\b|\b(?:was|were|done|has been|have been)\b")
-_MOST_NAMES = 0.3
-"""With more words in capitals than this share it is a language, or a heading, that capitalizes more than names."""
-
-_SUFFIXES = tuple("ization ational ation ating ator ated ate ment ity ern ion ing er ied ive al ly ed en or es y e".split())
-_LEAST_STEM = 3
-_LEAST_SAID = 3
-"""With fewer features of its own a text says what it quotes."""
 
 
-@dataclass(frozen=True)
-class Wording:
+class Wording(NamedTuple):
     """What a text says.
 
     Attributes:
-        features: Everything it says, in order, each once.
-        names: Those that are capitalized within a sentence: what they name can hardly be said in other words.
+        features: Everything it says, in order, each once; see `ioa.group.lexicon`.
+        negated: Those that were negated.
+        names: Those that are capitalized within a sentence, or quoted: what they name can hardly be said in other words.
         exact: Numbers, identifiers and code: these have no other words at all.
-        asks: It is a question or a request.
-        corrects: It takes something back.
-        may_correct: It has a word that may announce something other than before, or may be mere ornament.
-        reports: It says that something has been done.
-        past: It speaks of what was done, in any tense.
+        news: What it says has been done.
+        marks: What it does: asks, corrects, plans and so on, together.
     """
 
     features: tuple[int, ...]
+    negated: frozenset[int]
     names: frozenset[int]
-    exact: frozenset[int]
-    asks: bool
-    corrects: bool
-    may_correct: bool
-    reports: bool
-    past: bool
-
-
-class _Sense(Enum):
-    """What a word does in its text."""
-
-    SAYS = auto()
-    NAMES_EXACTLY = auto()
-    NEGATES = auto()
-    CORRECTS = auto()
-    PERHAPS_CORRECTS = auto()
-    DECORATES = auto()
-
-
-class _Word(NamedTuple):
-    sense: _Sense
-    feature: int = 0
-    is_capital: bool = False
+    exact: tuple[int, ...]
+    news: frozenset[int]
+    marks: int
 
 
 def wording_of(text: str) -> Wording:
     """Read a text. What it quotes does not count, if it says something beside it."""
-    head = text[:_MAX_READ_CHARS]
-    own_words = _QUOTES.sub(" ", head)
-    read = _read(own_words)
-    if len(read.features) < _LEAST_SAID and len(own_words) != len(head):
+    head = text if len(text) <= _MAX_READ_CHARS else text[:_MAX_READ_CHARS]
+    if _QUOTE_MARKS.isdisjoint(head):
         read = _read(head)
-    if len(text) <= _MAX_READ_CHARS:
+    else:
+        own_words = _QUOTES.sub(" ", head)
+        read = _read(own_words)
+        if len(read.features) < _LEAST_SAID and len(own_words) != len(head):
+            read = _read(head)
+    if head is text:
         return read
-    rest = _hash(text[_MAX_READ_CHARS:])
-    return replace(read, features=(*read.features, rest), exact=read.exact | {rest})
-
-
-def feature_of(name: str) -> int:
-    """The feature of one plain word."""
-    stem = stem_of(name.lower())
-    return _hash(_CANONICAL.get(stem, stem))
+    rest = feature_of_text(text[_MAX_READ_CHARS:])
+    return read._replace(features=(*read.features, rest), exact=(*read.exact, rest))
 
 
 def _read(text: str) -> Wording:
-    plain = _BACK_REFERENCES.sub(" ", _ENUMERATION.sub("\n", text))
+    if "\n" in text or not text[:1].isalpha():
+        text = _ENUMERATION.sub("\n", text).replace("\n", " ; ")
+    read = _read_pieces(text.split())
+    if len(read.features) <= _LEAST_SAID and len(text) <= _SHORT_CHARS:
+        text = ACKNOWLEDGING.sub(" ", text)
+        read = _read_pieces(text.split())
+    return _read_pieces(_REMINDERS.sub(" ", text).split()) if read.marks & REMINDS else read
+
+
+def _read_pieces(pieces: list[str]) -> Wording:
+    """Read the pieces between spaces. The loop is the hot path: words first, and nothing is looked at twice."""
+    codes = known_codes_of if max(map(len, pieces), default=0) <= MAX_PIECE_CHARS else codes_of
     features: dict[int, None] = {}  # a set that keeps its order
-    names: set[int] = set()
-    exact: set[int] = set()
-    senses: set[_Sense] = set()
-    negated = False
-    end = words = 0
-    for found in _CHUNK.finditer(plain):
-        gap = plain[end : found.start()]
-        starts_sentence = end == 0 or (gap != " " and _SENTENCE_END.search(gap) is not None)
-        if starts_sentence or (gap != " " and _CLAUSE_END.search(gap)):
-            negated = False
-        end = found.end()
-        for word in _words_of(found.group()) if end - found.start() <= _MAX_WORD_CHARS else _parse(found.group()):
-            words += 1
-            senses.add(word.sense)
-            if word.sense is _Sense.NEGATES:
-                negated = True
-            elif word.sense is _Sense.NAMES_EXACTLY:
-                exact.add(word.feature)
-                features[word.feature] = None
-            elif word.sense is _Sense.SAYS:
-                features[word.feature | NEGATED if negated else word.feature] = None
-                if word.is_capital and not starts_sentence:
-                    names.add(word.feature)
-                negated = False
-    lower = plain.lower()
-    return Wording(
-        features=tuple(features),
-        names=frozenset(names) if len(names) <= _MOST_NAMES * words else frozenset(),
-        exact=frozenset(exact),
-        asks=_REQUESTS.search(text.lower()) is not None,
-        corrects=_Sense.CORRECTS in senses,
-        may_correct=_Sense.PERHAPS_CORRECTS in senses,
-        reports=_PERFECT.search(lower) is not None,
-        past=_PAST.search(lower) is not None,
-    )
+    special: list[int] = []
+    negated: list[int] = []
+    news: list[int] = []
+    marks = last = 0
+    negating, opening = False, True
+    for code in chain.from_iterable(map(codes, pieces)):
+        if code < WORDS:
+            feature = code & FEATURE
+            features[feature] = None
+            if code > FEATURE:
+                special.append(code & ~CAPITAL if opening else code)
+                if code & PARTICIPLE:
+                    marks |= PAST | (REPORTS if last & HAS else SETTLES if last & IS else 0)
+                    if last & HAS:
+                        news.append(feature)
+            if negating:
+                negated.append(feature)
+                negating = False
+            opening = False
+        else:
+            marks |= code
+            if code & CLAUSE_ENDS:
+                negating = False
+                opening = opening or code & SENTENCE_ENDS != 0
+            elif code & (NEGATES | OPENS):
+                negating = negating or code & NEGATES != 0
+                opening = False
+            if last & _PAIRING:
+                marks |= _together(last, code)
+        last = code
+    if marks & (QUESTION | PLEADS):
+        marks |= ASKS
+    return Wording(tuple(features), frozenset(negated), *_special(special, len(pieces)), frozenset(news), marks)
 
 
-def _parse(chunk: str) -> tuple[_Word, ...]:
-    if (value := _exact_value(chunk)) is not None:
-        return (_Word(_Sense.NAMES_EXACTLY, _hash(value)),)
-    return tuple(_word(part) for part in _split(chunk))
+def _together(last: int, code: int) -> int:
+    """What two neighbouring function words tell that none of them tells alone."""
+    if code & READY and last & IS:
+        return REPORTS
+    if (code & AUXILIARY and last & YOU) or (code & YOU and last & AUXILIARY):
+        return ASKS
+    return OBLIGES | PLANS if code & TO and last & HAS else 0
 
 
-_words_of = lru_cache(maxsize=16_384)(_parse)
-
-
-def _word(part: str) -> _Word:
-    lower = part.lower()
-    if lower in NEGATIONS or lower.endswith(("n't", "n’t")):
-        return _Word(_Sense.NEGATES)
-    if lower in CORRECTING:
-        return _Word(_Sense.CORRECTS)
-    if lower in PERHAPS_CORRECTING:
-        return _Word(_Sense.PERHAPS_CORRECTS)
-    if lower in FUNCTION_WORDS or lower in COURTESY:
-        return _Word(_Sense.DECORATES)
-    return _Word(_Sense.SAYS, feature_of(lower), part[0].isupper())
-
-
-def _exact_value(chunk: str) -> str | None:
-    """The chunk itself if it is a number, an identifier, a file or an address; None for words."""
-    lower = chunk.lower().strip("'’")
-    if lower in NUMBERS:
-        return NUMBERS[lower]
-    if any(character.isdigit() for character in lower):
-        number = lower.rstrip("%").replace(",", "")
-        return re.sub(r"\.0+$", "", number)
-    if "_" in lower.strip("_") or re.search(r"\w{2}\.\w{2}", lower) or lower.count("/") > 1:
-        return lower
-    return None
-
-
-def _split(chunk: str) -> Iterator[str]:
-    """The words of a chunk; two characters each in scripts that put no spaces between words."""
-    for part in re.split(r"[.\-/_:,%]+", chunk):
-        word = re.sub(r"['’](?:s|ll|re|ve|d|m)$", "", part, flags=re.IGNORECASE).strip("'’")
-        if unspaced := _UNSPACED.findall(word):
-            for run in unspaced:
-                yield from (run[at : at + 2] for at in range(max(1, len(run) - 1)))
-        elif word:
-            yield word
-
-
-def stem_of(lower: str) -> str:
-    """Cut inflections and common derivations off an English word, roughly; another language's words are cut alike."""
-    word = lower.replace("isation", "ization").replace("yse", "yze")
-    if word.endswith(("ise", "ised", "ises", "ising")):
-        word = word.replace("is", "iz")
-    word = _singular(word)
-    for suffix in _SUFFIXES:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _LEAST_STEM:
-            word = word[: -len(suffix)]
-            break
-    if len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "aeiou":
-        word = word[:-1]
-    return word.rstrip("ey") if len(word) > _LEAST_STEM + 1 else word
-
-
-def _singular(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "zes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > _LEAST_STEM else word
-
-
-def _canonical() -> dict[str, str]:
-    """Map each stem to the first of its group; a word of several groups belongs to the first."""
-    groups = [line.split() for line in SYNONYMS.split("\n") if line]
-    canonical: dict[str, str] = {}
-    for group in groups:
-        for word in group:
-            canonical.setdefault(stem_of(word), stem_of(group[0]))
-    return canonical
-
-
-def _hash(value: str) -> int:
-    return zlib.crc32(value.encode()) & (NEGATED - 1)
-
-
-_CANONICAL = _canonical()
+def _special(codes: Iterable[int], pieces: int) -> tuple[frozenset[int], tuple[int, ...]]:
+    """The names, and what is exact, among the words that are not plain."""
+    names = {code & FEATURE for code in codes if code & (CAPITAL | QUOTED)}
+    exact = dict.fromkeys(code & FEATURE for code in codes if code & EXACT)
+    return frozenset(names) if len(names) <= _MOST_NAMES * pieces else frozenset(), tuple(exact)

@@ -22,9 +22,8 @@ from ioa.agent.model.payloads import artifacts_of, utterance_of
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
 from ioa.agent.model.tally import Cause, Decision, Tally
 from ioa.group.events import EventKind
-from ioa.group.repetition import repeated_message
+from ioa.group.memory import given_before, said_before
 from ioa.group.state import Discussing
-from ioa.group.tasks import given_before
 from ioa.group.wording import wording_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.ports.chat_model import ChatModel
@@ -204,7 +203,7 @@ def _without_discussion(kinds: Sequence[str]) -> Sequence[str]:
 
 
 def _was_said(content: str, view: GroupView) -> bool:
-    return repeated_message(wording_of(content), view.me, view.state.heard) is not None
+    return said_before(view.state, view.me, wording_of(content)) is not None
 
 
 def _was_given(task: AssignedTask, view: GroupView) -> bool:
