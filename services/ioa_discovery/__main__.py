@@ -10,15 +10,21 @@ from pydantic import Field
 
 from ioa.adapters.nats_buckets import NatsRegistryView
 from ioa.adapters.nats_connection import open_connection
-from ioa.adapters.nats_requests import Endpoint, answer, open_service
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_outcomes import NatsOutcomes
+from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.system_clock import SystemClock
 from ioa.errors import MissingExtraError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa_discovery.assessment import Assessor
 from ioa_discovery.embedding import Encoder, open_embedder
+from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.replicas import Replicas
@@ -77,9 +83,12 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
         feed = RegistryFeed(view)
         replicas = Replicas(view)
         view.listen(replicas.touch)
+        clock, outcomes = SystemClock(), NatsOutcomes(client)
+        experience = Experience(clock)
+        assessor = Assessor(NatsGroupLog(client), view, outcomes, clock)
         view.listen(feed.touch)
         indexer = Indexer(index, embedder)
-        async with background(view.follow_cards(), view.follow_leases()):
+        async with background(view.follow_cards(), view.follow_leases(), outcomes.follow(experience)):
             await view.cards_ready.wait()
             await view.leases_ready.wait()
             cards = [record.card for record in view.cards()]
@@ -89,7 +98,8 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
                 return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
 
             endpoints = [
-                Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder, replicas).search)),
+                Endpoint("search", subjects.SEARCH, answer(Search, Searcher(index, embedder, replicas, experience).search)),
+                Endpoint("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
                 Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
             ]
             async with (

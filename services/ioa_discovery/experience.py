@@ -1,12 +1,12 @@
 """What discovery remembers of how tasks went: the last outcomes of each pool, as the stream of outcomes holds them.
 
 Every replica folds the same stream into the same memory, so that all of them answer alike, and a restart changes nothing.
+What is old counts less by the time of each search.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable
 from datetime import datetime
 
 from ioa.ports.clock import Clock
@@ -15,7 +15,7 @@ from ioa.protocol.outcomes import REMEMBERED, UNTRIED, Outcome, Record, Remember
 
 
 class Experience:
-    """The last outcomes of each pool, in the order of the stream."""
+    """An `OutcomeListener` that answers how a pool will do. It keeps the last outcomes of each, in the order of the stream."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -25,10 +25,9 @@ class Experience:
         """Remember an outcome, and forget the oldest of its pool."""
         self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED)).append(remember(outcome))
 
-    async def follow(self, outcomes: AsyncIterable[Outcome]) -> None:
-        """Remember outcomes as they come, until the source ends."""
-        async for outcome in outcomes:
-            self.add(outcome)
+    def forget(self) -> None:
+        """Forget all."""
+        self._memory.clear()
 
     def now(self) -> datetime:
         """Read the clock by which what is old counts less."""

@@ -50,7 +50,7 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
 
 def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
     """Map scores onto their distribution. Scores that are all equal say nothing and become the middle."""
-    if len(scores) < 2:
+    if len(set(scores.values())) < 2:  # of equal scores rounding can make a tiny deviation, and noise of them
         return dict.fromkeys(scores, _UNDECIDED)
     mean = sum(scores.values()) / len(scores)
     deviation = sqrt(sum((score - mean) ** 2 for score in scores.values()) / (len(scores) - 1))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
-from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of, shifts
+from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, shifts
 from ioa.protocol.search import Need, Search, Shift
 from ioa_discovery.experience import Experience
 from ioa_discovery.replicas import Named, Replicas
@@ -19,7 +19,8 @@ from ioa_discovery.replicas import Named, Replicas
 LOAD_SHIFT = 0.02
 """What an agent loses that has every slot taken."""
 REACH = 2 * MAX_SHIFT + LOAD_SHIFT
-"""The most that adjustments move one agent past another: less than three quarters of a standard deviation of the candidates."""
+"""The most that adjustments move one agent past another, about one standard deviation of the candidates: as much as lies between
+the first two of them at the median, and less than between the first and the tenth in nine cases of ten (docs/discovery.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Standings:
     def _records(self, need: Need, placed: Sequence[Placed]) -> list[Record]:
         if self._experience is None:
             return [UNTRIED] * len(placed)
-        kind, now = kind_of(need.text), self._experience.now()
+        kind, now = kind_of_need(need.text), self._experience.now()
         return [self._experience.record(one.match.pool, kind, now) for one in placed]
 
 

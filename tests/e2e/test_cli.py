@@ -91,6 +91,18 @@ def test_a_search_says_why(system: Running, command: CommandLine) -> None:
     assert [word in said for word in ("1. greeter", "0 of 4 slots taken", "examples", "cosine", "BM25", "their mean")] == [True] * 6
 
 
+def test_a_search_knows_who_did_such_a_task(system: Running, command: CommandLine) -> None:
+    """What one agent did for another counts in everybody's searches, with the time it took."""
+    command.lines("run", "Greet Ada", "--agent", "waiter", "--out", "greeted-by-another")
+    for _ in range(50):  # the leader tells when it has heard of the end, which is not before the command has
+        [need] = command.document("agents", "search", "Greet Ada", "-k", "1")["by_need"]
+        [hit] = need["hits"]
+        if hit["record"]["done"]:
+            break
+    assert (hit["agent_id"], hit["record"]["done"] > 0, hit["record"]["failed"]) == ("greeter", True, 0)
+    assert (hit["record"]["seconds"] > 0, [shift["cause"] for shift in hit["why"]["shifts"]]) == (True, ["outcomes"])
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

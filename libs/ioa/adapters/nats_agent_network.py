@@ -36,6 +36,7 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import Message
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
 
@@ -73,6 +74,10 @@ class NatsAgentNetwork:
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""
         return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=_SEARCH_TIMEOUT)
+
+    async def report_outcomes(self, request: ReportOutcomes) -> None:
+        """Tell discovery how tasks went."""
+        await self._requester.request(subjects.report(request.agent_id), request, Acknowledged)
 
     async def launch(self, request: LaunchGroup) -> GroupStanding:
         """Open a group."""

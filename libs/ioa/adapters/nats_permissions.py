@@ -23,6 +23,7 @@ from ioa.adapters.nats_topology import (
     LEASES,
     LOG,
     MEMBERS,
+    OUTCOMES,
     RESULTS,
     ROUTERS,
     TIMERS,
@@ -39,7 +40,7 @@ _API = "$JS.API"
 _ANY = "*"
 _OBJECTS = f"OBJ_{ARTIFACTS}"
 _BUCKETS = (CARDS, LEASES, MEMBERS, GOAL_RECORDS)
-_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, *(f"KV_{bucket}" for bucket in _BUCKETS), _OBJECTS)
+_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, *(f"KV_{bucket}" for bucket in _BUCKETS), _OBJECTS)
 
 
 class Service(StrEnum):
@@ -95,6 +96,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.abandon(agent_id),
         subjects.sync(agent_id),
         subjects.SEARCH,
+        subjects.report(agent_id),
         subjects.say(CommId(_ANY), agent_id),
         f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
@@ -193,7 +195,10 @@ def _making_topology() -> tuple[str, ...]:
 
 
 def _following(bucket: str) -> tuple[str, ...]:
-    stream = f"KV_{bucket}"
+    return _consuming(f"KV_{bucket}")
+
+
+def _consuming(stream: str) -> tuple[str, ...]:
     return (
         f"{_API}.STREAM.INFO.{stream}",
         f"{_API}.CONSUMER.CREATE.{stream}",
@@ -239,7 +244,7 @@ _SERVED = {
     ),
     Service.GROUPS: (subjects.ANY_LAUNCH, subjects.ANY_ABANDON, subjects.ANY_SYNC, subjects.GET_GROUP, subjects.CANCEL),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO),
-    Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS),
+    Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
 }
 
 _NEEDED = {
@@ -270,5 +275,11 @@ _NEEDED = {
         *_looking_up(GOAL_RECORDS),
         *_working_off(TIMERS, ROUTERS),
     ),
-    Service.DISCOVERY: (*_following(CARDS), *_following(LEASES)),
+    Service.DISCOVERY: (
+        *_following(CARDS),
+        *_following(LEASES),
+        *_consuming(OUTCOMES),
+        subjects.ANY_OUTCOME,
+        _reading(LOG),
+    ),
 }

@@ -24,8 +24,10 @@ from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
 
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
+from ioa.protocol.outcomes import KEEP, REMEMBERED
 
 GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
+OUTCOMES = "IOA_OUTCOMES"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 ARTIFACTS = "IOA_ARTIFACTS"
 
@@ -34,6 +36,8 @@ INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _EXPIRY_MARKER_TTL = timedelta(hours=1)
+_SAME_OUTCOME = timedelta(hours=1)
+"""How long an outcome that is told again is known for the same."""
 _MAX_MESSAGE_BYTES = 1_048_576
 
 _log = structlog.get_logger(__name__)
@@ -105,6 +109,14 @@ class Topology:
                 discard=DiscardPolicy.OLD,
             ),
             stream(DEAD, subjects.ANY_DEAD, max_msgs=100_000, discard=DiscardPolicy.OLD),
+            stream(
+                OUTCOMES,
+                subjects.ANY_OUTCOME,
+                max_msgs_per_subject=REMEMBERED,
+                max_age=KEEP.total_seconds(),
+                duplicate_window=_SAME_OUTCOME.total_seconds(),
+                discard=DiscardPolicy.OLD,
+            ),
         )
 
 

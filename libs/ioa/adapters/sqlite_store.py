@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,8 +18,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import CommId, MessageId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
+from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -31,6 +33,12 @@ CREATE TABLE tasks (
 ) WITHOUT ROWID;
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
 """
+_OUTCOMES = """
+CREATE TABLE outcomes (number INTEGER PRIMARY KEY, agent_id TEXT NOT NULL, data BLOB NOT NULL);
+CREATE INDEX outcomes_of_agent ON outcomes (agent_id, number);
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES)
+"""What leads from each version of the schema to the next."""
 
 T = TypeVar("T")
 
@@ -134,26 +142,29 @@ class SqliteStore:
 
         return await self._transaction(read)
 
-    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> None:
+    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
 
-        def write(db: sqlite3.Connection) -> None:
+        def write(db: sqlite3.Connection) -> bool:
             if not db.execute("UPDATE groups SET met = 1 WHERE comm_id = ? AND met = 0", (comm_id,)).rowcount:
-                return
-            db.executemany(
-                "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4)"
-                " ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
-                [(met.card.agent_id, encode(met.card), met.done, met.failed) for met in encounters],
-            )
+                return False
+            for met in encounters:
+                _meet(db, met)
+            return True
 
-        await self._transaction(write)
+        return await self._transaction(write)
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met, the most successful first."""
 
         def read(db: sqlite3.Connection) -> list[Contact]:
-            rows = db.execute("SELECT card, done, failed FROM contacts ORDER BY done - failed DESC, agent_id")
-            return [Contact(decode(AgentCard, card), done, failed) for card, done, failed in rows]
+            outcomes: dict[str, list[Outcome]] = defaultdict(list)
+            for agent_id, data in db.execute("SELECT agent_id, data FROM outcomes ORDER BY number"):
+                outcomes[agent_id].append(decode(Outcome, data))
+            rows = db.execute("SELECT card, done, failed, agent_id FROM contacts ORDER BY done - failed DESC, agent_id")
+            return [
+                Contact(decode(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
+            ]
 
         return await self._transaction(read)
 
@@ -231,5 +242,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise InvalidInputError(f"{path} is not an agent's memory: {error}.", hint="Move it away to start afresh.") from error
     if version > SCHEMA_VERSION:
         raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
-    if version == 0:
-        connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+    if version < SCHEMA_VERSION:
+        upgrades = " ".join(_UPGRADES[version:])
+        connection.executescript(f"BEGIN; {upgrades} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+
+
+def _meet(db: sqlite3.Connection, met: Encounter) -> None:
+    """Add up how one agent did, and keep its last outcomes."""
+    agent_id, done = met.card.agent_id, sum(outcome.done for outcome in met.outcomes)
+    db.execute(
+        "INSERT INTO contacts VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET card = ?2, done = done + ?3, failed = failed + ?4",
+        (agent_id, encode(met.card), done, len(met.outcomes) - done),
+    )
+    db.executemany("INSERT INTO outcomes (agent_id, data) VALUES (?, ?)", [(agent_id, encode(outcome)) for outcome in met.outcomes])
+    db.execute(
+        "DELETE FROM outcomes WHERE agent_id = ?1 AND number NOT IN"
+        " (SELECT number FROM outcomes WHERE agent_id = ?1 ORDER BY number DESC LIMIT ?2)",
+        (agent_id, REMEMBERED),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import SequencedEntry
@@ -9,7 +11,7 @@ from ioa.group.state import Charter, ClosedTask, GroupState
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskResult,
@@ -18,6 +20,8 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome
+from ioa.protocol.usage import NOTHING, Usage
 
 
 class GroupHistory:
@@ -31,6 +35,9 @@ class GroupHistory:
         self._messages: list[Message] = []
         self._specs: dict[TaskId, TaskSpec] = {}
         self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
+        self._usages: dict[TaskId, Usage] = {}
+        self._given: dict[TaskId, datetime] = {}
+        self._closed: dict[TaskId, datetime] = {}
 
     def apply(self, sequenced: SequencedEntry) -> None:
         """Take in the entry that follows the last one."""
@@ -42,10 +49,12 @@ class GroupHistory:
             case Said(message=message):
                 self._messages.append(message)
                 self._note(message)
-            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts):
+            case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
+                self._usages[task_id] = usage
             case _:
                 pass
+        self._time_tasks(sequenced.entry.state, event.at)
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
 
@@ -71,12 +80,45 @@ class GroupHistory:
         """A task as it was given out."""
         return self._specs.get(task_id)
 
+    def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
+        """How each task went that another member than the owner has done or failed."""
+        if self.charter is None:
+            return ()
+        cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
+        return tuple(
+            (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
+            for record in self.tasks()
+            if record.outcome in (TaskOutcome.DONE, TaskOutcome.FAILED) and record.spec.assignee in cards
+        )
+
+    def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
+        spec = record.spec
+        given, closed = self._given[spec.task_id], self._closed[spec.task_id]
+        return Outcome(
+            pool=pool,
+            agent_id=spec.assignee,
+            need=(spec.task_abstract or spec.task_desc)[:MAX_NEED_CHARS],
+            done=record.outcome is TaskOutcome.DONE,
+            at=closed,
+            seconds=max(0.0, (closed - given).total_seconds()),
+            usage=self._usages.get(spec.task_id, NOTHING),
+        )
+
+    def _time_tasks(self, state: GroupState, at: datetime) -> None:
+        """Note when tasks were given out and closed, however they were."""
+        still_open = {task.task_id for task in state.open_tasks}
+        for task_id in still_open:
+            self._given.setdefault(task_id, at)
+        for task_id in self._given.keys() - still_open - self._closed.keys():
+            self._closed[task_id] = at
+
     def _note(self, message: Message) -> None:
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 self._specs.update((spec.task_id, spec) for spec in specs)
-            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts):
+            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
+                self._usages[task_id] = usage or NOTHING
             case _:
                 pass
 

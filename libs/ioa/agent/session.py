@@ -7,8 +7,7 @@ from its other groups. A duty is named by its turn or task; it is started once, 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 
 import structlog
@@ -25,10 +24,10 @@ from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
-from ioa.ports.brain import TaskRecord
 from ioa.ports.meter import Meter
-from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.messages import Message, Payload, TaskOutcome
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import Message, Payload
+from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 
 MAX_REFUSALS = 3
 """How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""
@@ -246,19 +245,33 @@ class GroupSession:
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""
-        await patiently(lambda: self._voice.store.meet(self._history.comm_id, self._encounters()), agent_id=self.me)
+        outcomes = self._outcomes()
+        encounters = self._encounters(outcomes)
+        if await patiently(lambda: self._voice.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
+            await self._report(outcomes)
         await self._files.remove()
         _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
 
-    def _encounters(self) -> list[Encounter]:
+    def _outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
+        """How others did in a group that this agent owned."""
         charter = self._history.charter
-        if charter is None or charter.owner != self.me:
-            return []
-        records: tuple[TaskRecord, ...] = self._history.tasks()
-        done = Counter(record.spec.assignee for record in records if record.outcome is TaskOutcome.DONE)
-        failed = Counter(record.spec.assignee for record in records if record.outcome is TaskOutcome.FAILED)
-        return [
-            Encounter(card, done[card.agent_id], failed[card.agent_id])
-            for card in charter.team_members
-            if card.agent_id != self.me and (done[card.agent_id] or failed[card.agent_id])
-        ]
+        return self._history.outcomes() if charter is not None and charter.owner == self.me else ()
+
+    def _encounters(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> list[Encounter]:
+        assert self._history.charter is not None or not outcomes
+        of_agent: dict[AgentId, list[Outcome]] = {}
+        for _, outcome in outcomes:
+            of_agent.setdefault(outcome.agent_id, []).append(outcome)
+        cards = self._history.charter.team_members if self._history.charter is not None else ()
+        return [Encounter(card, tuple(of_agent[card.agent_id])) for card in cards if card.agent_id in of_agent]
+
+    async def _report(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> None:
+        """Tell discovery, once. It does without what it is not told."""
+        tasks = tuple(
+            TaskReport(task_id=task_id, need=one.need, at=one.at, seconds=one.seconds, usage=one.usage) for task_id, one in outcomes
+        )
+        request = ReportOutcomes(agent_id=self.me, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:])
+        try:
+            await self._voice.network.report_outcomes(request)
+        except IoaError as error:
+            _log.info("outcomes_not_told", comm_id=self._history.comm_id, agent_id=self.me, why=error.message)

@@ -20,6 +20,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.messages import Message
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.search import Search, SearchResult
 
@@ -44,6 +45,9 @@ class AgentNetwork(Protocol):
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""
+
+    async def report_outcomes(self, request: ReportOutcomes) -> None:
+        """Tell discovery how the tasks of an ended group went that the agent owned."""
 
     async def launch(self, request: LaunchGroup) -> GroupStanding:
         """Open a group.

@@ -11,15 +11,15 @@ from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import CommId, MessageId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
+from ioa.protocol.outcomes import Outcome
 
 
 @dataclass(frozen=True)
 class Encounter:
-    """How a task that another agent did in one of this agent's groups went."""
+    """How the tasks that another agent was given in one of this agent's groups went, the oldest first."""
 
     card: AgentCard
-    done: int
-    failed: int
+    outcomes: tuple[Outcome, ...]
 
 
 class AgentStore(Protocol):
@@ -56,8 +56,8 @@ class AgentStore(Protocol):
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
         """The journalled result of a task."""
 
-    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> None:
-        """Remember, once for each group, how others did in it."""
+    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
+        """Remember, once for each group, how others did in it; False if this group is remembered already."""
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met so far, the most successful first."""

@@ -26,6 +26,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.outcomes import Outcome
 from ioa.protocol.search import Need, SearchResult
 
 Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion
@@ -50,11 +51,12 @@ class Mission:
 
 @dataclass(frozen=True)
 class Contact:
-    """An agent this one has worked with."""
+    """An agent this one has worked with. `outcomes` are its last tasks, the oldest first."""
 
     card: AgentCard
     tasks_done: int
     tasks_failed: int
+    outcomes: tuple[Outcome, ...] = ()
 
 
 class TeamTools(Protocol):

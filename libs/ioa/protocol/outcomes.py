@@ -29,18 +29,20 @@ HALF_LIFE = timedelta(days=7)
 KEEP = timedelta(days=30)
 """After this time it is forgotten."""
 MAX_NEED_CHARS = 500
+MAX_REPORTED = 256
+"""Tasks of one group that are reported at once."""
 
-MAX_SHIFT = 0.05
-"""The most that outcomes move a fused score, up or down: less than a third of one standard deviation of the candidates."""
+MAX_SHIFT = 0.08
+"""The most that outcomes move a fused score, up or down: half a standard deviation of the candidates."""
 _OTHER_KIND = 0.25
 """What an outcome of a wholly different kind of task is worth: who is unreliable there may be so here."""
 _USUAL_SUCCESS = 0.8
 _USUAL_TASKS = 2.0
 """A stranger is taken for one who has done this many tasks with the usual success."""
 _CURIOSITY = 0.2
-_SUCCESS_WEIGHT = 0.06
-_PACE_WEIGHT = 0.010
-_COST_WEIGHT = 0.005
+_SUCCESS_WEIGHT = 0.12
+_PACE_WEIGHT = 0.02
+_COST_WEIGHT = 0.01
 _SURE_TASKS = 3.0
 _LEAST_SECONDS = 0.05
 """Below this a difference in time is noise."""
@@ -73,7 +75,7 @@ class ReportOutcomes(Model):
 
     agent_id: AgentIdField
     comm_id: CommIdField
-    tasks: Annotated[tuple[TaskReport, ...], Field(min_length=1, max_length=256)]
+    tasks: Annotated[tuple[TaskReport, ...], Field(min_length=1, max_length=MAX_REPORTED)]
 
 
 class Record(Model):
@@ -117,7 +119,7 @@ class Remembered:
 
 def remember(outcome: Outcome) -> Remembered:
     """Make an outcome ready to be compared."""
-    return Remembered(outcome.at, outcome.done, outcome.seconds, outcome.usage.cost_micros, kind_of(outcome.need))
+    return Remembered(outcome.at, outcome.done, outcome.seconds, outcome.usage.cost_micros, kind_of_need(outcome.need))
 
 
 def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
@@ -175,7 +177,7 @@ def _against_median(values: Sequence[float | None]) -> list[float]:
     """Rate values by how far they lie below the median, in powers of two, -1 to 1; 0 for what is not known."""
     known = [value for value in values if value is not None]
     middle = median(known) if known else 0.0
-    return [0.0 if value is None else max(-1.0, min(1.0, log2(middle / value))) for value in values]
+    return [0.0 if value is None else log2(max(0.5, min(2.0, middle / value))) for value in values]
 
 
 _WORD = re.compile(r"[^\W\d_]{3,}")
@@ -191,7 +193,7 @@ _BITS = 509
 
 
 @lru_cache(maxsize=16_384)
-def kind_of(need: str) -> int:
+def kind_of_need(need: str) -> int:
     """Sketch what a task is about: a set of the stems of its words, as bits. Names of files and numbers are no part of it."""
     kind = 0
     text = re.sub(r"\S+\.\w{1,5}\b", " ", need.lower())

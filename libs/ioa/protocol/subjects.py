@@ -21,6 +21,7 @@ ANY_LOG = f"{ROOT}.comm.*.log"
 ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_DEAD = f"{ROOT}.dead.*"
+ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*"
@@ -30,6 +31,7 @@ GET_AGENTS = f"{ROOT}.registry.get"
 LIST_AGENTS = f"{ROOT}.registry.list"
 SEARCH = f"{ROOT}.discovery.search"
 INDEX_STATUS = f"{ROOT}.discovery.status"
+ANY_REPORT = f"{ROOT}.discovery.report.*"
 ANY_LAUNCH = f"{ROOT}.groups.launch.*"
 ANY_ABANDON = f"{ROOT}.groups.abandon.*"
 ANY_SYNC = f"{ROOT}.groups.sync.*"
@@ -65,6 +67,16 @@ def renew(agent_id: AgentId) -> str:
 def deregister(agent_id: AgentId) -> str:
     """Where an agent, and nobody else, gives its lease back."""
     return f"{ROOT}.registry.deregister.{agent_id}"
+
+
+def report(agent_id: AgentId) -> str:
+    """Where an agent tells how the tasks of a group that it owned went."""
+    return f"{ROOT}.discovery.report.{agent_id}"
+
+
+def outcome(pool: PoolId) -> str:
+    """Where it is kept how the tasks of a pool's agents went."""
+    return f"{ROOT}.outcome.{pool}"
 
 
 def launch(agent_id: AgentId) -> str:

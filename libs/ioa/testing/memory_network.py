@@ -30,6 +30,7 @@ from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
 from ioa.protocol.messages import Message
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.runtime.ledger import GroupLedger
@@ -38,7 +39,9 @@ from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa_discovery.assessment import Assessor
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 from ioa_registry.registry import Registry
 from ioa_router.router import Router
@@ -118,6 +121,8 @@ class MemoryNetwork:
         timeouts = GroupTimeouts(3, timedelta(minutes=1), task_lease, timedelta(minutes=10), timedelta(minutes=1))
         self._setup = GroupSetup(ledger, self.log, self._records, self._view, self._memberships, clock, timeouts)
         self._router = Router(ledger, self._records, self._timers, clock)
+        self.outcomes = MemoryOutcomes()
+        self._assessor = Assessor(self.log, self._view, self.outcomes, clock)
         self._registry = Registry(
             cards, leases, self._view, self._memberships, self._memberships, self.log, MemoryWorkQueue(), clock, _LEASE, renew_every
         )
@@ -193,6 +198,11 @@ class MemoryNetwork:
             ]
             by_need.append(NeedHits(need=need, hits=tuple(sorted(hits, key=lambda hit: -hit.similarity))))
         return SearchResult(by_need=tuple(by_need), merged=by_need[0].hits)
+
+    async def report_outcomes(self, request: ReportOutcomes) -> None:
+        """Have discovery confirm and keep how tasks went."""
+        await self._arrive()
+        await self._assessor.report(request)
 
     async def launch(self, request: LaunchGroup) -> GroupStanding:
         """Open a group."""

@@ -13,6 +13,7 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
+from ioa.protocol.outcomes import REMEMBERED
 
 
 class MemoryStore:
@@ -80,17 +81,23 @@ class MemoryStore:
         await self._arrive()
         return self._results.get((comm_id, task_id))
 
-    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> None:
+    async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
         await self._arrive()
         if comm_id in self._met or not self._entries[comm_id]:
-            return
+            return False
         self._met.add(comm_id)
         for met in encounters:
             known = self._contacts.get(met.card.agent_id, Contact(met.card, 0, 0))
+            done = sum(outcome.done for outcome in met.outcomes)
             self._contacts[met.card.agent_id] = replace(
-                known, card=met.card, tasks_done=known.tasks_done + met.done, tasks_failed=known.tasks_failed + met.failed
+                known,
+                card=met.card,
+                tasks_done=known.tasks_done + done,
+                tasks_failed=known.tasks_failed + len(met.outcomes) - done,
+                outcomes=(*known.outcomes, *met.outcomes)[-REMEMBERED:],
             )
+        return True
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met, the most successful first."""

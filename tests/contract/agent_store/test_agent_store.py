@@ -7,13 +7,23 @@ import asyncio
 import pytest
 
 from ioa.ports.agent_store import AgentStore, Encounter
-from ioa.ports.brain import Contact
 from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.outcomes import REMEMBERED, Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
-from tests.unit.group.scenario import COMM, card
+from tests.unit.group.scenario import COMM, START, card
 
 OTHER = CommId("another-room")
 T1 = TaskId("t1")
+BOB = "bob"
+
+
+def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
+    """An agent that has done some tasks and failed at others."""
+    went = [True] * done + [False] * failed
+    return Encounter(
+        card(agent_id),
+        tuple(Outcome(pool=agent_id, agent_id=agent_id, need="work", done=one, at=START, seconds=1.5) for one in went),
+    )
 
 
 async def test_entries_in_order_are_kept_in_order(store: AgentStore) -> None:
@@ -123,30 +133,55 @@ async def test_others_are_remembered_once_for_each_group(store: AgentStore) -> N
         for entry in sequenced():
             state = entry.entry.state.model_copy(update={"comm_id": comm_id})
             await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
-    await store.meet(COMM, [Encounter(card("bob"), done=2, failed=1), Encounter(card("cy"), done=0, failed=3)])
-    await store.meet(COMM, [Encounter(card("bob"), done=2, failed=1)])
-    await store.meet(OTHER, [Encounter(card("bob"), done=1, failed=0), Encounter(card("eve"), done=5, failed=0)])
+    news = [
+        await store.meet(COMM, [met("bob", done=2, failed=1), met("cy", failed=3)]),
+        await store.meet(COMM, [met("bob", done=2, failed=1)]),
+        await store.meet(OTHER, [met("bob", done=1), met("eve", done=5)]),
+    ]
 
-    assert list(await store.contacts()) == [Contact(card("eve"), 5, 0), Contact(card("bob"), 3, 1), Contact(card("cy"), 0, 3)]
+    known = await store.contacts()
+    assert [(one.card, one.tasks_done, one.tasks_failed) for one in known] == [
+        (card("eve"), 5, 0),
+        (card("bob"), 3, 1),
+        (card("cy"), 0, 3),
+    ]
+    assert (news, known[1].outcomes) == (
+        [True, False, True],
+        (*met("bob", done=2, failed=1).outcomes, *met("bob", done=1).outcomes),
+    )
+
+
+async def test_the_last_outcomes_of_an_agent_are_kept(store: AgentStore) -> None:
+    """All tasks are counted, and the newest of them kept as they were."""
+    outcomes = [Outcome(pool=BOB, agent_id=BOB, need=f"task {n}", done=True, at=START, seconds=n) for n in range(REMEMBERED + 10)]
+    for comm_id, part in ((COMM, outcomes[:40]), (OTHER, outcomes[40:])):
+        entry = sequenced()[0]
+        state = entry.entry.state.model_copy(update={"comm_id": comm_id})
+        await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+        await store.meet(comm_id, [Encounter(card("bob"), tuple(part))])
+
+    [bob] = await store.contacts()
+    assert (bob.tasks_done, bob.outcomes) == (REMEMBERED + 10, tuple(outcomes[10:]))
 
 
 async def test_a_card_that_has_changed_is_the_one_remembered(store: AgentStore) -> None:
     """Contacts carry the card of the last meeting."""
     newer = card("bob").model_copy(update={"version": "2"})
-    for comm_id, met in ((COMM, card("bob")), (OTHER, newer)):
+    for comm_id, known in ((COMM, card("bob")), (OTHER, newer)):
         entry = sequenced()[0]
         state = entry.entry.state.model_copy(update={"comm_id": comm_id})
         await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
-        await store.meet(comm_id, [Encounter(met, done=1, failed=0)])
+        await store.meet(comm_id, [Encounter(known, met("bob", done=1).outcomes)])
 
-    assert list(await store.contacts()) == [Contact(newer, 2, 0)]
+    [bob] = await store.contacts()
+    assert (bob.card, bob.tasks_done, bob.tasks_failed) == (newer, 2, 0)
 
 
 async def test_a_group_of_which_nothing_is_known_leaves_no_contacts(store: AgentStore) -> None:
     """Nobody was met in a group that was never seen."""
-    await store.meet(COMM, [Encounter(card("bob"), done=1, failed=0)])
+    new = await store.meet(COMM, [met("bob", done=1)])
 
-    assert list(await store.contacts()) == []
+    assert (new, list(await store.contacts())) == (False, [])
 
 
 async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> None:

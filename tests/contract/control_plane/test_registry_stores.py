@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import pytest
@@ -186,7 +187,7 @@ async def test_a_lease_whose_load_cannot_be_read_is_a_lease(nats_client: Client)
         bucket = await nats_client.jetstream().key_value(LEASES)
         for agent_id, value in ((ADA, b""), (BOB, b"\xc1 no msgpack")):
             await bucket.put(agent_id, value)
-            await eventually(lambda agent_id=agent_id: rig.view.is_online(agent_id))  # type: ignore[misc]
+            await eventually(partial(rig.view.is_online, agent_id))
         assert (rig.view.load(ADA), rig.view.load(BOB)) == (IDLE, IDLE)
 
 

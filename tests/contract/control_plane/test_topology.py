@@ -25,7 +25,7 @@ async def test_everybody_may_make_it_at_once(nats_server: NatsServer) -> None:
         await asyncio.gather(*(Topology().ensure(client.jetstream()) for _ in range(5)))
         names = {info.config.name for info in await client.jetstream().streams_info()}
     buckets = {f"KV_IOA_{name}" for name in ("CARDS", "LEASES", "MEMBERS", "GOAL_RECORDS")}
-    streams = {f"IOA_{name}" for name in ("GOALS", "WORK", "RESULTS", "LOG", "TIMERS", "DEAD")}
+    streams = {f"IOA_{name}" for name in ("GOALS", "WORK", "RESULTS", "LOG", "TIMERS", "DEAD", "OUTCOMES")}
     assert names == {*streams, *buckets, "OBJ_IOA_ARTIFACTS"}
 
 

@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     Phase,
     SyncTaskAssignment,
 )
+from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import Need
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
@@ -459,6 +460,32 @@ async def test_a_leader_remembers_how_others_did(company: Company) -> None:
     met = await eventually(lead.store.contacts)
 
     assert [(contact.card.agent_id, contact.tasks_done, contact.tasks_failed) for contact in met] == [("worker", 1, 0)]
+    [outcome] = met[0].outcomes
+    assert (outcome.pool, outcome.need, outcome.done) == ("worker", "do t1", True)
+
+
+async def test_a_leader_tells_discovery_how_others_did(company: Company) -> None:
+    """When a group has ended, what its owner's memory holds of it is kept for everybody, once."""
+    await _open(company, one_task())
+    await company.result()
+
+    kept = await eventually(lambda: company.network.outcomes.kept)
+
+    [contact] = await company.members["lead"].store.contacts()
+    assert kept == {f"{ROOM}.t1": contact.outcomes[0]}
+
+
+async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:
+    """Without discovery the group is left as ever, and nothing is told later."""
+
+    async def nobody_answers(request: ReportOutcomes) -> None:
+        raise UnavailableError("Nobody serves it.")
+
+    company.network.report_outcomes = nobody_answers  # type: ignore[method-assign]
+    await _open(company, one_task())
+    await company.result()
+    await eventually(lambda: company.sessions("lead") == 0)
+    assert (company.network.outcomes.kept, len(await company.members["lead"].store.contacts())) == ({}, 1)
 
 
 def _prepared(payload: Payload, turn: int) -> Message:

@@ -7,22 +7,22 @@ order of its hits, since the fused score behind it has seen more than the simila
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ioa.agent.rules.lexicon import AUXILIARIES, QUESTION_WORDS, words
 from ioa.agent.rules.needs import GoalNeed
 from ioa.agent.rules.openings import strip_opening
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.outcomes import UNTRIED, Remembered, kind_of_need, record_of, remember
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 
 DEFAULT_THRESHOLD = 0.35
 """Of 35 needs the example agents serve all lie above it, of 18 unrelated ones 16 below (benchmarks/similarity.py)."""
 AS_SIMILAR = 0.03
 """Hits this close to the first one are equally good, so that experience may decide."""
-UNKNOWN = 0.5
 FAMILIAR = 0.10
 """How much less similar an agent may be whose examples begin as the need does, or whose card names what is to be made. The names of
 a file's columns pull a need away from every example ("correlation between pallets and rainfall" lies at 0.28), while its first word
@@ -47,13 +47,13 @@ class Matcher:
         threshold: The least similarity of an agent that fits.
         me: The asking agent; chosen only where it is best.
         aside: Whether the asking agent stands aside for any other that fits.
-        records: How well known agents did, 0 to 1.
+        contacts: Who the asking agent has worked with.
     """
 
     threshold: float
     me: AgentId
     aside: bool = False
-    records: Mapping[AgentId, float] = field(default_factory=dict)
+    contacts: Sequence[Contact] = ()
 
     def pick(self, found: NeedHits) -> Hit | None:
         """The agent for a need, or None if nobody fits."""
@@ -71,7 +71,8 @@ class Matcher:
         naming = [hit for hit in others if hit.similarity >= first.similarity - NAMED and _speaks_of(hit.card, wanted)]
         first, others = (naming[0], naming) if naming else (first, others)
         peers = [hit for hit in others if hit.similarity >= first.similarity - AS_SIMILAR]
-        return max(peers, key=lambda hit: self.records.get(hit.card.agent_id, UNKNOWN))
+        expected = expectations(self.contacts, found.need.text)
+        return max(peers, key=lambda hit: expected.get(hit.card.pool, UNTRIED.success))
 
     def _least_similarity(self, need: str, card: AgentCard) -> float:
         begins_alike = _first_word(need) in {_first_word(example) for example in card.examples} - _SAYS_LITTLE - {""}
@@ -83,11 +84,19 @@ class Matcher:
         return next((hit.similarity for hit in found.hits if hit.card.agent_id == self.me), 0.0)
 
 
-def records_of(contacts: Sequence[Contact]) -> dict[AgentId, float]:
-    """Rate agents by what they did; one that is hardly known stays near the middle."""
-    return {
-        contact.card.agent_id: (contact.tasks_done + 1) / (contact.tasks_done + contact.tasks_failed + 2) for contact in contacts
-    }
+def expectations(contacts: Sequence[Contact], need: str) -> dict[PoolId, float]:
+    """What share of such tasks each known pool is expected to do; one that is hardly known stays near what strangers do.
+
+    What is old is so by the newest experience: an agent that did nothing for a month has forgotten nothing.
+    """
+    memories: dict[PoolId, list[Remembered]] = {}
+    for contact in contacts:
+        memories.setdefault(contact.card.pool, []).extend(map(remember, contact.outcomes))
+    newest = max((one.at for memory in memories.values() for one in memory), default=None)
+    if newest is None:
+        return {}
+    kind = kind_of_need(need)
+    return {pool: record_of(memory, kind, newest).success for pool, memory in memories.items()}
 
 
 def need_for(need: GoalNeed) -> Need:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ioa.agent.rules.breakdown import coordinates, parts_of
 from ioa.agent.rules.headings import same_words
-from ioa.agent.rules.matching import Matcher, mean_similarity, need_for, records_of
+from ioa.agent.rules.matching import Matcher, mean_similarity, need_for
 from ioa.agent.rules.needs import GoalNeed, restate
 from ioa.agent.rules.planning import WHOLE_IS_FAR_BETTER, team_of
 from ioa.errors import ForbiddenError, UnavailableError
@@ -30,7 +30,7 @@ async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone 
     whole = GoalNeed(task.spec.task_desc, task.spec.task_desc)
     try:
         found = await tools.search_client([need_for(need) for need in (whole, *parts)])
-        matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me), records_of(await tools.contacts()))
+        matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me), await tools.contacts())
     except (UnavailableError, ForbiddenError):
         return alone
     picked = [matcher.pick(hits) for hits in found.by_need[1:]]

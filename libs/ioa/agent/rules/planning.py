@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.agent.rules.breakdown import coordinates, lists_parts, parts_of
-from ioa.agent.rules.matching import Matcher, mean_similarity, need_for, records_of, unmet
+from ioa.agent.rules.matching import Matcher, mean_similarity, need_for, unmet
 from ioa.agent.rules.needs import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
@@ -24,7 +24,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
     asked = [whole, *parts]
     found = await tools.search_client([need_for(need) for need in asked])
-    matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me), records_of(await tools.contacts()))
+    matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me), await tools.contacts())
     whole_hit, *picked = (matcher.pick(hits) for hits in found.by_need)
     if whole_hit is None and len(needs) == 1 and not lists_parts(mission.text):
         return NobodyFits(unmet(needs, [None]))  # what a coordinator's team does is no answer to a goal that it does not serve

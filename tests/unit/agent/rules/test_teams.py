@@ -17,6 +17,7 @@ from ioa.ports.brain import Alone, Contact, GroupView, Mission, NobodyFits, Task
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskOutcome, TaskSpec
+from ioa.protocol.outcomes import Outcome
 from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import START, card, charter_of, planned
@@ -134,6 +135,13 @@ async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
     assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
 
 
+def met(known: AgentCard, *, done: int = 0, failed: int = 0, need: str = "x") -> Contact:
+    """An agent that has done some tasks and failed at others."""
+    went = [True] * done + [False] * failed
+    outcomes = tuple(Outcome(pool=known.pool, agent_id=known.agent_id, need=need, done=one, at=START, seconds=1.0) for one in went)
+    return Contact(known, done, failed, outcomes)
+
+
 async def test_experience_decides_between_equals() -> None:
     """Of two agents that fit alike, the one that did well is chosen; one that fits better needs no record."""
     found = NeedHits(
@@ -144,15 +152,35 @@ async def test_experience_decides_between_equals() -> None:
             Hit(card=CHART, score=0.1, similarity=0.4),
         ),
     )
-    records = {TEXT.agent_id: 0.9, CHART.agent_id: 1.0}
-    hit = Matcher(0.3, ME.agent_id, records=records).pick(found)
+    hit = Matcher(0.3, ME.agent_id, contacts=(met(TEXT, done=9), met(CHART, done=20))).pick(found)
+    assert hit is not None
+    assert hit.card.agent_id == "text-analyst"
+
+
+async def test_experience_is_that_of_the_kind_of_need() -> None:
+    """Of two agents that fit alike and did as many tasks well, the one is chosen that did such tasks well."""
+    found = NeedHits(
+        need=Need(text="translate this letter"), hits=tuple(Hit(card=one, score=1, similarity=0.6) for one in (CSV, TEXT))
+    )
+    csv = met(CSV, done=5, need="total the sales of a table"), met(CSV, failed=5, need="translate a letter")
+    text = met(TEXT, failed=5, need="total the sales of a table"), met(TEXT, done=5, need="translate a letter")
+    hit = Matcher(0.3, ME.agent_id, contacts=(*csv, *text)).pick(found)
+    assert hit is not None
+    assert hit.card.agent_id == "text-analyst"
+
+
+async def test_replicas_share_their_experience() -> None:
+    """What one replica did counts for the one that was found."""
+    found = NeedHits(need=Need(text="x"), hits=(Hit(card=CSV, score=1, similarity=0.60), Hit(card=TEXT, score=1, similarity=0.59)))
+    replica = TEXT.model_copy(update={"agent_id": AgentId("text-analyst-7")})
+    hit = Matcher(0.3, ME.agent_id, contacts=(met(replica, done=3),)).pick(found)
     assert hit is not None
     assert hit.card.agent_id == "text-analyst"
 
 
 async def test_an_agent_that_failed_before_yields_to_an_equal() -> None:
     """Contacts with failures are passed over for an equally similar agent."""
-    twins = tools_of((*CARDS, card("other-csv")), {**SKILLS, "other-csv": {"total": 0.7}}, (Contact(CSV, 0, 3),))
+    twins = tools_of((*CARDS, card("other-csv")), {**SKILLS, "other-csv": {"total": 0.7}}, (met(CSV, failed=3),))
     team = await BRAIN.form_team(mission("Compute the total of sales.csv"), twins)
     assert plan_of(team) == [("t1", "other-csv", ())]
 

@@ -1,0 +1,94 @@
+"""Outcomes of tasks in the stream `IOA_OUTCOMES`, one subject for each pool, of which the server keeps the newest.
+
+Whoever follows the stream from its first message to its last has exactly what it holds, whenever and how often it was started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, DeliverPolicy, Header
+
+from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
+from ioa.adapters.nats_topology import OUTCOMES
+from ioa.errors import IoaError, UnavailableError
+from ioa.ports.outcome_store import OutcomeListener
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.outcomes import Outcome
+
+_LOOK_UP_SECONDS = 1.0
+"""How long to wait for an outcome before looking whether the connection was renewed meanwhile."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsOutcomes:
+    """Put outcomes into the stream, and follow it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+
+    async def put(self, outcome: Outcome, *, key: str) -> None:
+        """Publish an outcome; the stream drops what it has seen the key of."""
+        with unavailable_unless_answered("The stream of outcomes"):
+            await self._js.publish(
+                subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
+            )
+
+    async def follow(self, listener: OutcomeListener) -> None:
+        """Tell every outcome that is kept and then each new one, in order and once each, across outages, for ever."""
+        last = 0
+        while True:
+            try:
+                last = await self._follow_from(last, listener)
+            except UnavailableError as error:
+                _log.warning("outcomes_out_of_reach", error=error.message)
+                await asyncio.sleep(_LOOK_UP_SECONDS)
+
+    async def _follow_from(self, last: int, listener: OutcomeListener) -> int:
+        """Tell what lies behind `last` until the connection was renewed; return what was told last."""
+        reconnects = self._client.stats["reconnects"]
+        with unavailable_unless_answered("The stream of outcomes"):
+            if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
+                listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
+                last = 0
+            opened = await _subscribe(self._js, last + 1)
+        async with _closing(self._client, opened) as subscription:
+            while self._client.stats["reconnects"] == reconnects:
+                try:
+                    with heeding_cancellation():
+                        message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
+                except (TimeoutError, nats.errors.TimeoutError):
+                    continue
+                if message.metadata.sequence.stream <= last:
+                    continue
+                last = message.metadata.sequence.stream
+                try:
+                    listener.add(decode(Outcome, message.data))
+                except IoaError as error:
+                    _log.error("outcome_unreadable", seq=last, error=error.message)
+        return last
+
+
+async def _subscribe(js: JetStreamContext, from_seq: int) -> JetStreamContext.PushSubscription:
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=from_seq)
+    return await js.subscribe(subjects.ANY_OUTCOME, stream=OUTCOMES, ordered_consumer=True, config=config)
+
+
+@asynccontextmanager
+async def _closing(
+    client: Client, subscription: JetStreamContext.PushSubscription
+) -> AsyncIterator[JetStreamContext.PushSubscription]:
+    try:
+        yield subscription
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()

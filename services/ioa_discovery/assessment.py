@@ -1,0 +1,70 @@
+"""Learning how tasks went: the owner of a group tells when it has ended, and the group's log says whether that is so.
+
+What counts, who did it and whether it was done, is read off the log's last entry, which only routers and group setup can write. The
+owner adds what the log's state does not hold: what was asked for, how long it took, and what it cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ioa.errors import ConflictError, ForbiddenError, NotFoundError
+from ioa.group.state import ClosedTask, GroupState
+from ioa.ports.clock import Clock
+from ioa.ports.group_log import GroupLog
+from ioa.ports.outcome_store import OutcomeStore
+from ioa.ports.registry_store import RegistryView
+from ioa.protocol.messages import TaskOutcome
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.registry import Acknowledged
+
+
+class Assessor:
+    """Answer the requests of `ioa.v1.discovery.report`."""
+
+    def __init__(self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock) -> None:
+        self._log = log
+        self._view = view
+        self._outcomes = outcomes
+        self._clock = clock
+
+    async def report(self, request: ReportOutcomes) -> Acknowledged:
+        """Keep how the tasks of an ended group went; reporting them again changes nothing.
+
+        A task that was cancelled says nothing of its assignee, and what owners did themselves is left out: nobody praises himself.
+
+        Raises:
+            NotFoundError: There is no such group.
+            ForbiddenError: Another agent owned it.
+            ConflictError: It has not ended.
+        """
+        head = await self._log.last(request.comm_id)
+        if head is None:
+            raise NotFoundError(f"There is no group {request.comm_id}.")
+        state = head.entry.state
+        if state.owner != request.agent_id:
+            raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
+        if not state.phase.is_terminal:
+            raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
+        for report, task in _confirmed(state, request.tasks):
+            record = self._view.card(task.assignee)
+            if record is not None:
+                outcome = Outcome(
+                    pool=record.card.pool,
+                    agent_id=task.assignee,
+                    need=report.need,
+                    done=task.outcome is TaskOutcome.DONE,
+                    at=min(report.at, self._clock.now()),
+                    seconds=report.seconds,
+                    usage=report.usage,
+                )
+                await self._outcomes.put(outcome, key=f"{request.comm_id}.{task.task_id}")
+        return Acknowledged()
+
+
+def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, ClosedTask]]:
+    """The reports on tasks of the group that others closed."""
+    for report in reports:
+        task = state.task(report.task_id)
+        if isinstance(task, ClosedTask) and task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
+            yield report, task

@@ -1,0 +1,117 @@
+"""What the stream of outcomes promises to whoever learns from it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_outcomes import NatsOutcomes
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import OUTCOMES
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.outcomes import REMEMBERED, Outcome
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.nats_server import crash
+
+
+def outcome(number: int, pool: str = "a") -> Outcome:
+    """An outcome told apart by its need."""
+    return Outcome(pool=PoolId(pool), agent_id=AgentId(pool), need=f"task {number}", done=True, at=NEW_YEAR, seconds=1.0)
+
+
+class Notebook:
+    """An `OutcomeListener` that writes down everything."""
+
+    def __init__(self) -> None:
+        self.heard: list[Outcome] = []
+        self.times_begun = 0
+
+    def add(self, told: Outcome) -> None:
+        """Write it down."""
+        self.heard.append(told)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.heard.clear()
+        self.times_begun += 1
+
+
+@asynccontextmanager
+async def following(client: Client) -> AsyncIterator[Notebook]:
+    """Follow the stream."""
+    notebook = Notebook()
+    async with background(NatsOutcomes(client).follow(notebook)):
+        yield notebook
+
+
+async def test_replicas_and_restarts_hear_the_same(nats_client: Client) -> None:
+    """Who follows from the beginning, who comes later and who comes again all hear the same outcomes in the same order."""
+    told = [outcome(number, pool) for number in range(5) for pool in "ab"]
+    async with following(nats_client) as early:
+        for number, one in enumerate(told):
+            await NatsOutcomes(nats_client).put(one, key=f"k{number}")
+        await eventually(lambda: len(early.heard) == len(told))
+        async with following(nats_client) as late:
+            await eventually(lambda: len(late.heard) == len(told))
+    assert early.heard == late.heard == told
+
+
+async def test_the_same_outcome_is_kept_once(nats_client: Client) -> None:
+    """An outcome that is told again under its key changes nothing."""
+    for number in (1, 1, 2):
+        await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
+    assert (await nats_client.jetstream().stream_info(OUTCOMES)).state.messages == 2
+
+
+async def test_the_newest_of_each_pool_are_kept(nats_client: Client) -> None:
+    """One pool with many tasks pushes out its own oldest, and nobody else's."""
+    await NatsOutcomes(nats_client).put(outcome(0, "b"), key="b")
+    for number in range(REMEMBERED + 3):
+        await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
+    async with following(nats_client) as notebook:
+        await eventually(lambda: len(notebook.heard) == REMEMBERED + 1)
+    assert notebook.heard == [outcome(0, "b"), *(outcome(number) for number in range(3, REMEMBERED + 3))]
+
+
+async def test_what_cannot_be_read_is_passed_over(nats_client: Client) -> None:
+    """A message that is no outcome keeps nobody from the next one."""
+    async with following(nats_client) as notebook:
+        await nats_client.jetstream().publish(subjects.outcome(PoolId("a")), b"\xc1", stream=OUTCOMES)
+        await NatsOutcomes(nats_client).put(outcome(1), key="k1")
+        await eventually(lambda: notebook.heard)
+    assert notebook.heard == [outcome(1)]
+
+
+async def test_following_goes_on_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+    """After nats-server was killed, what comes next is heard, and what was heard is not heard again."""
+    outcomes = NatsOutcomes(nats_client)
+    async with following(nats_client) as notebook:
+        await outcomes.put(outcome(1), key="k1")
+        await eventually(lambda: notebook.heard)
+        await crash(nats_server)
+        await nats_server.start()
+        await eventually(lambda: nats_client.is_connected)
+        await outcomes.put(outcome(2), key="k2")
+        await eventually(lambda: len(notebook.heard) == 2)
+    assert (notebook.heard, notebook.times_begun) == ([outcome(1), outcome(2)], 0)
+
+
+async def test_following_waits_for_the_stream(nats_client: Client) -> None:
+    """Discovery may start before those who make the stream; a stream that is made anew is followed from its beginning."""
+    js = nats_client.jetstream()
+    async with following(nats_client) as notebook:
+        for number in (1, 2):
+            await NatsOutcomes(nats_client).put(outcome(number), key=f"k{number}")
+        await eventually(lambda: len(notebook.heard) == 2)
+        config = (await js.stream_info(OUTCOMES)).config
+        await js.delete_stream(OUTCOMES)
+    async with following(nats_client) as second:
+        await js.add_stream(config)
+        await NatsOutcomes(nats_client).put(outcome(3), key="k3")
+        await eventually(lambda: second.heard)
+    assert second.heard == [outcome(3)]

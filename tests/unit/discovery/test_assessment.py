@@ -1,0 +1,109 @@
+"""What owners of groups say of tasks counts as far as the log confirms it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import ConflictError, ForbiddenError, NotFoundError
+from ioa.group.events import Entry, encode_entry
+from ioa.group.machine import step
+from ioa.group.state import GroupState
+from ioa.ports.registry_store import CardRecord
+from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.usage import Usage
+from ioa.testing.manual_clock import NEW_YEAR, ManualClock
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_outcomes import MemoryOutcomes
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
+from ioa_discovery.assessment import Assessor
+from tests.unit.group.scenario import COMM, Scenario, card, launched
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:ada")
+ENDED: Scenario = AT_WORK.finishes("t1").finishes("t2").announces("ada").concludes("ada")
+
+
+class Office:
+    """A log with one group, and an assessor."""
+
+    def __init__(self) -> None:
+        self.outcomes, self.clock = MemoryOutcomes(), ManualClock()
+        self.cards, self._log = MemoryCards(), MemoryGroupLog()
+        view = MemoryRegistryView(self.cards, MemoryLeases(self.clock, timedelta(seconds=10)))
+        self._assessor = Assessor(self._log, view, self.outcomes, self.clock)
+
+    async def file(self, story: Scenario) -> None:
+        """Write a group's story into its log, and register its members."""
+        state: GroupState | None = None
+        seq = 0
+        for event in story.log:
+            state = step(state, event).state
+            entry = Entry(event=event, state=state, audience=())
+            seq = await self._log.append(COMM, encode_entry(entry), expected_seq=seq)
+        for agent_id in ("ada", "bob"):
+            known = card(agent_id).model_copy(update={"pool": PoolId(f"{agent_id}-pool")})
+            await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
+
+    async def report(self, *task_ids: str, by: AgentId = ADA, comm_id: CommId = COMM) -> list[tuple[str, Outcome]]:
+        """Report tasks, and return what is kept."""
+        at = self.clock.now() + timedelta(days=9)
+        tasks = tuple(
+            TaskReport(task_id=TaskId(one), need="sums", at=at, seconds=2.5, usage=Usage(cost_micros=7)) for one in task_ids
+        )
+        await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=tasks))
+        return list(self.outcomes.kept.items())
+
+
+async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
+    """Who did it and whether it was done is read off the log, and no time lies ahead of the clock."""
+    office = Office()
+    await office.file(ENDED)
+    [(key, kept)] = await office.report("t1")
+    expected = Outcome(
+        pool=PoolId("bob-pool"), agent_id=BOB, need="sums", done=True, at=NEW_YEAR, seconds=2.5, usage=Usage(cost_micros=7)
+    )
+    assert (key, kept) == (f"{COMM}.t1", expected)
+
+
+async def test_nobody_praises_himself_and_nothing_is_invented() -> None:
+    """What the owner did itself, and tasks that the group never had, are left out."""
+    office = Office()
+    await office.file(ENDED)
+    assert await office.report("t2", "t9") == []
+
+
+async def test_reporting_again_is_reporting_once() -> None:
+    """The same task has the same key."""
+    office = Office()
+    await office.file(ENDED)
+    assert len([*await office.report("t1"), *await office.report("t1")]) == 2
+    assert len(office.outcomes.kept) == 1
+
+
+async def test_an_assignee_that_is_gone_is_left_out() -> None:
+    """Without a card there is no pool to remember it for."""
+    office = Office()
+    await office.file(ENDED)
+    del office.cards.records[BOB]
+    assert await office.report("t1") == []
+
+
+@pytest.mark.parametrize(
+    ("story", "by", "comm_id", "error"),
+    [
+        (ENDED, BOB, COMM, ForbiddenError),
+        (AT_WORK, ADA, COMM, ConflictError),
+        (ENDED, ADA, CommId("another"), NotFoundError),
+    ],
+    ids=["not the owner", "not ended", "no such group"],
+)
+async def test_what_may_not_be_reported_is_refused(story: Scenario, by: AgentId, comm_id: CommId, error: type[Exception]) -> None:
+    """Only the owner of a group that has ended tells how it went, and nothing is kept otherwise."""
+    office = Office()
+    await office.file(story)
+    with pytest.raises(error):
+        await office.report("t1", by=by, comm_id=comm_id)
+    assert office.outcomes.kept == {}
