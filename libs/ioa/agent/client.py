@@ -201,7 +201,8 @@ class AgentClient:
         mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=meter)
         try:
             with timed_decision("form_team"):
-                return await self._brain.form_team(mission, BoundedTeamTools(self._network, self._store))
+                tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
+                return await self._brain.form_team(mission, tools)
         except IoaError:
             raise
         except Exception as error:

@@ -112,7 +112,9 @@ class Worker:
     async def _approach(self, view: TaskView) -> Alone | Team:
         try:
             with timed_decision("approach"):
-                return await self.brain.approach(view, BoundedTeamTools(self.network, self.store))
+                purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
+                tools = BoundedTeamTools(self.network, self.store, self.card.agent_id, purpose)
+                return await self.brain.approach(view, tools)
         except Exception:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)

@@ -153,9 +153,15 @@ def _explanation(place: int, hit: Hit) -> Sequence[RenderableType]:
     for _ in range(3):
         parts.add_column(no_wrap=True)
     parts.add_column(overflow="fold")
-    for one in hit.why.signals:
-        nearest = hit.matched_example if one.signal is Signal.EXAMPLES else ""
-        parts.add_row(_SIGNALS[one.signal], f"{one.fused:.3f}", f"{_MEASURES[one.signal]} {one.raw:.2f}", Text(nearest))
+    said = {one.signal: one for one in hit.why.signals}
+    for signal, words in _SIGNALS.items():
+        nearest = hit.matched_example if signal is Signal.EXAMPLES else ""
+        if one := said.get(signal):
+            parts.add_row(words, f"{one.fused:.3f}", f"{_MEASURES[signal]} {one.raw:.2f}", Text(nearest))
+        elif signal is Signal.EXAMPLES and not hit.card.examples:
+            parts.add_row(words, "", "not counted", Text("its card has none", style="yellow"))
+        else:
+            parts.add_row(words, "0.000", "none" if signal is Signal.BM25 else "too far", "")
     parts.add_row("match", f"{hit.why.match:.3f}", "their mean", "")
     for shift in hit.why.shifts:
         parts.add_row(shift.cause, f"{shift.amount:+.3f}", "", Text(shift.reason))

@@ -25,7 +25,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.search import Need
+from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_network import Push
@@ -387,6 +387,27 @@ async def test_a_goal_comes_back_while_discovery_is_away(company: Company) -> No
     result = await company.result()
 
     assert (result.reason, len(asked), len(company.network.offered)) == (Reason.CONCLUDED, 3, 2)
+
+
+async def test_a_search_says_who_asks_and_what_for(company: Company) -> None:
+    """Discovery learns the asker and the goal, so that goals spread over the replicas of a pool."""
+    asked: list[Search] = []
+    search = company.network.search
+
+    async def noted(request: Search) -> SearchResult:
+        asked.append(request)
+        return await search(request)
+
+    class Seeking(ScriptedBrain):
+        async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+            await tools.search_client([Need(text=mission.text)])
+            return await super().form_team(mission, tools)
+
+    company.network.search = noted  # type: ignore[assignment,method-assign]
+    script = one_task()
+    await _open(company, Seeking(teams=script._teams, utterances=script._utterances, conclusions=script._conclusions))
+    await company.result()
+    assert [(request.by, request.purpose) for request in asked] == [("lead", GOAL.goal_id)]
 
 
 async def test_a_team_is_formed_anew_when_a_member_went_away(company: Company) -> None:
