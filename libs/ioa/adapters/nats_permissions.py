@@ -268,6 +268,7 @@ _NEEDED = {
         *_looking_up(GOAL_RECORDS),
         *_exchanging_files(),
         *_working_off(GOALS, INTAKE),
+        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (
         *_writing_logs(),

@@ -8,11 +8,11 @@ from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_topology import DEAD, GOALS, LOG, RESULTS, TIMERS, WORK
+from ioa.adapters.nats_topology import DEAD, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.ports.standing import QueueStanding, StreamStanding
 
 _QUEUES = (GOALS, WORK, TIMERS)
-_STORES = (LOG, RESULTS, DEAD)
+_STORES = (LOG, RESULTS, DEAD, OUTCOMES)
 _PAGE = 256
 """How many consumers nats-server lists at once."""
 

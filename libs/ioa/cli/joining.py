@@ -46,10 +46,13 @@ def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None
     chosen, there = asyncio.run(_choose(url))
     if terminal.as_json:
         terminal.line("joining", agents=names, url=chosen)
-    else:
+    # Whoever looks on has written the agent, and wants to see what it is told and what it raises.
+    looked_at = sys.stderr.isatty() and not terminal.as_json
+    logging = {"IOA_LOG_FORMAT": "console", "IOA_LOG_CONTENT": "true"} if looked_at else {"IOA_LOG_FORMAT": "json"}
+    environment = {**logging, **os.environ, "IOA_NATS_URL": chosen}
+    if environment["IOA_LOG_FORMAT"] == "console":
         terminal.note(f"joining {listed(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
-    log_format = "console" if sys.stderr.isatty() and not terminal.as_json else "json"
-    serve_hosted(hosted, {"IOA_LOG_FORMAT": log_format, **os.environ, "IOA_NATS_URL": chosen})
+    serve_hosted(hosted, environment)
 
 
 def listed(names: Sequence[str]) -> str:

@@ -1,0 +1,220 @@
+"""What a running system tells those who look after it: metrics of every process, logs with ids, and nothing of the goal's text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from nats.aio.client import Client
+from prometheus_client.parser import text_string_to_metric_families
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_requests import NatsRequester
+from ioa.cli.embedded import open_embedded_system
+from ioa.cli.pool import Pool, PooledAgent
+from ioa.group.events import Said
+from ioa.group.requests import Rejected, SayReply
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import AgentId, MessageId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
+from ioa.protocol.trace import trace_id_of
+from ioa.runtime.catalogue import catalogue
+from ioa.runtime.system import System
+from ioa.testing.deadline import eventually
+
+SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
+WORD = "xylophone"
+TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+AGENTS = """
+from ioa import Agent
+
+greeter = Agent("greeter", description="Greets people politely", examples=["greet Ada", "say hello"], may_team_up=False)
+
+
+@greeter.task
+def greet(task, ctx):
+    ctx.spend(tokens=5, answer_tokens=2, cost=0.5)
+    return f"Hello! You said: {task}"
+
+
+sitter = Agent("sitter", description="Sits on chairs", examples=["sit down", "have a seat"], may_team_up=False)
+
+
+@sitter.task
+def sit(task):
+    return "Seated."
+"""
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class Watched:
+    """A running system, its processes' ports and its logs."""
+
+    def __init__(self, system: System, client: Client, logs: Path) -> None:
+        self.system = system
+        self.client = client
+        self._logs = logs
+        self._http = httpx.AsyncClient(trust_env=False)
+
+    async def aclose(self) -> None:
+        """Close."""
+        await self._http.aclose()
+
+    def names(self) -> list[str]:
+        """The processes."""
+        return sorted(path.stem for path in self._logs.glob("*.log"))
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """What a process has logged: JSON, every line."""
+        return [json.loads(line) for line in (self._logs / f"{name}.log").read_text(encoding="utf-8").splitlines()]
+
+    def text(self) -> str:
+        """Everything that was logged."""
+        return "".join(path.read_text(encoding="utf-8") for path in self._logs.glob("*.log"))
+
+    async def get(self, name: str, path: str) -> httpx.Response:
+        """Ask a process at its port."""
+        port = next(line["port"] for line in self.lines(name) if line["event"] == "health_served")
+        return await self._http.get(f"http://127.0.0.1:{port}{path}")
+
+    async def samples(self, *names: str) -> Samples:
+        """The samples of some processes, summed."""
+        total: Samples = {}
+        for name in names or self.names():
+            for family in text_string_to_metric_families((await self.get(name, "/metrics")).text):
+                for one in family.samples:
+                    key = (one.name, frozenset(one.labels.items()))
+                    total[key] = total.get(key, 0.0) + one.value
+        return total
+
+    async def value(self, metric: str, names: Sequence[str] = (), **labels: str) -> float:
+        """One sample, or the sum of a metric over the labels that are not named."""
+        found = await self.samples(*names)
+        wanted = set(labels.items())
+        return sum(value for (name, having), value in found.items() if name == metric and wanted <= having)
+
+
+@asynccontextmanager
+async def open_watched(folder: Path) -> AsyncIterator[Watched]:
+    """A system of four services and two agents, each with a port."""
+    file = folder / "desk.py"
+    file.write_text(AGENTS, encoding="utf-8")
+    pool = Pool(agents=tuple(PooledAgent(target=f"{file}:{name}") for name in ("greeter", "sitter")))
+    async with (
+        open_embedded_system(folder / "data", None, pool) as running,
+        open_connection(NatsSettings(running.url, "watcher")) as client,
+    ):
+        watched = Watched(System(client), client, folder / "data" / "logs")
+        try:
+            yield watched
+        finally:
+            await watched.aclose()
+
+
+async def run(system: System, goal: str) -> GoalResult:
+    """Launch a goal and wait for its end."""
+    return await system.wait_for_result(await system.launch(GoalOrder(goal=goal, agent=AgentId("sitter"), traceparent=TRACEPARENT)))
+
+
+async def test_every_process_tells_what_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A goal, a refused message and a dead letter show in the metrics of whom they concern, and in logs with their ids."""
+    monkeypatch.setenv("IOA_METRICS_PORT", "0")
+    async with open_watched(tmp_path) as watched:
+        result = await run(watched.system, f"Greet Ada and her {WORD}")
+        assert result.reason is Reason.CONCLUDED, result
+        await _check_goal(watched, result)
+        await _check_refusals(watched, result)
+        await _check_processes(watched)
+        await _check_trace(watched, result)
+
+
+async def _check_goal(watched: Watched, result: GoalResult) -> None:
+    deciders = ("ioa_router", "ioa_groups")
+    assert await eventually(lambda: watched.value("ioa_goals_ended_total", deciders, reason="concluded")) == 1
+    assert await watched.value("ioa_goals_accepted_total", ["ioa_groups"]) == 1
+    assert await watched.value("ioa_turns_total", deciders) == result.turns
+    assert await watched.value("ioa_groups_ended_total", deciders) == 1
+    closed = await watched.value("ioa_tasks_closed_total", deciders, outcome="done")
+    assert closed == await watched.value("ioa_tasks_assigned_total", deciders) > 0
+    assert await watched.value("ioa_tokens_total", deciders, direction="in") == result.usage.tokens_in == 5 * closed
+    assert await watched.value("ioa_cost_total", deciders) == 0.5 * closed
+    assert await watched.value("ioa_goal_duration_seconds_count", deciders) == 1
+    assert await watched.value("ioa_floor_held_seconds_count", deciders) >= result.turns
+    workers = [name for name in watched.names() if name.startswith("agent-")]
+    assert await watched.value("ioa_worker_task_duration_seconds_count", workers, outcome="done") == closed
+    assert await watched.value("ioa_worker_decision_duration_seconds_count", workers, decision="form_team", outcome="made") == 1
+    assert await watched.value("ioa_worker_agents", workers) == 2
+    assert await watched.value("ioa_deliveries_total", workers, stream="IOA_WORK", outcome="done") == 1
+
+
+async def _check_refusals(watched: Watched, result: GoalResult) -> None:
+    header = Header(
+        message_id=MessageId("late"),
+        comm_id=result.comm_id,
+        sender=AgentId("sitter"),
+        state=Phase.DISCUSSING,
+        turn=1,
+        after=0,
+        sent_at=datetime.now(UTC),
+    )
+    late = Message(header=header, payload=ConcludeGroupDiscussion())
+    reply = await NatsRequester(watched.client).request(subjects.say(result.comm_id, AgentId("sitter")), late, SayReply)
+    assert isinstance(reply.answer, Rejected)
+    await watched.client.publish(subjects.GOAL, b"\xff")
+    assert await eventually(lambda: watched.value("ioa_dead_letters_total", reason="unreadable")) == 1
+    assert await watched.value("ioa_rejections_total", ["ioa_router"]) == 1
+    assert await watched.value("ioa_rejections_total", ["ioa_router"], reason="group_ended") == 1
+    assert await watched.value("ioa_requests_total", ["ioa_router"], subject="comm.say", code="ok") > 1
+
+
+async def _check_processes(watched: Watched) -> None:
+    names = watched.names()
+    assert [(await watched.get(name, path)).status_code for name in names for path in ("/healthz", "/readyz")] == [200] * 2 * len(
+        names
+    )
+    for metric in ("ioa_ready", "ioa_nats_connected", "ioa_build_info"):
+        assert await watched.value(metric) == len(names) == len(SERVICES) + 2
+    assert await watched.value("ioa_agents", ["ioa_registry"], state="online") == 2
+    assert await watched.value("ioa_stream_messages", ["ioa_groups"], stream="IOA_DEAD") >= 0
+    assert await eventually(lambda: watched.value("ioa_event_loop_lag_seconds_count", ["ioa_router"]))
+    assert await watched.value("ioa_requests_total", ["ioa_registry"], subject="registry.register", code="ok") >= 2
+    assert await watched.value("ioa_requests_total", ["ioa_discovery"], subject="discovery.search", code="ok") >= 1
+    documented = {sample for metric in catalogue() for sample in metric.samples}
+    assert {name for name, _ in await watched.samples() if name.startswith("ioa_")} - documented == set()
+
+
+async def _check_trace(watched: Watched, result: GoalResult) -> None:
+    """The goal's trace stands in the log's messages and in the lines of those who worked for it; its text in no line."""
+    said = [stored.entry.event for stored in await watched.system.entries(result.comm_id) if isinstance(stored.entry.event, Said)]
+    traces = [trace_id_of(event.message.header.traceparent) for event in said]
+    assert said and set(traces) == {trace_id_of(TRACEPARENT)}
+    ids = {"goal_id": result.goal_id, "comm_id": result.comm_id, "trace_id": trace_id_of(TRACEPARENT)}
+    (done,) = [line for line in watched.lines("agent-desk-greeter") if line["event"] == "task_ended"]
+    assert {name: done.get(name) for name in (*ids, "agent_id", "service")} == {
+        **ids,
+        "agent_id": "greeter",
+        "service": "ioa-agent",
+    }
+    assert done["task_id"]
+    (accepted,) = [line for line in watched.lines("ioa_groups") if line["event"] == "goal_accepted"]
+    assert {name: accepted.get(name) for name in ids} == ids
+    assert WORD not in watched.text() and WORD in result.content
+
+
+async def test_what_users_wrote_is_logged_where_it_was_switched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `IOA_LOG_CONTENT` the goal, the task and what came of it are in the logs; without a port nothing is served."""
+    monkeypatch.setenv("IOA_LOG_CONTENT", "true")
+    async with open_watched(tmp_path) as watched:
+        await run(watched.system, f"Greet Ada and her {WORD}")
+        shown = {line["event"] for name in watched.names() for line in watched.lines(name) if WORD in str(line.get("content"))}
+    assert shown == {"goal_accepted", "task_begun", "task_ended"}
+    assert "health_served" not in watched.text()

@@ -1,0 +1,65 @@
+"""How queues stand and whether a process is ready, on a real nats-server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prometheus_client import REGISTRY
+
+from ioa import readiness
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_goals import NatsWorkQueue
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_standing import NatsStandings
+from ioa.adapters.nats_topology import Topology
+from ioa.protocol import subjects
+from ioa.protocol.ids import PoolId
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
+from tests.integration.security.secured import open_secured
+
+
+async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> None:
+    """Goals of one pool of many, one of them taken; every stream is there with its size."""
+    pools = [PoolId(f"pool{number}") for number in range(300)]
+    async with open_connection(NatsSettings(nats_url, "standing")) as client:
+        js = client.jetstream()
+        await Topology().ensure(js)
+        for pool in pools:
+            await NatsWorkQueue(js).ensure_pool(pool)
+        for _ in range(3):
+            await js.publish(subjects.work_of(pools[7]), b"goal")
+        pull = await js.pull_subscribe_bind("pool-pool7", "IOA_WORK")
+        await pull.fetch(1)
+        standing = {stream.name: stream for stream in await NatsStandings(js).read()}
+    queues = {queue.name: (queue.waiting, queue.taken) for queue in standing["IOA_WORK"].queues}
+    assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
+    assert sorted(standing) == [f"IOA_{name}" for name in ("DEAD", "GOALS", "LOG", "OUTCOMES", "RESULTS", "TIMERS", "WORK")]
+    assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].size_bytes) == (3, 0) < (standing["IOA_WORK"].size_bytes,)
+
+
+async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
+    """Its own credentials suffice for what it tells Prometheus."""
+    async with open_secured(tmp_path, ()) as secured, open_connection(secured.settings("groups")) as client:
+        await Topology().ensure(client.jetstream())
+        standing = await NatsStandings(client.jetstream()).read()
+    refused = [line for line in secured.log().splitlines() if "Violation" in line]
+    assert ([stream.name for stream in standing if stream.queues], refused) == (["IOA_GOALS", "IOA_WORK", "IOA_TIMERS"], [])
+
+
+async def test_a_process_without_nats_is_not_ready_and_gets_ready_again(nats_server: NatsServer) -> None:
+    """While the server is down its connection is named as missing; afterwards it is not, and the reconnect is counted."""
+    before = _reconnects()
+    async with open_connection(NatsSettings(nats_server.url, "ready")) as client:
+        seen = [readiness.missing()]
+        await crash(nats_server)
+        seen.append(await eventually(readiness.missing))
+        await nats_server.start()
+        seen.append(await eventually(readiness.missing, lambda missing: not missing))
+        await client.flush()
+        counted = _reconnects() - before
+    assert (seen, counted, readiness.missing()) == ([[], ["NATS"], []], 1, [])
+
+
+def _reconnects() -> float:
+    return REGISTRY.get_sample_value("ioa_nats_reconnects_total") or 0.0
