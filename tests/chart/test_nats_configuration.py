@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import socket
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,31 +12,16 @@ import httpx
 import pytest
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import find_nats_server
 from ioa.adapters.nats_topology import ensure_pool_consumer
-from ioa.cli.cluster_credentials import Plan, make_credentials
-from ioa.cli.credentials import FolderSecrets
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import main_container, render
 
 pytestmark = pytest.mark.chart
 
 _PATIENCE = timedelta(seconds=30)
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """Nodes as the chart configures them, but on this machine: where clients and monitors connect, and where the seeds lie."""
-
-    url: str
-    monitors: Sequence[str]
-    secrets: Path
-
-    def settings(self, secret: str, key: str = "seed") -> NatsSettings:
-        """The settings of whoever has this seed."""
-        return NatsSettings(self.url, secret, seed=str(self.secrets / secret / key))
 
 
 @pytest.mark.parametrize("nodes", [1, 3])
@@ -104,57 +85,5 @@ async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
 
 @asynccontextmanager
 async def _running(folder: Path, nodes: int) -> AsyncIterator[Cluster]:
-    """Run the chart's configuration, with the addresses and folders of this machine in place of a pod's."""
-    rendered = await asyncio.to_thread(render, {"nats": {"replicas": nodes}})
-    config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
-    ports = _free_ports(3 * nodes)
-    plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
-    plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
-    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"))
-    async with AsyncExitStack() as stack:
-        for number in range(nodes):
-            client, route, monitor = ports[number::nodes]
-            here = {
-                "0.0.0.0:4222": f"127.0.0.1:{client}",
-                "0.0.0.0:6222": f"127.0.0.1:{route}",
-                "0.0.0.0:8222": f"127.0.0.1:{monitor}",
-                "/data": str(folder / f"data-{number}"),
-                "/var/run/nats": str(folder),
-            }
-            await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets"))
-        urls = ",".join(f"nats://127.0.0.1:{port}" for port in ports[:nodes])
-        yield Cluster(urls, [f"http://127.0.0.1:{port}" for port in ports[2 * nodes :]], folder / "secrets")
-
-
-@asynccontextmanager
-async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Path) -> AsyncIterator[None]:
-    for there, place in here.items():
-        config = config.replace(there, place)
-    await asyncio.to_thread(_lay_out, folder, config, secrets)
-    with (folder / "log").open("wb") as log:
-        process = await asyncio.create_subprocess_exec(
-            str(find_nats_server()), "--config", str(folder / "nats.conf"), stdout=log, stderr=log,
-            env={**os.environ, "POD_NAME": f"ioa-nats-{folder.name.rpartition('-')[2]}"},
-        )  # fmt: skip
-        try:
-            yield
-        finally:
-            process.terminate()
-            await process.wait()
-
-
-def _lay_out(folder: Path, config: str, secrets: Path) -> None:
-    folder.mkdir()
-    (folder / "authorization").symlink_to(secrets / "ioa-nats-authorization")
-    (folder / "nats.conf").write_text(config)
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+    async with open_nodes(folder, await asyncio.to_thread(render, {"nats": {"replicas": nodes}})) as cluster:
+        yield cluster

@@ -1,0 +1,90 @@
+"""nats-server as the chart configures it, but on this machine, with the credentials that the chart's Job makes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats_server import find_nats_server
+from ioa.cli.cluster_credentials import Plan, make_credentials
+from ioa.cli.credentials import FolderSecrets
+from tests.chart.rendering import Rendered
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes as the chart configures them, but on this machine: where clients and monitors connect, and where the seeds lie."""
+
+    url: str
+    monitors: Sequence[str]
+    secrets: Path
+
+    def settings(self, secret: str, key: str = "seed") -> NatsSettings:
+        """The settings of whoever has this seed."""
+        return NatsSettings(self.url, secret, seed=str(self.secrets / secret / key))
+
+
+@asynccontextmanager
+async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]:
+    """Run the chart's configuration, with the addresses and folders of this machine in place of a pod's."""
+    nodes = int(rendered.one("StatefulSet", "ioa-nats")["spec"]["replicas"])
+    config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
+    ports = free_ports(3 * nodes)
+    plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
+    plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
+    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"))
+    async with AsyncExitStack() as stack:
+        for number in range(nodes):
+            client, route, monitor = ports[number::nodes]
+            here = {
+                "0.0.0.0:4222": f"127.0.0.1:{client}",
+                "0.0.0.0:6222": f"127.0.0.1:{route}",
+                "0.0.0.0:8222": f"127.0.0.1:{monitor}",
+                "/data": str(folder / f"data-{number}"),
+                "/var/run/nats": str(folder),
+            }
+            await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets"))
+        urls = ",".join(f"nats://127.0.0.1:{port}" for port in ports[:nodes])
+        yield Cluster(urls, [f"http://127.0.0.1:{port}" for port in ports[2 * nodes :]], folder / "secrets")
+
+
+@asynccontextmanager
+async def _node(folder: Path, config: str, here: Mapping[str, str], secrets: Path) -> AsyncIterator[None]:
+    for there, place in here.items():
+        config = config.replace(there, place)
+    await asyncio.to_thread(_lay_out, folder, config, secrets)
+    with (folder / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            str(find_nats_server()), "--config", str(folder / "nats.conf"), stdout=log, stderr=log,
+            env={**os.environ, "POD_NAME": f"ioa-nats-{folder.name.rpartition('-')[2]}"},
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            process.terminate()
+            await process.wait()
+
+
+def _lay_out(folder: Path, config: str, secrets: Path) -> None:
+    folder.mkdir()
+    (folder / "authorization").symlink_to(secrets / "ioa-nats-authorization")
+    (folder / "nats.conf").write_text(config)
+
+
+def free_ports(count: int) -> list[int]:
+    """Find ports that nobody listens on."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        return [one.getsockname()[1] for one in sockets]
+    finally:
+        for one in sockets:
+            one.close()
