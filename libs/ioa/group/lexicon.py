@@ -27,9 +27,11 @@ NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY
     1 << bit for bit in range(36, 49)
 )
 """Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word."""
-ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES = (1 << bit for bit in range(49, 59))
+ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES = (
+    1 << bit for bit in range(49, 60)
+)
 """Marks of what a text does: `REPORTS` that something has been done, or `SETTLES` that it is."""
-POLES_FROM = 59
+POLES_FROM = 60
 """The first of the marks of `vocabulary.POLES`, two for each pair."""
 
 MAX_PIECE_CHARS = 64
@@ -50,6 +52,7 @@ _MARKING: tuple[tuple[frozenset[str], int], ...] = (
     (vocabulary.REMINDING, REMINDS),
     (vocabulary.ADDRESSING, YOU),
     (vocabulary.SETTLED, READY),
+    (vocabulary.CONDITIONAL, SUPPOSES),
     (frozenset({"has", "have"}), HAS),
     (frozenset({"am", "are", "is"}), IS),
     (frozenset({"to"}), TO),

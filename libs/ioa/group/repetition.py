@@ -25,6 +25,7 @@ from ioa.group.lexicon import (
     QUESTION,
     REPORTS,
     SETTLES,
+    SUPPOSES,
 )
 from ioa.group.sketch import (
     ASKED,
@@ -126,11 +127,11 @@ def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
         return False
     if does & QUESTION and does & NAMES_QUESTION and not did & (ASKED | ASKED_WHAT):
         return False
-    return bool(does & PLANS) or not _tells_news(new, old)
+    return bool(does & (PLANS | SUPPOSES)) or not _tells_news(new, old)
 
 
 def _tells_news(new: Wording, old: Remembered) -> bool:
-    """Whether a text that plans nothing tells that something has been done: what was planned, or something else."""
+    """Whether a text that neither plans nor supposes tells that something has been done: what was planned, or something else."""
     does = new.marks
     if not old.marks & IS_PAST and (does & REPORTS or (old.marks & PLANNED and does & (PAST | SETTLES))):
         return True

@@ -76,6 +76,9 @@ ADDRESSING = frozenset("anybody anyone somebody someone you".split())
 SETTLED = frozenset("complete done finished here live online out ready set".split())
 """What is one of these is no longer to come."""
 
+CONDITIONAL = frozenset("after if once until when whenever".split())
+"""What has been done then is to be done yet."""
+
 REMINDING = frozenset(
     """
     asked described discussed doubt explained forget hesitate mentioned message messages noted objection objections
