@@ -33,7 +33,10 @@ class Cluster:
 
 @asynccontextmanager
 async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]:
-    """Run the chart's configuration, with the addresses and folders of this machine in place of a pod's."""
+    """Run the chart's configuration, with the addresses and folders of this machine in place of a pod's.
+
+    With TLS the certificates are those in `folder / "tls"`.
+    """
     nodes = int(rendered.one("StatefulSet", "ioa-nats")["spec"]["replicas"])
     config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
     ports = free_ports(3 * nodes)
@@ -49,6 +52,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
                 "0.0.0.0:8222": f"127.0.0.1:{monitor}",
                 "/data": str(folder / f"data-{number}"),
                 "/var/run/nats": str(folder),
+                "/etc/nats/tls": str(folder / "tls"),
             }
             await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets"))
         urls = ",".join(f"nats://127.0.0.1:{port}" for port in ports[:nodes])

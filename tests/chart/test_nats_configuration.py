@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from ioa.errors import UnavailableError
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
-from tests.chart.rendering import main_container, render
+from tests.chart.rendering import main_container, render, tool
 
 pytestmark = pytest.mark.chart
 
@@ -81,6 +83,35 @@ async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
         codes = [(await http.get(cluster.monitors[0] + path)).status_code for path in paths]
 
     assert (codes, len(set(paths))) == ([200, 200, 200], 3)
+
+
+async def test_tls_encrypts_clients_and_nodes(tmp_path: Path) -> None:
+    """Three nodes find each other by certificates, and whoever does not trust their authority turns away."""
+    await asyncio.to_thread(_make_certificates, tmp_path / "tls")
+    values = {"tls": {"enabled": True, "existingSecret": "t"}}
+    async with open_nodes(tmp_path, await asyncio.to_thread(render, values)) as cluster:
+        trusting = replace(cluster.settings("ioa-registry-nats"), ca=str(tmp_path / "tls" / "ca.crt"))
+        async with open_connection(trusting, patience=_PATIENCE) as registry:
+            await ensure_topology(registry, ControlPlaneSettings(replicas=3))
+            copies = (await registry.jetstream().stream_info("IOA_LOG")).config.num_replicas
+        with pytest.raises(UnavailableError, match="No NATS server answers"):
+            async with open_connection(cluster.settings("ioa-registry-nats"), patience=timedelta(seconds=1)):
+                pass
+
+    assert copies == 3
+
+
+def _make_certificates(folder: Path) -> None:
+    """An authority, and a certificate of it for this machine's address, under the names that a Secret of type tls has."""
+    folder.mkdir()
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    new = "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+    for command in (
+        f"{new} -x509 -days 1 -subj /CN=authority -keyout ca.key -out ca.crt",
+        f"{new} -subj /CN=nats -keyout tls.key -out tls.csr",
+        "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 1 -extfile names -out tls.crt",
+    ):
+        subprocess.run([tool("openssl"), *command.split()], cwd=folder, check=True, capture_output=True)
 
 
 @asynccontextmanager
