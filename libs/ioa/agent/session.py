@@ -221,6 +221,7 @@ class GroupSession:
                 refusals.append(f"{type(error).__name__}: {error}")
             else:
                 if isinstance(answer, Accepted):
+                    _log.debug("said", kind=message.payload.type, turn=turn, seq=answer.seq, content=message.payload)
                     return answer
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)

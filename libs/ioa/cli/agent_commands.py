@@ -69,6 +69,10 @@ def run(
     replicas: Annotated[
         int | None, typer.Option(min=1, max=10_000, help="Join as replicas 0 to N - 1, all in this process.", show_default=False)
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Where to serve /metrics, /healthz and /readyz; 0: a free port.", show_default=False),
+    ] = None,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
@@ -77,4 +81,4 @@ def run(
         from ioa.cli.deployment import replica_of
         from ioa.cli.joining import join, numbers
 
-        join(targets, numbers(replica, replicas, replica_of(os.environ)), url, Terminal(as_json=as_json))
+        join(targets, numbers(replica, replicas, replica_of(os.environ)), url, metrics_port, Terminal(as_json=as_json))

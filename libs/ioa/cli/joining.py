@@ -34,7 +34,9 @@ def numbers(replica: int | None, replicas: int | None, deployed_as: int | None =
     return [deployed_as if replica is None else replica]
 
 
-def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None, terminal: Terminal) -> None:
+def join(
+    targets: Sequence[str], replicas: Sequence[int | None], url: str | None, metrics_port: int | None, terminal: Terminal
+) -> None:
     """Serve each agent as these replicas until SIGTERM. They wait for a system that is not there yet, and outlive its outages.
 
     Raises:
@@ -50,6 +52,8 @@ def join(targets: Sequence[str], replicas: Sequence[int | None], url: str | None
     looked_at = sys.stderr.isatty() and not terminal.as_json
     logging = {"IOA_LOG_FORMAT": "console", "IOA_LOG_CONTENT": "true"} if looked_at else {"IOA_LOG_FORMAT": "json"}
     environment = {**logging, **os.environ, "IOA_NATS_URL": chosen}
+    if metrics_port is not None:
+        environment["IOA_METRICS_PORT"] = str(metrics_port)
     if environment["IOA_LOG_FORMAT"] == "console":
         terminal.note(f"joining {listed(names)} to {chosen}" + ("" if there else ": nobody answers there yet, waiting"))
     serve_hosted(hosted, environment)

@@ -93,8 +93,10 @@ def _masked(value: Any) -> Any:
             return hide_secrets(None, "", dict(value))
         case list() | tuple():
             return [_masked(one) for one in value]
-        case _:
+        case None | bool() | int() | float():
             return value
+        case _:
+            return masked(repr(value))
 
 
 def _mask(found: re.Match[str]) -> str:

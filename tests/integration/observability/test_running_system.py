@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -218,3 +220,20 @@ async def test_what_users_wrote_is_logged_where_it_was_switched_on(tmp_path: Pat
         shown = {line["event"] for name in watched.names() for line in watched.lines(name) if WORD in str(line.get("content"))}
     assert shown == {"goal_accepted", "task_begun", "task_ended"}
     assert "health_served" not in watched.text()
+
+
+async def test_an_agent_that_waits_for_nats_is_alive_and_not_ready(tmp_path: Path) -> None:
+    """`ioa agent run --metrics-port` answers probes before there is a server, and says nothing but JSON."""
+    (tmp_path / "desk.py").write_text(AGENTS, encoding="utf-8")
+    arguments = ("agent", "run", f"{tmp_path}/desk.py:sitter", "--url", "nats://127.0.0.1:9", "--metrics-port", "0")
+    process = await asyncio.create_subprocess_exec(sys.executable, "-m", "ioa.cli", *arguments, stderr=asyncio.subprocess.PIPE)
+    assert process.stderr is not None
+    try:
+        line = json.loads(await process.stderr.readline())
+        async with httpx.AsyncClient(trust_env=False) as client:
+            alive, ready = [await client.get(f"http://127.0.0.1:{line['port']}{path}") for path in ("/healthz", "/readyz")]
+    finally:
+        process.terminate()
+        code = await process.wait()
+    assert (line["event"], line["service"], alive.status_code) == ("health_served", "ioa-agent", 200)
+    assert (ready.status_code, ready.text, code) == (503, "waiting for: start or stop\n", 0)

@@ -35,6 +35,13 @@ def lines(capsys: pytest.CaptureFixture[str]) -> Lines:
     return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 
+class Address:
+    """Something whose looks show a secret."""
+
+    def __repr__(self) -> str:
+        return "at nats://u:hunter22@h"
+
+
 def failing(text: str) -> None:
     """Raise an error whose message holds a text, out of another one."""
     try:
@@ -135,12 +142,13 @@ def test_secrets_are_hidden_wherever_they_stand_in_a_line(lines: Lines) -> None:
     """By the name of their field, in nested values, and in exceptions that are shown."""
     configure_logs("info", "json", content=True)
     log = structlog.get_logger()
-    log.info("connecting", api_key="abc", nested={"password": "abc", "url": ["nats://u:hunter22@h"]}, tokens_in=3)
+    log.info("connecting", api_key="abc", nested={"password": "abc", "url": ["nats://u:hunter22@h"]}, tokens_in=3, at=Address())
     try:
         failing("nats://u:hunter22@h")
     except ValueError:
         log.exception("failed")
     first, second = lines()
+    assert first["at"] == "at nats://u:[hidden]@h"
     assert (first["api_key"], first["tokens_in"]) == ("[hidden]", 3)
     assert first["nested"] == {"password": "[hidden]", "url": ["nats://u:[hidden]@h"]}
     assert "hunter22" not in second["exception"]
