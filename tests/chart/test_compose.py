@@ -1,0 +1,93 @@
+"""deploy/compose.yaml as far as it can be judged without Docker: by what it names, and by what its own commands make."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ioa.adapters.nats_server import find_nats_server
+from ioa.cli.cluster_credentials import make_credentials
+from ioa.cli.credentials import FolderSecrets, plan_of
+
+pytestmark = pytest.mark.chart
+
+_ROOT = Path(__file__).parents[2]
+_FILE: dict[str, Any] = yaml.safe_load((_ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8"))
+_SERVICES: dict[str, dict[str, Any]] = _FILE["services"]
+_RUN_IOA = {name: service for name, service in _SERVICES.items() if service["image"].startswith("localhost/ioa/")}
+
+
+def _options(name: str) -> list[str]:
+    command = _SERVICES["credentials"]["command"]
+    return [option.partition("=")[2] for option in command if option.startswith(f"--{name}=")]
+
+
+def _credentials(folder: Path) -> Path:
+    """Make what the service `credentials` makes."""
+    plan = plan_of(_options("pool"), _options("user"), _options("observer"), _options("admin"))
+    make_credentials(plan, FolderSecrets(folder))
+    return folder
+
+
+def _part_of_credentials(service: dict[str, Any]) -> str:
+    mounted = [one for one in service["volumes"] if isinstance(one, dict) and one["source"] == "credentials"]
+    return str(mounted[0]["volume"]["subpath"])
+
+
+@pytest.mark.parametrize("name", [name for name in _SERVICES if name != "volumes"])
+def test_nothing_that_runs_may_do_more_than_it_needs(name: str) -> None:
+    """Every container that stays has a read-only root, no capabilities, and no way to gain privileges."""
+    service = _SERVICES[name]
+    posture = (service["read_only"], service["cap_drop"], service["security_opt"], service.get("user", "65532:65532"))
+    assert posture == (True, ["ALL"], ["no-new-privileges:true"], "65532:65532")
+
+
+@pytest.mark.parametrize("name", [name for name, service in _RUN_IOA.items() if "IOA_NATS_SEED" in service.get("environment", {})])
+def test_everybody_finds_the_seed_that_is_made_for_it(name: str, tmp_path: Path) -> None:
+    """The folder that is mounted and the file that is named are there after the credentials were made, for this service alone."""
+    service = _SERVICES[name]
+    folder = _credentials(tmp_path) / _part_of_credentials(service)
+    seed = Path(service["environment"]["IOA_NATS_SEED"])
+    assert [file.name for file in folder.iterdir()] == [seed.relative_to("/credentials").name]
+    assert _part_of_credentials(service) == ("user" if name == "ioa" else name)
+
+
+@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "ioa"}])
+def test_what_runs_is_there(name: str) -> None:
+    """Each command is a module of the project, and each agent a file in the image."""
+    command = _SERVICES[name]["command"]
+    assert find_spec(command[0]) is not None
+    assert all((_ROOT / argument.partition(":")[0]).is_file() for argument in command if argument.startswith("examples/"))
+
+
+def test_volumes_belong_to_those_who_write() -> None:
+    """Every volume that is mounted is declared, and handed to the user of the images before anything starts."""
+    mounted = {
+        one.partition(":")[0] if isinstance(one, str) else one["source"]
+        for service in _SERVICES.values()
+        for one in service.get("volumes", [])
+    }
+    handed_over = set(_SERVICES["volumes"]["entrypoint"][2:])
+    assert (mounted, handed_over) == (set(_FILE["volumes"]), {f"/{name}" for name in _FILE["volumes"]})
+
+
+async def test_nats_server_takes_its_configuration(tmp_path: Path) -> None:
+    """A real nats-server finds nothing wrong with what is configured, the authorization included."""
+    config = _FILE["configs"]["nats"]["content"].replace("/data", str(tmp_path / "data"))
+    (tmp_path / "nats.conf").write_text(config.replace("authorization/", "nats/"), encoding="utf-8")
+    await asyncio.to_thread(_credentials, tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        str(find_nats_server()),
+        "-t",
+        "-c",
+        str(tmp_path / "nats.conf"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert (process.returncode, b"is valid" in output) == (0, True), output.decode()
