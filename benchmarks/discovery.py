@@ -34,7 +34,6 @@ from ioa.protocol.search import Need, Search
 from ioa_discovery.edge_index import open_edge_index
 from ioa_discovery.embedding import open_embedder
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.searcher import Searcher
 
 LATENCY_K = 10
@@ -75,7 +74,7 @@ async def time_needs(variant: Variant, index: AgentIndex) -> Latency:
     """Time every need of a set by itself, with an embedder that has not seen it before."""
     texts = {need.text: bare(need) for case in variant.cases for need in case.needs}
     requests = [Search(needs=(need.model_copy(update={"k": LATENCY_K}),)) for need in texts.values()]
-    async with open_embedder(OnnxEncoder.of_package, cache_vectors=1) as embedder:
+    async with open_embedder(cache_vectors=1) as embedder:
         searcher = Searcher(index, embedder)
         await searcher.search(Search(needs=(Need(text="Somebody who makes the model warm."),)))
         asked = [partial(searcher.search, request) for request in requests]
@@ -162,7 +161,7 @@ async def benchmark(data: Path, chosen: list[str] | None, *, as_json: bool) -> N
         )
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     reports: list[Report] = []
-    async with open_embedder(OnnxEncoder.of_package) as embedder:
+    async with open_embedder() as embedder:
         with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
             for folder in folders:
                 reports += [await evaluate(variant, embedder, progress) for variant in variants_of(folder)]

@@ -26,7 +26,6 @@ from ioa.protocol.search import Hit, Need, Search
 from ioa_discovery.edge_index import open_edge_index
 from ioa_discovery.embedding import open_embedder
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.searcher import Searcher
 
 AGENTS = Path(__file__).parent.parent / "examples" / "agents"
@@ -125,7 +124,7 @@ def cards_of(files: Iterable[Path]) -> list[AgentCard]:
 async def best_hits(cards: list[AgentCard], needs: Iterable[str]) -> list[tuple[str, Hit]]:
     """Return each need's best hit by score."""
     async with (
-        open_embedder(OnnxEncoder.of_package) as embedder,
+        open_embedder() as embedder,
         open_edge_index(model_id=embedder.model_id, dimension=embedder.dimension) as index,
     ):
         await Indexer(index, embedder).rebuild(cards, [card.agent_id for card in cards])

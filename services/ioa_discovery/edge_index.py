@@ -24,7 +24,6 @@ from ioa.protocol.ids import AgentId
 from ioa_discovery import points
 from ioa_discovery.live_shard import GROW_BY_POINTS, LiveShard, open_live_shard
 from ioa_discovery.shard_requests import (
-    Checkpoint,
     CountAgents,
     DeleteAgents,
     Face,
@@ -164,10 +163,6 @@ class EdgeIndex:
     async def count(self) -> int:
         """Return how many agents are here."""
         return cast(int, await self._shard.read(CountAgents()))
-
-    async def checkpoint(self) -> None:
-        """Bring everything to disk, so that the next start has nothing to replay."""
-        await self._shard.write(Checkpoint(), ())
 
     async def aclose(self) -> None:
         """Do nothing: the process is ended, and brings everything to disk, when the block of `open_edge_index` is left."""

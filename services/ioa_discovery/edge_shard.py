@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-import qdrant_edge as edge
-
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
     BM25,
@@ -31,6 +29,13 @@ from ioa_discovery.shard_requests import (
     components,
     packed_vector,
 )
+
+try:
+    import qdrant_edge as edge
+except ImportError as error:
+    from ioa.errors import MissingExtraError
+
+    raise MissingExtraError.of("The in-process index", "discovery") from error
 
 _MAX_FACES = 1_000_000
 _BREADTH = 128

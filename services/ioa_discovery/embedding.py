@@ -1,115 +1,153 @@
-"""Embedding off the event loop: one thread, small batches, a cache.
+"""Embedding off the event loop: in processes of their own, in small batches of similar texts, with a memory.
 
-A thread and not a process: onnxruntime, the tokenizers and torch release the GIL while they compute, so a thread keeps the
-event loop as free as a process would, without a second copy of the model and without pickling vectors. One thread, because
-a second inference at the same time only takes the cores from the first. Batches are small, so that a need that is searched
-while a thousand cards are being indexed waits for one batch and not for all.
+Small batches, so that a need that is searched while a thousand cards are being indexed waits for one batch and not for all; and
+of texts of similar length, since a batch is padded to its longest text: a card's description and four short examples take three
+times as long together as one by one. A call of few texts goes before one of many.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+from array import array
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from typing import Protocol
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Protocol, cast
 
+from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
+from ioa_discovery.encoder_requests import EncodeTexts, LoadModel, ModelState
+from ioa_discovery.shard_requests import components
+from ioa_discovery.worker_process import open_worker
 
 BATCH_TEXTS = 8
 CACHE_VECTORS = 8_192
+_BATCH_CHARS = 2_000
+"""About 50 ms on one core."""
+_STRETCH = 1.5
+_SHORT_CHARS = 40
+_MODULE = "ioa_discovery.encoder_process"
+_KEY_BYTES = 16
 
 
-class Encoder(Protocol):
-    """A model that is loaded: embeds in the thread that calls it."""
+class Encoding(Protocol):
+    """A process that embeds, as `WorkerProcess` runs it."""
 
     @property
-    def model_id(self) -> str:
-        """Name the model and its weights."""
+    def state(self) -> object:
+        """A `ModelState`."""
         ...
 
     @property
-    def dimension(self) -> int:
-        """Give the length of every vector."""
+    def backlog(self) -> int:
+        """How many requests it has yet to answer."""
         ...
 
-    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return one vector of unit length per text, in the order given."""
+    async def ask(self, request: object, *, urgent: bool = False) -> object:
+        """Answer `EncodeTexts`."""
         ...
 
 
 @asynccontextmanager
-async def open_embedder(load: Callable[[], Encoder], *, cache_vectors: int = CACHE_VECTORS) -> AsyncIterator[ThreadEmbedder]:
-    """Load a model in the thread that will run it and embed with it; stop the thread on leaving.
+async def open_embedder(
+    model: str = "", *, processes: int = 1, cache_vectors: int = CACHE_VECTORS
+) -> AsyncIterator[ProcessEmbedder]:
+    """Load a model in processes of its own and embed with it; end them on leaving.
 
     Args:
-        load: Builds the encoder, such as `OnnxEncoder.of_package`; its errors come out of the `async with`.
+        model: A folder with `model.onnx` and `tokenizer.json`, a sentence-transformers model by hub id or folder, or the light
+            model that comes with discovery if it is empty. Nothing is downloaded that is on disk.
+        processes: How many; each holds the model and computes on one core.
         cache_vectors: How many vectors are remembered, least recently used forgotten first.
+
+    Raises:
+        InvalidInputError: The model cannot be loaded.
+        MissingExtraError: What runs it is not installed.
     """
-    thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="embedder")
-    try:
-        encoder = await asyncio.get_running_loop().run_in_executor(thread, load)
-    except BaseException:
-        thread.shutdown(wait=False, cancel_futures=True)
-        raise
-    embedder = ThreadEmbedder(encoder, thread, cache_vectors=cache_vectors)
-    try:
-        yield embedder
-    finally:
-        await embedder.aclose()
+    async with AsyncExitStack() as stack:
+        opening = LoadModel(model)
+        workers = [await stack.enter_async_context(open_worker(_MODULE, opening)) for _ in range(processes)]
+        yield ProcessEmbedder(workers, cache_vectors=cache_vectors)
 
 
-class ThreadEmbedder:
-    """An `Embedder` over an encoder and the one thread that runs it. Made by `open_embedder`."""
+class ProcessEmbedder:
+    """An `Embedder` over processes that all run the same model. Made by `open_embedder`, which ends them."""
 
-    def __init__(self, encoder: Encoder, thread: ThreadPoolExecutor, *, cache_vectors: int = CACHE_VECTORS) -> None:
-        self._encoder = encoder
-        self._thread = thread
-        self._cache: OrderedDict[bytes, Vector] = OrderedDict()
+    def __init__(self, workers: Sequence[Encoding], *, cache_vectors: int = CACHE_VECTORS) -> None:
+        self._workers = workers
+        self._model = cast(ModelState, workers[0].state)
+        self._cache: OrderedDict[bytes, array[float]] = OrderedDict()
         self._cache_vectors = cache_vectors
 
     @property
     def model_id(self) -> str:
         """Name the model and its weights."""
-        return self._encoder.model_id
+        return self._model.model_id
 
     @property
     def dimension(self) -> int:
         """Give the length of every vector."""
-        return self._encoder.dimension
+        return self._model.dimension
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        """Return one vector per text, in the order given. Texts seen lately, or twice in one call, cost nothing."""
-        keys = [self._key(text) for text in texts]
+        """Return one vector per text, in the order given. Texts seen lately, or twice in one call, cost nothing.
+
+        Raises:
+            UnavailableError: The process died over them; another one is being started.
+        """
+        keys = [vector_key(self.model_id, text) for text in texts]
         found = {key: self._cache[key] for key in keys if key in self._cache}
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        found.update(await self._encode(missing))
+        found.update(await self._encode({key: text for key, text in zip(keys, texts, strict=True) if key not in found}))
         for key in keys:
             self._remember(key, found[key])
         return [found[key] for key in keys]
 
     async def aclose(self) -> None:
-        """Stop the thread after the batch it is at. Idempotent."""
-        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+        """Do nothing: the processes end when the block of `open_embedder` is left."""
 
-    async def _encode(self, missing: dict[bytes, str]) -> dict[bytes, Vector]:
-        """Encode in batches of similar length, since a batch is padded to its longest text."""
-        loop = asyncio.get_running_loop()
-        waiting = sorted(missing.items(), key=lambda item: len(item[1]))
-        done: dict[bytes, Vector] = {}
-        for start in range(0, len(waiting), BATCH_TEXTS):
-            batch = waiting[start : start + BATCH_TEXTS]
-            vectors = await loop.run_in_executor(self._thread, self._encoder.encode, [text for _, text in batch])
-            done.update(zip((key for key, _ in batch), vectors, strict=True))
+    async def _encode(self, missing: Mapping[bytes, str]) -> dict[bytes, array[float]]:
+        few = len(missing) <= BATCH_TEXTS
+        done: dict[bytes, array[float]] = {}
+
+        async def encode(batch: Mapping[bytes, str]) -> None:
+            worker = min(self._workers, key=lambda worker: worker.backlog)
+            if worker.state != self._model:
+                raise UnavailableError("The embedding model on disk has changed.", hint="Restart discovery.")
+            vectors = cast(Sequence[bytes], await worker.ask(EncodeTexts(list(batch.values())), urgent=few))
+            done.update((key, components(vector)) for key, vector in zip(batch, vectors, strict=True))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for batch in batches(missing):
+                    group.create_task(encode(batch))
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
         return done
 
-    def _key(self, text: str) -> bytes:
-        return hashlib.blake2b(f"{self._encoder.model_id}\0{text}".encode(), digest_size=16).digest()
-
-    def _remember(self, key: bytes, vector: Vector) -> None:
+    def _remember(self, key: bytes, vector: array[float]) -> None:
         self._cache[key] = vector
         self._cache.move_to_end(key)
         if len(self._cache) > self._cache_vectors:
             self._cache.popitem(last=False)
+
+
+def vector_key(model_id: str, text: str) -> bytes:
+    """Return what a text's vector by this model is remembered under."""
+    return hashlib.blake2b(f"{model_id}\0{text}".encode(), digest_size=_KEY_BYTES).digest()
+
+
+def batches(texts: Mapping[bytes, str]) -> Iterator[dict[bytes, str]]:
+    """Group texts so that those of a batch are of similar length, and none takes long."""
+    batch: dict[bytes, str] = {}
+    longest = 0
+    for key, text in sorted(texts.items(), key=lambda item: len(item[1])):
+        length = len(text)
+        fits = length <= max(_SHORT_CHARS, _STRETCH * longest) and (len(batch) + 1) * length <= _BATCH_CHARS
+        if batch and (not fits or len(batch) == BATCH_TEXTS):
+            yield batch
+            batch, longest = {}, 0
+        batch[key] = text
+        longest = longest or length
+    if batch:
+        yield batch

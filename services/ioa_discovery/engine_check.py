@@ -26,7 +26,6 @@ from ioa_discovery.shard_requests import (
     Terms,
     packed_vector,
 )
-from ioa_discovery.worker_messages import Refused, RefusedError
 
 _DIMENSION = 8
 _AGENTS = 200
@@ -63,7 +62,7 @@ def check_engine(kind: type[Shard] = Shard) -> None:
         kind: What is built around the engine.
 
     Raises:
-        RefusedError: The engine gives wrong answers; the message names them.
+        IoaError: The engine gives wrong answers; the message names them.
     """
     agents = list(_agents(random.Random(_SEED)))  # noqa: S311 - the same agents each time
     memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK) else None
@@ -77,12 +76,12 @@ def check_engine(kind: type[Shard] = Shard) -> None:
         wrong += [f"{what} with a search tree" for what in _wrong_answers(built, agents, _MIN_RECALL)]
         engine.close()
     if wrong:
-        raise RefusedError(
-            Refused(
-                "internal",
-                f"The engine of the index gives wrong answers: {', '.join(wrong)}.",
-                "Install the version of qdrant-edge-py that IoA asks for, or let IOA_QDRANT_URL name a Qdrant server.",
-            )
+        # Not before it is needed: it brings half of the library.
+        from ioa.errors import IoaError
+
+        raise IoaError(
+            f"The engine of the index gives wrong answers: {', '.join(wrong)}.",
+            hint="Install the version of qdrant-edge-py that IoA asks for, or let IOA_QDRANT_URL name a Qdrant server.",
         )
 
 

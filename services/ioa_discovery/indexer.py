@@ -7,7 +7,7 @@ embedding. Two watches may deliver a card and its liveness in either order, so l
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from ioa.ports.agent_index import AgentIndex, IndexEntry
@@ -17,9 +17,8 @@ from ioa.protocol.ids import AgentId
 from ioa_discovery.profile import fingerprint, profile_text, profile_words
 from ioa_discovery.terms import document_terms
 
-BATCH_EVENTS = 64
+BATCH_CARDS = 64
 """Cards that are embedded and written together: searchable soon for the first, cheap for the last."""
-_MAX_WAITING = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
 
 
 class Indexer:
-    """Keep an index equal to the registry. One instance writes; `apply` and `rebuild` must not run at the same time."""
+    """Keep an index equal to the registry. One instance writes; its methods must not run at the same time."""
 
     def __init__(self, index: AgentIndex, embedder: Embedder) -> None:
         self._index = index
@@ -62,67 +61,68 @@ class Indexer:
         self._fingerprints: dict[AgentId, str] = {}
         self._online: set[AgentId] = set()
 
+    async def load(self) -> Collection[AgentId]:
+        """Learn what the index holds already, which then costs nothing, and return whom."""
+        held = await self._index.indexed()
+        self._fingerprints = {agent_id: state.fingerprint for agent_id, state in held.items()}
+        self._online = {agent_id for agent_id, state in held.items() if state.online}
+        return held.keys()
+
     async def rebuild(self, cards: Iterable[AgentCard], online: Iterable[AgentId]) -> None:
         """Make the index equal to the registry as it is now: add, replace, remove, and set who is alive.
 
         What the index holds already is kept, so this is cheap after a restart and whole after a loss.
         """
-        held = await self._index.indexed()
-        self._fingerprints = {agent_id: state.fingerprint for agent_id, state in held.items()}
-        self._online = set(online)
+        held = await self.load()
         wanted = {card.agent_id: card for card in cards}
-        await self._remove([agent_id for agent_id in held if agent_id not in wanted])
-        stale = {agent_id for agent_id in wanted if agent_id in held and held[agent_id].online != (agent_id in self._online)}
-        await self._set_online(stale)
-        await self._put(wanted.values())
+        alive = set(online)
+        removed: list[RegistryEvent] = [AgentRemoved(agent_id) for agent_id in held if agent_id not in wanted]
+        leases = [AgentOnline(agent_id) if agent_id in alive else AgentOffline(agent_id) for agent_id in wanted]
+        await self.apply([*removed, *leases, *map(CardStored, wanted.values())])
 
     async def apply(self, events: Sequence[RegistryEvent]) -> None:
         """Apply events of which, for each agent and kind, only the last counts. Searchable when this returns."""
         cards: dict[AgentId, AgentCard] = {}
         removed: set[AgentId] = set()
-        before = set(self._online)
+        alive: dict[AgentId, bool] = {}
         for event in events:
             match event:
                 case CardStored(card):
                     cards[card.agent_id] = card
                     removed.discard(card.agent_id)
                 case AgentOnline(agent_id):
-                    self._online.add(agent_id)
+                    alive[agent_id] = True
                 case AgentOffline(agent_id):
-                    self._online.discard(agent_id)
+                    alive[agent_id] = False
                 case AgentRemoved(agent_id):
                     cards.pop(agent_id, None)
+                    alive.pop(agent_id, None)
                     removed.add(agent_id)
         await self._remove(sorted(removed))
-        await self._set_online(self._online ^ before)
+        await self._set_online({agent_id for agent_id, online in alive.items() if online != (agent_id in self._online)})
         await self._put(cards.values())
 
-    async def follow(self, events: AsyncIterable[RegistryEvent]) -> None:
-        """Apply events as they come, those that are waiting together, until the source ends.
+    async def follow(self, batches: AsyncIterable[Sequence[RegistryEvent]]) -> None:
+        """Apply batches as they come, until the source ends.
 
         Raises:
-            ExceptionGroup: The source, the embedder or the index failed; the index is behind, so open the source anew.
+            UnavailableError: The embedder or the index is away; what it holds then is not known, so `load` again.
         """
-        waiting: asyncio.Queue[RegistryEvent | None] = asyncio.Queue(_MAX_WAITING)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(_read(events, waiting))
-            group.create_task(self._drain(waiting))
+        async for batch in batches:
+            await self.apply(batch)
 
-    async def _drain(self, waiting: asyncio.Queue[RegistryEvent | None]) -> None:
-        ended = False
-        while not ended:
-            batch = [await waiting.get()]
-            while len(batch) < BATCH_EVENTS and not waiting.empty():
-                batch.append(waiting.get_nowait())
-            ended = batch[-1] is None
-            await self.apply([event for event in batch if event is not None])
-
-    async def _set_online(self, agent_ids: set[AgentId]) -> None:
-        for online in (True, False):
-            await self._index.set_online(sorted(agent_id for agent_id in agent_ids if (agent_id in self._online) == online), online)
+    async def _set_online(self, changed: set[AgentId]) -> None:
+        """Turn the liveness of some agents round. That of a card yet to come is only remembered."""
+        came, went = sorted(changed - self._online), sorted(changed & self._online)
+        self._online ^= changed
+        for agent_ids, online in ((came, True), (went, False)):
+            here = [agent_id for agent_id in agent_ids if agent_id in self._fingerprints]
+            if here:
+                await self._index.set_online(here, online)
 
     async def _remove(self, agent_ids: Sequence[AgentId]) -> None:
-        await self._index.remove(agent_ids)
+        if agent_ids:
+            await self._index.remove(agent_ids)
         for agent_id in agent_ids:
             self._fingerprints.pop(agent_id, None)
             self._online.discard(agent_id)
@@ -130,8 +130,8 @@ class Indexer:
     async def _put(self, cards: Iterable[AgentCard]) -> None:
         """Embed and store what is new or changed, in batches."""
         stale = [card for card in cards if self._fingerprints.get(card.agent_id) != self._fingerprint(card)]
-        for start in range(0, len(stale), BATCH_EVENTS):
-            entries = await self._entries(stale[start : start + BATCH_EVENTS])
+        for start in range(0, len(stale), BATCH_CARDS):
+            entries = await self._entries(stale[start : start + BATCH_CARDS])
             await self._index.put(entries)
             self._fingerprints.update({entry.card.agent_id: entry.fingerprint for entry in entries})
 
@@ -155,9 +155,3 @@ class Indexer:
 
     def _fingerprint(self, card: AgentCard) -> str:
         return fingerprint(card, self._embedder.model_id)
-
-
-async def _read(events: AsyncIterable[RegistryEvent], waiting: asyncio.Queue[RegistryEvent | None]) -> None:
-    async for event in events:
-        await waiting.put(event)
-    await waiting.put(None)

@@ -18,7 +18,6 @@ from typing import cast
 import structlog
 
 from ioa.errors import IoaError
-from ioa.runtime.process import background
 from ioa_discovery.shard_requests import (
     STAMP,
     BuildTree,
@@ -33,13 +32,15 @@ from ioa_discovery.shard_requests import (
     TakeOver,
 )
 from ioa_discovery.worker_pipe import open_pipe
-from ioa_discovery.worker_process import WorkerProcess, open_worker
+from ioa_discovery.worker_process import WorkerProcess, beside, open_worker
 
 GROW_BY_POINTS = 20_000
 """So many points may be searched one by one beside the search tree, or a tenth of it, if that is more."""
 _GROW_BY_SHARE = 0.1
 _MODULE = "ioa_discovery.edge_process"
 _CARRIED_AGENTS = 64
+_CHECKPOINT_AGENTS = 10_000
+"""Changes to so many agents are replayed at the next start at most."""
 _REST_SECONDS = 30.0
 
 _log = structlog.get_logger(__name__)
@@ -62,7 +63,7 @@ async def open_live_shard(
     """
     async with open_worker(_MODULE, opening, inherited=inherited, restarted=restarted) as worker:
         shard = LiveShard(opening, worker, inherited, restarted, grow_by)
-        async with background(shard.keep_growing()):
+        async with beside(shard.keep_growing()):
             yield shard
 
 
@@ -84,6 +85,7 @@ class LiveShard:
         self._grow_by = grow_by
         self._writing = asyncio.Lock()
         self._touched: dict[str, None] | None = None
+        self._unsaved_agents = 0
         self._has_grown = asyncio.Event()
         state = cast(ShardState, worker.state)
         self._name, self._built_points, self._points = state.name, state.built_points, state.points
@@ -109,6 +111,10 @@ class LiveShard:
             await self._worker.ask(request)
             if self._touched is not None:
                 self._touched.update(dict.fromkeys(agent_ids))
+            self._unsaved_agents += len(agent_ids)
+            if self._unsaved_agents >= _CHECKPOINT_AGENTS:
+                await self._worker.ask(Checkpoint())
+                self._unsaved_agents = 0
         self._note_growth(new_points)
 
     async def discard(self) -> None:

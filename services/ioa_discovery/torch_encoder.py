@@ -1,6 +1,6 @@
 """Any sentence-transformers model as an encoder, for images that carry torch.
 
-The model is a hub id or a folder. With `HF_HUB_OFFLINE=1` in the environment, or a folder, the network is never asked.
+The model is a hub id or a folder. The network is asked only for a hub id that is not on disk, and never with `HF_HUB_OFFLINE=1`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from ioa.ports.embedder import Vector
 
 if TYPE_CHECKING:
     import numpy as np
+    from sentence_transformers import SentenceTransformer
 
 
 class SentenceTransformerEncoder:
@@ -34,7 +35,7 @@ class SentenceTransformerEncoder:
         except ImportError as error:
             raise MissingExtraError.of("The sentence-transformers embedder", "sentence-transformers") from error
         try:
-            self._model = SentenceTransformer(model, device="cpu")
+            self._model = _loaded(SentenceTransformer, model)
         except (OSError, ValueError) as error:
             raise InvalidInputError(
                 f"The embedding model {model!r} cannot be loaded: {error}",
@@ -59,6 +60,14 @@ class SentenceTransformerEncoder:
             return []
         vectors = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
         return cast(list[Vector], cast("np.ndarray", vectors).tolist())
+
+
+def _loaded(kind: type[SentenceTransformer], model: str) -> SentenceTransformer:
+    """Load a model, from disk alone if it is there: else the hub would be asked, and waited for, at every start."""
+    try:
+        return kind(model, device="cpu", local_files_only=True)
+    except (OSError, ValueError):
+        return kind(model, device="cpu")
 
 
 def _model_id(model: str) -> str:

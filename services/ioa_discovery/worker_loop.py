@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
-from ioa_discovery.worker_messages import Answered, Failed, Ready, RefusedError, Reply, packed, read
+from ioa_discovery.worker_messages import Answered, Failed, Ready, Refused, Reply, packed, read
 
 _PR_SET_PDEATHSIG = 1
 
@@ -40,8 +40,10 @@ def serve(opened: Callable[[object], Servant]) -> None:
         return
     try:
         servant = opened(*first)
-    except RefusedError as error:
-        _send(sink, error.refused)
+    except Exception as error:
+        # An error of ours says more; it is not imported here, since that would bring half of the library.
+        code, message = getattr(error, "wire_code", "internal"), getattr(error, "message", f"{type(error).__name__}: {error}")
+        _send(sink, Refused(code, message, getattr(error, "hint", "")))
         return
     _send(sink, Ready(servant.state))
     while (request := read(source)) is not None:

@@ -30,14 +30,6 @@ class Refused:
     hint: str = ""
 
 
-class RefusedError(Exception):
-    """Raised in a worker that cannot open what it was told to open."""
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.message)
-        self.refused = refused
-
-
 @dataclass(frozen=True, slots=True)
 class Answered:
     """The answer to the last request."""

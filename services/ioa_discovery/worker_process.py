@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import structlog
 
 from ioa.errors import IoaError, UnavailableError
-from ioa.runtime.process import background
 from ioa_discovery.worker_pipe import WorkerDiedError, WorkerFailedError, WorkerPipe, open_pipe
 
 MAX_URGENT = 1_024
@@ -57,8 +57,24 @@ async def open_worker(
         worker = WorkerProcess(module, opening, inherited, restarted)
         await worker.start()
         stack.push_async_callback(worker.aclose)
-        async with background(worker.keep()):
+        async with beside(worker.keep()):
             yield worker
+
+
+@asynccontextmanager
+async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine that never fails beside the body, and cancel it after; an error of the body comes out bare."""
+    failure: Exception | None = None
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(coroutine)
+        try:
+            yield
+        except Exception as error:
+            failure = error
+        finally:
+            task.cancel()
+    if failure is not None:
+        raise failure
 
 
 class WorkerProcess:
@@ -76,12 +92,18 @@ class WorkerProcess:
         self._room = asyncio.Semaphore(MAX_WAITING)
         self._life = AsyncExitStack()
         self._is_retired = False
+        self._open_requests = 0
         self._pipe: WorkerPipe | None = None
 
     @property
     def pid(self) -> int | None:
         """The process that runs it now; None while there is none."""
         return self._pipe.pid if self._pipe is not None else None
+
+    @property
+    def backlog(self) -> int:
+        """How many requests wait or are under way."""
+        return self._open_requests
 
     @property
     def state(self) -> object:
@@ -149,7 +171,11 @@ class WorkerProcess:
         asked = _Asked(request, asyncio.get_running_loop().create_future())
         queue.append(asked)
         self._any.set()
-        return await asked.answer
+        self._open_requests += 1
+        try:
+            return await asked.answer
+        finally:
+            self._open_requests -= 1
 
     def _living(self) -> WorkerPipe:
         if self._pipe is None:

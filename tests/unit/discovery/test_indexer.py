@@ -116,20 +116,20 @@ async def test_rebuild_for_another_model_embeds_everything() -> None:
     assert other.embedded == ["a. Does things"]
 
 
-async def test_events_are_followed_to_the_end() -> None:
+async def test_batches_are_followed_to_the_end() -> None:
     """Everything that a source yields is in the index when following ends."""
     index = MemoryIndex()
 
-    async def events() -> AsyncIterator[RegistryEvent]:
+    async def batches() -> AsyncIterator[Sequence[RegistryEvent]]:
         for number in range(200):
-            yield CardStored(card(AgentId(f"a{number}")))
+            yield [CardStored(card(AgentId(f"a{number}")))]
 
-    await Indexer(index, HashingEmbedder()).follow(events())
+    await Indexer(index, HashingEmbedder()).follow(batches())
     assert await index.count() == 200
 
 
-async def test_waiting_events_are_embedded_together() -> None:
-    """Cards that arrive while others are being embedded go into one batch."""
+async def test_cards_of_a_batch_are_embedded_together() -> None:
+    """One call to the embedder serves all cards of a batch."""
 
     class CountingEmbedder(HashingEmbedder):
         calls = 0
@@ -139,25 +139,28 @@ async def test_waiting_events_are_embedded_together() -> None:
             return await super().embed(texts)
 
     embedder = CountingEmbedder()
-
-    async def events() -> AsyncIterator[RegistryEvent]:
-        for number in range(64):
-            yield CardStored(card(AgentId(f"a{number}")))
-
-    await Indexer(MemoryIndex(), embedder).follow(events())
-    assert embedder.calls <= 2
+    await Indexer(MemoryIndex(), embedder).apply([CardStored(card(AgentId(f"a{number}"))) for number in range(64)])
+    assert embedder.calls == 1
 
 
-async def test_a_failing_index_ends_following() -> None:
-    """An error of the index comes out instead of leaving an index that silently lags."""
+async def test_what_an_index_holds_already_costs_nothing() -> None:
+    """After a restart the indexer knows cards and liveness from the index, and only what changed is written."""
 
-    class FullIndex(MemoryIndex):
+    class CountingIndex(MemoryIndex):
+        changes = 0
+
         async def put(self, entries: Sequence[IndexEntry]) -> None:
-            raise OSError("disk full")
+            self.changes += 1
+            await super().put(entries)
 
-    async def events() -> AsyncIterator[RegistryEvent]:
-        yield CardStored(card(A))
+        async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
+            self.changes += 1
+            await super().set_online(agent_ids, online)
 
-    with pytest.raises(ExceptionGroup) as caught:
-        await Indexer(FullIndex(), HashingEmbedder()).follow(events())
-    assert caught.group_contains(OSError, match="disk full")
+    index = CountingIndex()
+    await Indexer(index, HashingEmbedder()).apply([CardStored(card(A)), AgentOnline(A), CardStored(card(B))])
+    index.changes = 0
+    indexer = Indexer(index, HashingEmbedder())
+    held = set(await indexer.load())
+    await indexer.apply([CardStored(card(A)), AgentOnline(A), CardStored(card(B)), AgentOffline(B)])
+    assert (held, index.changes) == ({A, B}, 0)

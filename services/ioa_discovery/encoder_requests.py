@@ -1,0 +1,28 @@
+"""What discovery asks of the processes that embed, as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LoadModel:
+    """Load a model: a folder, a hub id, or the one that comes with discovery if it is empty."""
+
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """What was loaded."""
+
+    model_id: str
+    dimension: int
+
+
+@dataclass(frozen=True, slots=True)
+class EncodeTexts:
+    """Return the vector of each text, as the bytes of 32-bit floats."""
+
+    texts: Sequence[str]

@@ -1,0 +1,77 @@
+"""Which engine holds the index and which model embeds, by what discovery is told."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ioa.ports.embedder import Embedder
+from ioa_discovery.edge_index import EdgeIndex, open_edge_index
+from ioa_discovery.embedding import open_embedder
+from ioa_discovery.vector_store import open_stored_embedder
+
+if TYPE_CHECKING:
+    from ioa_discovery.qdrant_index import QdrantIndex
+
+VECTORS_FILE = "vectors.sqlite"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What there is to choose.
+
+    Attributes:
+        qdrant_url: A Qdrant server; without one the engine runs in a process of discovery's own.
+        qdrant_api_key: The server's key.
+        index_folder: Where that process keeps the index, and discovery the vectors it has seen; None: nothing is kept.
+        embedding_model: See `open_embedder`.
+        embedding_processes: How many processes embed.
+    """
+
+    qdrant_url: str | None
+    qdrant_api_key: str | None
+    index_folder: Path | None
+    embedding_model: str
+    embedding_processes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """What was opened. `embedder` is for needs; `card_embedder` remembers, across restarts, what it has embedded."""
+
+    index: EdgeIndex | QdrantIndex
+    embedder: Embedder
+    card_embedder: Embedder
+
+
+@asynccontextmanager
+async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None]) -> AsyncIterator[Engines]:
+    """Load the model and open the index.
+
+    Args:
+        settings: Which.
+        restarted: Is called when the index's process had died and runs again.
+    """
+    async with AsyncExitStack() as stack:
+        embedder = await stack.enter_async_context(open_embedder(settings.embedding_model, processes=settings.embedding_processes))
+        index = await stack.enter_async_context(_open_index(settings, embedder, restarted))
+        card_embedder: Embedder = embedder
+        if settings.index_folder is not None:
+            file = settings.index_folder / VECTORS_FILE
+            card_embedder = await stack.enter_async_context(open_stored_embedder(embedder, file))
+        yield Engines(index, embedder, card_embedder)
+
+
+def _open_index(
+    settings: EngineSettings, embedder: Embedder, restarted: Callable[[], None]
+) -> AbstractAsyncContextManager[EdgeIndex | QdrantIndex]:
+    model_id, dimension = embedder.model_id, embedder.dimension
+    if settings.qdrant_url is None:
+        return open_edge_index(model_id=model_id, dimension=dimension, folder=settings.index_folder, restarted=restarted)
+    # Only where there is a server: the client takes half a second to import.
+    from ioa_discovery.qdrant_index import open_qdrant_index
+
+    return open_qdrant_index(settings.qdrant_url, model_id=model_id, dimension=dimension, api_key=settings.qdrant_api_key)
