@@ -23,7 +23,7 @@ image() {
   shift
   "${pip[@]}" install --require-hashes --target "$work/$name" -r "requirements/image-$name.txt"
   "${pip[@]}" install --no-deps --target "$work/$name" "$work"/dist/*.whl
-  "$IMAGE_TOOL" "localhost/ioa/$name:$tag" "$out/$name.tar" --user 65532:65532 --debian python3,ca-certificates \
+  "$IMAGE_TOOL" "localhost/ioa/$name:$tag" "$out/$name.tar" --user 65532:65532 --debian python3,ca-certificates,libstdc++6 \
     --add "$work/$name:/app/site" --add deploy/docker/healthcheck.py:/app/healthcheck.py \
     --env PYTHONPATH=/app/site --env PYTHONDONTWRITEBYTECODE=1 --env PYTHONUNBUFFERED=1 --env HOME=/tmp --env IOA_METRICS_PORT=9464 \
     --workdir /app --port 9464 "$@" -- python3 -m
