@@ -20,9 +20,11 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.search import Need
 from ioa.protocol.usage import MICROS, Usage
 
 
@@ -79,6 +81,18 @@ class TaskContext(Protocol):
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Tell the group how far the task is. `fraction` lies between 0 and 1."""
+
+    def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
+        """Ask discovery which agents fit: `await ctx.search("…")` in an async function, `ctx.search("…").result()` in a plain one.
+
+        Args:
+            needs: What somebody is needed for, in words; or `Need`s, which may carry keywords, filters and `k`. A need in words
+                does not find this agent itself.
+            budget: How many hits the merged list of all needs may hold.
+
+        Raises:
+            InvalidInputError: A need is empty, or not valid otherwise.
+        """
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Report what the task has used up since the last call, so that the goal's budget is held.

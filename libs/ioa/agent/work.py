@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
@@ -16,10 +17,11 @@ from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.patience import patiently
 from ioa.agent.sdk import Agent, UpstreamResult
+from ioa.agent.searching import Searching, search_for_others
 from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.threads import call_in_thread
-from ioa.agent.workspace import GroupFiles, RunningTask
+from ioa.agent.workspace import GroupFiles, RunningTask, Seek
 from ioa.errors import IoaError, NotFoundError
 from ioa.fault_points import reach
 from ioa.group.requests import Accepted, LaunchGroup, Sync
@@ -29,8 +31,9 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
+from ioa.protocol.search import Need
 from ioa.protocol.usage import Usage
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
@@ -147,7 +150,18 @@ class Worker:
             results=[await _upstream(record, files) for record in view.used if record.outcome is TaskOutcome.DONE],
             workspace=await files.create_workspace(view.spec.task_id, attempt),
             meter=meter,
+            seek=self._seek(view.spec.task_id),
         )
+
+    def _seek(self, task_id: TaskId) -> Seek:
+        """How a task asks discovery, whichever thread it runs in."""
+        loop = asyncio.get_running_loop()
+
+        def seek(needs: Sequence[str | Need], budget: int | None) -> Searching:
+            search = search_for_others(needs, me=self.card.agent_id, purpose=task_id, budget=budget)
+            return Searching.start(self.network.search(search), loop)
+
+        return seek
 
     async def _run(self, comm_id: CommId, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:

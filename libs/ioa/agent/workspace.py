@@ -6,16 +6,18 @@ import asyncio
 import mimetypes
 import shutil
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.agent.sdk import InputFile, UpstreamResult, spent
+from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_ARTIFACTS = 100
@@ -76,6 +78,10 @@ class GroupFiles:
         return InputFile(artifact.name, path, artifact.media_type)
 
 
+Seek = Callable[[Sequence[str | Need], int | None], Searching]
+"""Asks discovery for needs, with the budget of the merged list."""
+
+
 class RunningTask:
     """The `TaskContext` of a task that runs. Its members may be used from any thread."""
 
@@ -88,6 +94,7 @@ class RunningTask:
         results: Sequence[UpstreamResult],
         workspace: Path,
         meter: Meter,
+        seek: Seek,
     ) -> None:
         self.task_id = task_id
         self.attempt = attempt
@@ -96,6 +103,7 @@ class RunningTask:
         self.results = results
         self.workspace = workspace
         self._meter = meter
+        self._seek = seek
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._latest: tuple[str, float | None] | None = None
@@ -116,6 +124,10 @@ class RunningTask:
             raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
         with self._lock:
             self._latest = (str(content), None if fraction is None else float(fraction))
+
+    def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
+        """Ask discovery which agents fit."""
+        return self._seek(needs, budget)
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Count what the task has used up; the group hears of it with the next report."""

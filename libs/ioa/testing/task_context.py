@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ioa.agent.sdk import InputFile, UpstreamResult, spent
+from ioa.agent.searching import Searching, search_for_others
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.search import Need, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -23,12 +26,16 @@ def upstream(task: str, content: str, *files: Path, agent_id: str = "earlier-age
     return UpstreamResult(TaskId(task_id), AgentId(agent_id), task, content, tuple(input_file(path) for path in files))
 
 
+NOBODY_FOUND = SearchResult(by_need=(), merged=())
+
+
 @dataclass
 class RecordingContext:
     """Record what an agent reports and attaches. False in that nothing is sent, and nobody cancels unless `cancelled` is set.
 
     Args:
         workspace: An empty folder; artifacts are written into it.
+        found: What every search is answered with.
     """
 
     workspace: Path
@@ -41,6 +48,8 @@ class RecordingContext:
     reports: list[tuple[str, float | None]] = field(default_factory=list)
     artifacts: list[InputFile] = field(default_factory=list)
     usage: Usage = NOTHING
+    found: SearchResult = NOBODY_FOUND
+    searches: list[Search] = field(default_factory=list)
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Record the report.
@@ -51,6 +60,17 @@ class RecordingContext:
         if fraction is not None and not 0 <= fraction <= 1:
             raise InvalidInputError(f"Progress of {fraction} is not between 0 and 1.")
         self.reports.append((content, fraction))
+
+    def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
+        """Record the search and answer with `found`.
+
+        Raises:
+            InvalidInputError: A need is not valid.
+        """
+        self.searches.append(search_for_others(needs, me=AgentId("agent-under-test"), purpose=self.task_id, budget=budget))
+        answer: Future[SearchResult] = Future()
+        answer.set_result(self.found)
+        return Searching(answer)
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Add up what was spent.

@@ -28,6 +28,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
+from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.testing.deadline import eventually
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, working
@@ -82,6 +83,52 @@ async def test_a_task_whose_process_dies_runs_again_as_its_second_attempt(compan
     result = await company.task_result(ROOM)
 
     assert (result.task_conclusion, run.attempts) == ("done in attempt 2", [1, 2])
+
+
+def _ask(ctx: TaskContext) -> str:
+    return ",".join(hit.card.agent_id for hit in ctx.search("somebody", budget=3).result().merged)
+
+
+async def test_a_plain_function_asks_discovery(company: Company) -> None:
+    """A function in a thread of its own waits for the answer, while the agent goes on."""
+    await _give_task(company, lambda words, ctx: _ask(ctx))
+    assert (await company.task_result(ROOM)).task_conclusion == "lead,worker"
+
+
+async def test_an_async_function_asks_discovery(company: Company) -> None:
+    """An async function awaits the answer; a need in words does not find the one who asks."""
+    asked: list[Search] = []
+    search = company.network.search
+
+    async def noted(request: Search) -> SearchResult:
+        asked.append(request)
+        return await search(request)
+
+    async def work(words: str, ctx: TaskContext) -> str:
+        found = await ctx.search("somebody", Need(text="anybody", k=2), budget=3)
+        return ",".join(hit.card.agent_id for hit in found.merged)
+
+    company.network.search = noted  # type: ignore[assignment,method-assign]
+    await _give_task(company, work)
+    await company.result()
+    needs = Need(text="somebody", filters=Filters(not_self=True)), Need(text="anybody", k=2)
+    assert asked == [Search(needs=needs, by=AgentId("worker"), purpose="t1", budget=3)]
+
+
+async def test_a_function_that_would_block_the_loop_is_told(company: Company) -> None:
+    """Waiting for the answer in an async function is the task's failure, and says what to write."""
+
+    async def work(words: str, ctx: TaskContext) -> str:
+        return ",".join(hit.card.agent_id for hit in ctx.search("somebody").result().merged)
+
+    await _give_task(company, work)
+    assert "Write: await ctx.search(…)" in (await company.task_result(ROOM)).task_conclusion
+
+
+async def test_a_search_that_is_none_is_the_tasks_failure(company: Company) -> None:
+    """What cannot be searched is told to the group in words that help."""
+    await _give_task(company, lambda words, ctx: str(ctx.search(" ").result()))
+    assert "it is empty; say in words what somebody is needed for" in (await company.task_result(ROOM)).task_conclusion
 
 
 async def test_an_agent_tells_how_busy_it_is(company: Company) -> None:

@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from ioa.agent.searching import Searching
 from ioa.agent.workspace import MAX_ARTIFACTS, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
 
 
+def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searching:
+    raise AssertionError("no test here searches")
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, "the goal", (), (), tmp_path / "work", Meter())
+    return RunningTask(T1, 1, "the goal", (), (), tmp_path / "work", Meter(), _nobody_searches)
 
 
 @pytest.fixture
