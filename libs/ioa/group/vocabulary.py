@@ -22,7 +22,7 @@ FUNCTION_WORDS = frozenset(
     lots made mainly make makes making manner many matter matters may maybe me meanwhile merely might mine moment more moreover most
     mostly much must my myself namely nearly necessarily need needs nonetheless normally now nowadays nowhere obviously of off
     oh on once one ones only onto or originally other others otherwise ought our ours out outside over overall own particular
-    particularly per perhaps personally perspective plus possibly presently presumably previously primarily probably properly
+    particularly per percent percentage perhaps personally perspective plus possibly presently presumably previously primarily probably properly
     provided purely put quite rather really recently regard regarding relatively require required requires respect respectively
     roughly same seem seemed seems sense separately shall she should side similarly simply since single slightly so some
     somebody someone something somewhere soon sort specifically still stuff such suddenly supposed supposedly sure surely take
@@ -119,6 +119,7 @@ NUMBERS = {
     "twice": "2",
     "2nd": "2",
     "3rd": "3",
+    **dict.fromkeys("double doubled doubles doubling".split(), "2"),
     "dozen": "12",
     "hundred": "100",
     "thousand": "1000",
