@@ -70,6 +70,16 @@ def test_the_job_may_only_touch_the_secrets_it_makes() -> None:
     assert sorted(rules[1]["resourceNames"]) == sorted([*(f"ioa-{name}-nats" for name in made), "ioa-nats-authorization"])
 
 
+def test_the_job_checks_whom_it_shows_its_token() -> None:
+    """Unless that is turned off, for a cluster that publishes no authority."""
+    commands = [
+        main_container(render({"credentials": {"verifyApiServer": verify}}).one("Job", "ioa-credentials"))["command"][3:]
+        for verify in (True, False)
+    ]
+
+    assert commands == [["/etc/ioa/plan.json"], ["/etc/ioa/plan.json", "--unverified"]]
+
+
 def test_the_rights_of_the_job_go_when_it_is_done() -> None:
     """Nothing that may write Secrets stays in the cluster."""
     policies = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import ssl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,12 +20,17 @@ _TIMEOUT_SECONDS = 10
 
 @contextmanager
 def open_kubernetes_secrets(
-    account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ
+    *, verify: bool = True, account: Path = SERVICE_ACCOUNT, environment: Mapping[str, str] = os.environ
 ) -> Iterator[KubernetesSecrets]:
     """Connect to the API of the cluster this pod runs in, and close at the end.
 
+    Args:
+        verify: Whether the API server's certificate is checked. Without it, whoever stands in between gets the pod's token.
+        account: Where the service account's token is.
+        environment: Where the API server's address is.
+
     Raises:
-        InvalidInputError: This is no pod, or it was given no service account's token.
+        InvalidInputError: This is no pod, or it was given no service account's token, or no authority to check the server by.
     """
     host, port = environment.get("KUBERNETES_SERVICE_HOST"), environment.get("KUBERNETES_SERVICE_PORT", "443")
     try:
@@ -35,15 +41,27 @@ def open_kubernetes_secrets(
         ) from None
     if host is None:
         raise InvalidInputError("KUBERNETES_SERVICE_HOST is not set.", hint="Run this in a pod.")
+    authority = account / "ca.crt"
+    if verify and not authority.exists():
+        raise InvalidInputError(
+            f"{authority} is not there: this cluster does not publish the authority of its API server.",
+            hint="Have it published; on a cluster for tests, set credentials.verifyApiServer: false.",
+        )
     name = f"[{host}]" if ":" in host else host
     with httpx.Client(
         base_url=f"https://{name}:{port}/api/v1/namespaces/{namespace}/secrets",
         headers={"Authorization": f"Bearer {token}"},
-        verify=str(account / "ca.crt"),
+        verify=ssl.create_default_context(cafile=str(authority)) if verify else _unverified(),
         timeout=_TIMEOUT_SECONDS,
         trust_env=False,
     ) as client:
         yield KubernetesSecrets(client)
+
+
+def _unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
 
 
 class KubernetesSecrets:

@@ -1,4 +1,4 @@
-"""Make the credentials of a system on Kubernetes: `python -m ioa.cli.cluster_credentials PLAN.json`, in a pod.
+"""Make the credentials of a system on Kubernetes: `python -m ioa.cli.cluster_credentials PLAN.json [--unverified]`, in a pod.
 
 Rules that hold here: a seed that is there is never replaced, so that running this again changes nothing; the authorization is
 rendered anew each time, so that it always says what this version of the code knows; Secrets that were given are only read.
@@ -162,7 +162,7 @@ def main(arguments: list[str]) -> int:
             plan = Plan.model_validate_json(Path(arguments[0]).read_bytes())
         except (IndexError, OSError, ValidationError) as error:
             raise InvalidInputError(f"There is no usable plan: {error}.", hint="Give the path of a plan in JSON.") from None
-        with open_kubernetes_secrets() as kept:
+        with open_kubernetes_secrets(verify="--unverified" not in arguments) as kept:
             done = make_credentials(plan, kept)
     except IoaError as error:
         sys.stderr.write(f"error: {error}\n")

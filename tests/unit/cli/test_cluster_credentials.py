@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import httpx
 import pytest
@@ -133,6 +134,35 @@ def test_outside_a_pod_there_is_no_api() -> None:
     """Who tries it by hand is told where it belongs."""
     with pytest.raises(InvalidInputError, match="cannot be read"), open_kubernetes_secrets(environment={}):
         pass
+
+
+def test_a_token_is_shown_to_no_server_that_cannot_be_checked(tmp_path: Path) -> None:
+    """A cluster that publishes no authority is told so, not trusted."""
+    for name, content in (("token", "t"), ("namespace", "n")):
+        (tmp_path / name).write_text(content)
+
+    with pytest.raises(InvalidInputError) as caught, open_kubernetes_secrets(account=tmp_path, environment=_IN_A_POD):
+        pass
+
+    assert (
+        caught.value.message
+        == f"{tmp_path / 'ca.crt'} is not there: this cluster does not publish the authority of its API server."
+    )
+
+
+def test_on_a_cluster_for_tests_the_check_can_be_left_out(tmp_path: Path) -> None:
+    """Only when it is asked for."""
+    for name, content in (("token", "t"), ("namespace", "n")):
+        (tmp_path / name).write_text(content)
+
+    with (
+        open_kubernetes_secrets(verify=False, account=tmp_path, environment=_IN_A_POD) as kept,
+        pytest.raises(UnavailableError, match="does not answer"),
+    ):
+        kept.read("any")
+
+
+_IN_A_POD = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
 
 
 class Api:
