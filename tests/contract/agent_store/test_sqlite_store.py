@@ -13,10 +13,26 @@ import pytest
 
 from ioa.adapters.sqlite_store import SCHEMA_VERSION, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.agent_store import Encounter
+from ioa.ports.brain import Contact
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.outcomes import Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
-from tests.unit.group.scenario import COMM
+from tests.unit.group.scenario import COMM, START, card
 
+_FIRST_SCHEMA = """
+CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE entries (comm_id TEXT, seq INTEGER, data BLOB NOT NULL, PRIMARY KEY (comm_id, seq)) WITHOUT ROWID;
+CREATE TABLE outbox (
+  comm_id TEXT, key TEXT, message_id TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (comm_id, key)
+) WITHOUT ROWID;
+CREATE TABLE tasks (
+  comm_id TEXT, task_id TEXT, attempt INTEGER NOT NULL, result BLOB, PRIMARY KEY (comm_id, task_id)
+) WITHOUT ROWID;
+CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
+PRAGMA user_version = 1;
+"""
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
@@ -109,6 +125,24 @@ async def test_a_memory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=f"schema {SCHEMA_VERSION + 1}"):
         async with open_sqlite_store(path):
             pass
+
+
+async def test_a_memory_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A file of the first version keeps what it holds, and takes what came later."""
+    path = tmp_path / "memory.sqlite"
+    with sqlite3.connect(path) as database:
+        database.executescript(_FIRST_SCHEMA)
+        database.execute("INSERT INTO contacts VALUES (?, ?, 3, 1)", ("bob", encode(card("bob"))))
+        database.execute("INSERT INTO groups VALUES (?, 7, 0)", (COMM,))
+    database.close()
+    outcome = Outcome(pool="bob", agent_id="bob", need="work", done=True, at=START, seconds=1.0)
+
+    async with open_sqlite_store(path) as store:
+        await store.meet(COMM, [Encounter(card("bob"), (outcome,))])
+    async with open_sqlite_store(path) as store:
+        known = list(await store.contacts())
+
+    assert known == [Contact(card("bob"), 4, 1, (outcome,))]
 
 
 async def test_a_folder_in_place_of_the_file_is_reported(tmp_path: Path) -> None:

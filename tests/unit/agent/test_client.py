@@ -8,6 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SequencedEntry
@@ -470,6 +471,15 @@ async def test_a_leader_that_crashed_meets_its_own_group(company: Company) -> No
 
     entries = await company.network.entries(ROOM)
     assert (company.network.offered, [entry.entry.event.type for entry in entries].count("group_launched")) == ([], 1)
+
+
+async def test_an_agent_says_what_its_card_lacks(company: Company) -> None:
+    """Whoever runs an agent reads in its log what would have it found more often."""
+    with capture_logs() as lines:
+        await company.start(idle("worker"))
+        await eventually(lambda: [line for line in lines if line["event"] == "agent_ready"])
+    [advice] = [line["advice"] for line in lines if line["event"] == "card_could_be_better"]
+    assert advice.startswith("The card has only 1 of the six to twelve examples")
 
 
 async def test_a_leader_remembers_how_others_did(company: Company) -> None:

@@ -1,0 +1,61 @@
+"""What a member's record of a group tells of how tasks went."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ioa.agent.history import GroupHistory
+from ioa.group.events import Said
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
+from ioa.protocol.outcomes import Outcome
+from ioa.protocol.usage import Usage
+from tests.contract.agent_store.stories import sequenced
+from tests.unit.group.scenario import COMM, START, Scenario, launched
+
+
+def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
+    """What the record of a story tells."""
+    history = GroupHistory(COMM)
+    for entry in sequenced(story):
+        history.apply(entry)
+    return dict(history.outcomes())
+
+
+def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
+    """Each task that another member did has its time, its cost and what was asked for."""
+    story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1:bob", "t2:bob").after(3).finishes("t1", tokens=40)
+    told = outcomes_of(story.after(4).finishes("t2").announces("ada").concludes("ada"))
+    [given] = [event.message.payload for event in story.log if isinstance(event, Said) and event.message.header.sender == "ada"]
+    assert isinstance(given, SyncTaskAssignment)
+    first = Outcome(
+        pool="bob",
+        agent_id="bob",
+        need=given.tasks[0].task_desc,
+        done=True,
+        at=START + timedelta(seconds=8),
+        seconds=3.0,
+        usage=Usage(tokens_out=40),
+    )
+    assert (told[TaskId("t1")], told[TaskId("t2")].seconds) == (first, 7.0)
+
+
+def test_a_task_that_was_given_up_has_failed_when_it_was() -> None:
+    """The leases of a silent assignee end its task, and the time until then is what it took."""
+    told = outcomes_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob").timers(2))
+    assert (told[TaskId("t1")].done, told[TaskId("t1")].seconds, told[TaskId("t1")].usage) == (False, 60.0, Usage())
+
+
+def test_a_nested_team_is_its_openers_doing() -> None:
+    """A task that a team did counts for the member it was given to, with what the team has cost."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").nests("t1").after(9)
+    told = outcomes_of(story.nested_ends("t1", usage=Usage(tokens_in=7)))
+    assert (told[TaskId("t1")].agent_id, told[TaskId("t1")].seconds, told[TaskId("t1")].usage.tokens) == ("bob", 9.0, 7)
+
+
+def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
+    """What nobody failed at or did, and what the owner did itself, is nothing to learn from."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:ada").finishes("t2")
+    cancelled = story.cancelled()
+    assert cancelled.outcome("t1") is TaskOutcome.CANCELLED
+    assert (outcomes_of(story), outcomes_of(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
