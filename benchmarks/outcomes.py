@@ -34,7 +34,6 @@ from ioa_discovery.edge_index import open_edge_index
 from ioa_discovery.embedding import open_embedder
 from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.onnx_encoder import OnnxEncoder
 from ioa_discovery.searcher import Searcher
 
 ODDS = (0.95, 0.7, 0.6, 0.2)
@@ -160,7 +159,7 @@ async def main() -> None:
             if len(gold) == 1:
                 needs[next(iter(gold))] += (need.text,)
     chosen = dict(random.Random(options.seed).sample(sorted(needs.items()), min(options.agents, len(needs))))
-    async with open_embedder(OnnxEncoder.of_package) as embedder:
+    async with open_embedder() as embedder:
         table = await simulate(variant.cards, chosen, options.seed, options.tasks, embedder)
     Console(width=140).print(table)
 
