@@ -12,25 +12,25 @@ import re
 FUNCTION_WORDS = frozenset(
     """
     a about above accordingly actually additionally after afterward afterwards ah all almost alone along alongside already also
-    although am amid among amongst an and another any anybody anyhow anyone anything anyway apparently approximately are around as
-    aside at away back based basis be became because become becomes been before behind being below beside besides beyond bit both
-    bulk but by can case cases certainly come concerning consequently could currently depending despite did directly do does doing
-    down during each either else elsewhere enough especially essentially even eventually ever every everybody everyone everything
-    everywhere exactly fact finally firstly for from further furthermore generally get gets getting give given go goes going got
-    had has have having he hence her here hereby hers herself highly him himself his hopefully how however i if immediately in
-    including indeed inside instantly into is it its itself just kind kindly largely lastly less let lets like likely likewise lot
-    lots made mainly make makes making manner many matter matters may maybe me meanwhile merely might mine moment more moreover most
-    mostly much must my myself namely nearly necessarily need needs nonetheless normally now nowadays nowhere obviously of off
-    oh on once one ones only onto or originally other others otherwise ought our ours out outside over overall own particular
-    particularly per percent percentage perhaps personally perspective plus possibly presently presumably previously primarily probably properly
-    provided purely put quite rather really recently regard regarding relatively require required requires respect respectively
-    roughly same seem seemed seems sense separately shall she should side similarly simply since single slightly so some
-    somebody someone something somewhere soon sort specifically still stuff such suddenly supposed supposedly sure surely take
-    taken takes taking than that the their theirs them themselves then there thereafter thereby therefore these they thing things
-    this those though through throughout thus till time times to together too toward towards truly turns typically ultimately under
-    unfortunately unless until up upon us usually versus very via want wants was way ways we well were what whatever whatsoever
-    when whenever where whereas whereby wherever whether which whichever while who whoever whole whom whose why will with within
-    would yet you your yours yourself
+    although am amid among amongst an and another any anybody anyhow anyone anything anyway apparently approximately are around
+    as aside at away back based basis be became because become becomes been before behind being below beside besides beyond bit
+    both bulk but by can case cases certainly come concerning consequently could currently depending despite did directly do
+    does doing down during each either else elsewhere enough especially essentially even eventually ever every everybody
+    everyone everything everywhere exactly fact finally firstly for from further furthermore generally get gets getting give
+    given go goes going got had has have having he hence her here hereby hers herself highly him himself his hopefully how
+    however i if immediately in including indeed inside instantly into is it its itself just kind kindly largely lastly less let
+    lets like likely likewise lot lots made mainly make makes making manner many matter matters may maybe me meanwhile merely
+    might mine moment more moreover most mostly much must my myself namely nearly necessarily need needs nonetheless normally
+    now nowadays nowhere obviously of off oh on once one ones only onto or originally other others otherwise ought our ours out
+    outside over overall own particular particularly per percent percentage perhaps personally perspective plus possibly
+    presently presumably previously primarily probably properly provided purely put quite rather really recently regard
+    regarding relatively require required requires respect respectively roughly same seem seemed seems sense separately shall
+    she should side similarly simply since single slightly so some somebody someone something somewhere soon sort specifically
+    still stuff such suddenly supposed supposedly sure surely take taken takes taking than that the their theirs them themselves
+    then there thereafter thereby therefore these they thing things this those though through throughout thus till time times to
+    together too toward towards truly turns typically ultimately under unfortunately unless until up upon us usually versus very
+    via want wants was way ways we well were what whatever whatsoever when whenever where whereas whereby wherever whether which
+    whichever while who whoever whole whom whose why will with within would yet you your yours yourself
 
     al als au auch auf aus aux avec bei bien bitte brauchen braucht ce cette como con danke dann dans das dass de del dem den
     der des die du ein eine einem einen einer el elle en er es est et favor für gracias ha haben han hat ich ihr il ils im ist
