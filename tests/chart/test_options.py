@@ -223,7 +223,20 @@ def test_discovery_keeps_its_index_where_it_is_told(values: Mapping[str, Any], t
     """In its process, on a Qdrant of the release, or on another one."""
     environment = environment_of(render(values).one("Deployment", "ioa-discovery"))
 
-    assert {key: value for key, value in environment.items() if key.startswith(("IOA_QDRANT", "IOA_INDEX", "IOA_EMBED"))} == told
+    assert {
+        key: value for key, value in environment.items() if key.startswith(("IOA_QDRANT", "IOA_INDEX", "IOA_EMBEDDING_MODEL"))
+    } == told
+
+
+def test_the_index_may_have_a_volume() -> None:
+    """Discovery is a StatefulSet then, with a claim for each pod."""
+    rendered = render({"services": {"discovery": {"index": {"size": "5Gi", "persistent": True, "storageClass": "fast"}}}})
+
+    one = rendered.one("StatefulSet", "ioa-discovery")
+    [claim] = one["spec"]["volumeClaimTemplates"]
+    assert (claim["spec"]["storageClassName"], claim["spec"]["resources"]["requests"]["storage"]) == ("fast", "5Gi")
+    assert {"name": "data", "mountPath": "/data"} in main_container(one)["volumeMounts"]
+    assert not rendered.has("Deployment", "ioa-discovery")
 
 
 def test_metrics_are_served_where_the_monitor_looks() -> None:

@@ -40,6 +40,8 @@
 - name: IOA_INDEX_FOLDER
   value: /data/index
 {{- end }}
+- name: IOA_EMBEDDING_PROCESSES
+  value: {{ .Values.services.discovery.embeddingProcesses | quote }}
 {{- with .Values.services.discovery.embeddingModel }}
 - name: IOA_EMBEDDING_MODEL
   value: {{ . | quote }}
