@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -45,7 +46,12 @@ def looping_model() -> ScriptedModel:
     turns = count()
 
     def answer(asked: Asked) -> str:
-        decision = {"type": "DISCUSSION", "next_speaker": str(EVE), "content": ONE_THING[next(turns) % len(ONE_THING)]}
+        listener = re.search(r'"next_speaker": \{[^}]*"enum": \["([^"]+)"', json.dumps(asked.shape.model_json_schema()))
+        decision = {
+            "type": "DISCUSSION",
+            "next_speaker": listener.group(1) if listener else str(EVE),
+            "content": ONE_THING[next(turns) % len(ONE_THING)],
+        }
         return json.dumps({"thought": "", "decision": decision})
 
     return ScriptedModel(answer)

@@ -40,7 +40,8 @@ MAX_TURNS = 30
 async def system(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[System]:
     """The control plane, ready."""
     async with open_services(nats_server.url, tmp_path / "logs", {}) as processes:
-        await processes.start("ioa_registry", "ioa_groups", "ioa_router")
+        await processes.start("ioa_registry", "ioa_groups", replicas=1)
+        await processes.start("ioa_router")
         async with open_system(NatsSettings(nats_server.url, "loops"), patience=_PATIENCE) as opened:
             yield opened
 
