@@ -108,34 +108,45 @@ UNTRIED = Record()
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """An outcome, made ready to be compared."""
+    """An outcome, made ready to be compared: a search may look at thousands.
 
-    at: datetime
+    Attributes:
+        at: Seconds since the epoch.
+        pace: Logarithm of the seconds it took.
+        kind: What it was about, see `kind_of_need`.
+    """
+
+    at: float
     done: bool
-    seconds: float
+    pace: float
     cost_micros: int
     kind: int
 
 
 def remember(outcome: Outcome) -> Remembered:
     """Make an outcome ready to be compared."""
-    return Remembered(outcome.at, outcome.done, outcome.seconds, outcome.usage.cost_micros, kind_of_need(outcome.need))
+    pace = log(max(outcome.seconds, _LEAST_SECONDS))
+    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind_of_need(outcome.need))
 
 
 def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:
     """Conclude from what is remembered of one pool how it will do a task of a kind."""
     done = failed = 0
     evidence = successes = took = paid = 0.0
+    worth: dict[int, float] = {}
+    today, half_life, keep = now.timestamp(), HALF_LIFE.total_seconds(), KEEP.total_seconds()
     for one in memory:
-        age = now - one.at
-        if age > KEEP:
+        age = today - one.at
+        if age > keep:
             continue
-        weight = 0.5 ** (max(0.0, age / HALF_LIFE)) * (_OTHER_KIND + (1 - _OTHER_KIND) * likeness(one.kind, kind))
+        if one.kind not in worth:
+            worth[one.kind] = _OTHER_KIND + (1 - _OTHER_KIND) * likeness(one.kind, kind)
+        weight = worth[one.kind] * 0.5 ** (age / half_life) if age > 0 else worth[one.kind]
         evidence += weight
         if one.done:
             done += 1
             successes += weight
-            took += weight * log(max(one.seconds, _LEAST_SECONDS))
+            took += weight * one.pace
             paid += weight * one.cost_micros
         else:
             failed += 1

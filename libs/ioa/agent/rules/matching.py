@@ -92,7 +92,7 @@ def expectations(contacts: Sequence[Contact], need: str) -> dict[PoolId, float]:
     memories: dict[PoolId, list[Remembered]] = {}
     for contact in contacts:
         memories.setdefault(contact.card.pool, []).extend(map(remember, contact.outcomes))
-    newest = max((one.at for memory in memories.values() for one in memory), default=None)
+    newest = max((outcome.at for contact in contacts for outcome in contact.outcomes), default=None)
     if newest is None:
         return {}
     kind = kind_of_need(need)
