@@ -13,7 +13,7 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	"$$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # What make test leaves out: what needs torch or a server with a language model's weights, and faults that take long.
-TESTS := not torch and not model and not chaos and not chart
+TESTS := not torch and not model and not chaos and not chart and not k8s
 
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,11 @@ chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is 
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
-	PATH="$(CURDIR)/$(BIN):$$PATH" helm lint --strict --quiet helm/ioa
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m chart tests/chart
+	$(BIN)/helm lint --strict --quiet helm/ioa
+	$(BIN)/pytest -m chart tests/chart
+
+e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
