@@ -4,7 +4,7 @@
 
 The conversations in `tests/data/repetition/` are written, not recorded: chats in the style of language models, with planted
 repetitions (verbatim, lightly and strongly rephrased) and planted messages that only look like one. The detector was developed on
-`tuning` and `held out`, and never on `fresh`, which another author wrote. Tokens are counted as words times 1.3. A message that
+the first three files and never on `fresh`, which another author wrote. Tokens are counted as words times 1.3. A message that
 becomes a turn is read by every other member; a refused one is read by nobody, but its sender reads the refusal.
 """
 
@@ -29,7 +29,7 @@ from ioa.group.wording import wording_of
 from ioa.protocol.ids import AgentId
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "repetition"
-DEVELOPMENT = {"tuning": "tuning.jsonl", "held out": "held_out.jsonl"}
+DEVELOPMENT = {"tuning": "tuning.jsonl", "held out": "held_out.jsonl", "pairs": "pairs.jsonl"}
 FRESH = {"fresh": "fresh.jsonl"}
 TOKENS_PER_WORD = 1.3
 REFUSAL_WORDS = 20
