@@ -1,0 +1,190 @@
+"""The process of the index dies, grows and ends, and nobody who asks gets a wrong answer."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import UnavailableError
+from ioa.ports.agent_index import AgentIndex, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.search import Filters
+from ioa.testing.deadline import eventually
+from ioa.testing.loop_watch import watch_loops
+from ioa.testing.memory_index import MemoryIndex
+from ioa_discovery.edge_index import EdgeIndex, open_edge_index
+from ioa_discovery.recall import sample
+
+DIMENSION = 16
+SOON = timedelta(seconds=30)
+
+_OWNER = """
+import asyncio, sys
+from ioa_discovery.edge_index import open_edge_index
+from ioa_discovery.embedding import open_embedder
+
+async def main():
+    async with open_embedder() as embedder, open_edge_index(model_id="m", dimension=4) as index:
+        print(embedder._workers[0].pid, index.pid, flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main())
+"""
+
+
+def unit(chance: random.Random) -> tuple[float, ...]:
+    """Draw a direction."""
+    drawn = [chance.gauss(0, 1) for _ in range(DIMENSION)]
+    length = sum(value * value for value in drawn) ** 0.5
+    return tuple(value / length for value in drawn)
+
+
+def entries(count: int, *, first: int = 0) -> list[IndexEntry]:
+    """Draw agents, the same for the same numbers."""
+    return [_entry(number, random.Random(number)) for number in range(first, first + count)]
+
+
+def _entry(number: int, chance: random.Random) -> IndexEntry:
+    name = AgentId(f"a{number}")
+    examples = tuple(unit(chance) for _ in range(chance.randrange(4)))
+    card = AgentCard(
+        agent_id=name, name=name, description="Does things", pool=PoolId(f"p{number % 7}"), examples=("x",) * len(examples)
+    )
+    return IndexEntry(card, chance.random() < 0.8, unit(chance), examples, SparseVector((number % 5,), (1.0,)), f"print-{number}")
+
+
+def query(seed: int = 0, *, limit: int = 10) -> IndexQuery:
+    """Draw a need."""
+    return IndexQuery(unit(random.Random(-seed - 1)), SparseVector((1,), (1.0,)), Filters(), (), limit)
+
+
+async def found(index: AgentIndex, asked: IndexQuery) -> dict[Signal, list[AgentId]]:
+    """Return who each of the dense signals finds, best first."""
+    [candidates] = await index.search([asked])
+    return {signal: [candidate.agent_id for candidate in candidates[signal]] for signal in (Signal.TEXT, Signal.EXAMPLES)}
+
+
+async def test_what_was_written_survives_a_kill(tmp_path: Path) -> None:
+    """A killed index process is unavailable, not wrong; another one answers with all that was acknowledged, and this is told."""
+    restarts = 0
+
+    def restarted() -> None:
+        nonlocal restarts
+        restarts += 1
+
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, restarted=restarted) as index:
+        await index.put(entries(50))
+        before = await found(index, query())
+        killed = index.pid
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        with pytest.raises(UnavailableError):
+            await found(index, query())
+        await eventually(lambda: _answers(index), bool, within=SOON)
+        assert (await found(index, query()), await index.count(), restarts, index.pid == killed) == (before, 50, 1, False)
+
+
+async def _answers(index: EdgeIndex) -> bool:
+    try:
+        return await index.count() >= 0
+    except UnavailableError:
+        return False
+
+
+async def test_a_search_tree_is_built_beside_what_answers(tmp_path: Path) -> None:
+    """While a tree is built searches are answered and writes are kept; afterwards the new shard holds exactly what it should."""
+    reference = MemoryIndex()
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, grow_by=200) as index:
+        old = index.pid
+        for target in (index, reference):
+            await target.put(entries(300))
+        number = 0
+        while not index.built_points:
+            number += 1
+            for target in (index, reference):
+                await target.put(entries(1, first=300 + number))
+                await target.remove([AgentId(f"a{number}")])
+                await target.set_online([AgentId(f"a{100 + number}")], number % 2 == 0)
+            assert await found(index, query(number)) == await found(reference, query(number))
+        await eventually((tmp_path / "shard-1").exists, lambda exists: not exists, within=SOON)
+        assert (index.pid == old, await index.indexed()) == (False, await reference.indexed())
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path) as again:
+        assert (again.built_points > 200, await again.indexed()) == (True, await reference.indexed())
+
+
+async def test_a_killed_builder_leaves_the_index_as_it_was(tmp_path: Path) -> None:
+    """Without the process that builds the tree, searches are still answered from the shard that was there."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION, folder=tmp_path, grow_by=200) as index:
+        assert index.pid is not None
+        answering = index.pid
+        await index.put(entries(300))
+        others = await eventually(lambda: _children_but(answering), bool, within=SOON)
+        for builder in others:
+            os.kill(builder, signal.SIGKILL)
+        await eventually(lambda: _children_but(answering), lambda left: not left, within=SOON)
+        assert (await index.count(), index.built_points, index.pid) == (300, 0, answering)
+
+
+def _children_but(pid: int) -> Sequence[int]:
+    listed = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
+    return [child for text in listed for child in map(int, text.split()) if child != pid and _is_of_index(child)]
+
+
+def _is_of_index(pid: int) -> bool:
+    try:
+        return b"ioa_discovery.edge_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+async def test_recall_is_sampled_from_what_is_asked() -> None:
+    """The sample asks the last query again in both ways, and finds all where searches are exact; before any there is none."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION) as index:
+        await index.put(entries(50))
+        before = await sample(index)
+        await index.search([query()])
+        assert (before, await sample(index)) == ({}, {Signal.TEXT: 1.0, Signal.EXAMPLES: 1.0})
+
+
+async def test_nothing_is_left_when_the_owner_is_killed(tmp_path: Path) -> None:
+    """The processes of the engine and of the model end with the one that started them, even if that had no time to end them."""
+    (tmp_path / "owner.py").write_text(_OWNER)
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable,
+        str(tmp_path / "owner.py"),
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert owner.stdout is not None
+    workers = [int(pid) for pid in (await owner.stdout.readline()).split()]
+    owner.kill()
+    await owner.wait()
+    await eventually(lambda: _alive(workers), lambda alive: not alive, within=SOON)
+    assert len(workers) == 2
+
+
+def _alive(pids: Sequence[int]) -> list[int]:
+    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+
+
+async def test_a_thousand_agents_leave_the_loop_free() -> None:
+    """While a thousand agents are written and come and go, no callback holds the event loop for 10 ms."""
+    async with open_edge_index(model_id="m", dimension=DIMENSION) as index:
+        drawn = entries(1_000)
+        names = [entry.card.agent_id for entry in drawn]
+        with watch_loops(timedelta(milliseconds=10)) as watch:
+            for start in range(0, len(drawn), 16):
+                await index.put(drawn[start : start + 16])
+                await index.search([query(start, limit=100)])
+            for online in (False, True):
+                await index.set_online(names, online)
+        assert watch.blocks == []
