@@ -37,7 +37,7 @@ def test_they_tell_how_to_publish_a_first_goal(chart: Path) -> None:
     notes = _notes(chart, {})
 
     assert [line for line in notes.splitlines() if line.startswith("  ")] == [
-        "  helm test ioa --namespace agents --logs",
+        "  helm test ioa --namespace agents",
         "  kubectl --namespace agents get secret ioa-user-nats --output jsonpath='{.data.seed}' | base64 --decode > user.seed",
         "  kubectl --namespace agents port-forward service/ioa-nats 4222 &",
         "  nats --server nats://127.0.0.1:4222 --nkey user.seed pub ioa.v1.goal 'What is 15 % of 240?'",
