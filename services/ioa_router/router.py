@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa import log_context
-from ioa.errors import ForbiddenError, NotFoundError
+from ioa.errors import ForbiddenError, IoaError, NotFoundError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -49,15 +49,19 @@ class Router:
         header = message.header
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
-        log_context.bind({"comm_id": comm_id, "agent_id": agent_id, "traceparent": header.traceparent})
-        said = Said(at=self._clock.now(), message=message)
         try:
-            recorded = await self._ledger.record(comm_id, said)
-        except IllegalEventError as refusal:
-            accepted = await self._accepted_before(comm_id, said)
-            if accepted is None and refusal.repeats_turn is not None:
-                await self._note_repetition(comm_id, message, refusal.repeats_turn)
-            return SayReply(answer=accepted or _rejected(refusal))
+            said = Said(at=self._clock.now(), message=message)
+            try:
+                recorded = await self._ledger.record(comm_id, said)
+            except IllegalEventError as refusal:
+                accepted = await self._accepted_before(comm_id, said)
+                if accepted is None and refusal.repeats_turn is not None:
+                    await self._note_repetition(comm_id, message, refusal.repeats_turn)
+                return SayReply(answer=accepted or _rejected(refusal))
+        except IoaError:
+            # Only now, since it would cost every message a microsecond: the line that reports this says what it is about.
+            log_context.bind({"comm_id": comm_id, "agent_id": agent_id, "traceparent": header.traceparent})
+            raise
         reach("router.before_answer")
         return SayReply(answer=Accepted(seq=recorded.seq))
 

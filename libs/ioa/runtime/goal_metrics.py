@@ -5,6 +5,7 @@ from __future__ import annotations
 import structlog
 from prometheus_client import Counter, Histogram
 
+from ioa import log_context
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadLetters, GoalRecords, Results
 from ioa.protocol.goals import GoalResult, Reason
@@ -50,13 +51,14 @@ class CountedResults:
         return await self._results.get(goal_id)
 
     async def _time(self, result: GoalResult) -> None:
-        """Look up when the goal was accepted; a result whose time cannot be told is published all the same."""
+        """Look up when the goal was accepted, and in which trace; if it cannot be told, the result stands all the same."""
         try:
             record = await self._goals.find(comm_id_of_goal(result.goal_id))
         except UnavailableError as error:
             _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
             return
         if record is not None:
+            log_context.bind_also(goal_id=result.goal_id, traceparent=record.goal.traceparent)
             goal_seconds.observe(max(0.0, (result.finished_at - record.accepted_at).total_seconds()))
 
 

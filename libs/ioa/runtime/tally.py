@@ -1,11 +1,16 @@
-"""A counter for the path of every message: one increment in a dictionary, a fifth of what prometheus-client's counter costs."""
+"""Metrics for the path of every message, without locks: for one thread that counts and any that reads.
+
+An increment in a dictionary costs a fifth of that of prometheus-client's counter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 from prometheus_client import REGISTRY
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 UNLABELLED = ""
@@ -35,3 +40,32 @@ class Tally(Collector):
 
     def _family(self) -> CounterMetricFamily:
         return CounterMetricFamily(self.name, self._documentation, labels=self.labels)
+
+
+class TalliedTimes(Collector):
+    """A histogram of seconds. `bounds` are the upper ends of its buckets, in order; the last bucket has none."""
+
+    def __init__(self, name: str, documentation: str, bounds: Sequence[float]) -> None:
+        self._name = name
+        self._documentation = documentation
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+        REGISTRY.register(self)
+
+    def observe(self, seconds: float) -> None:
+        """Count a time; one below nothing, as clocks that differ may show it, is nothing."""
+        self._counts[bisect_left(self._bounds, seconds)] += 1
+        if seconds > 0:
+            self._sum += seconds
+
+    def describe(self) -> Iterable[Metric]:
+        """Name the metric."""
+        return [HistogramMetricFamily(self._name, self._documentation, labels=())]
+
+    def collect(self) -> Iterable[Metric]:
+        """Read the counts, in any thread."""
+        family = HistogramMetricFamily(self._name, self._documentation, labels=())
+        bounds = (*(str(bound) for bound in self._bounds), "+Inf")
+        family.add_metric([], list(zip(bounds, accumulate(self._counts.copy()), strict=True)), self._sum)
+        return [family]

@@ -28,9 +28,6 @@ RULES = [
 FOREIGN = {"process_cpu_seconds_total", "process_resident_memory_bytes"}
 """What prometheus-client adds."""
 
-PROMISED = {"ioa_discovery_index_agents": (), "ioa_discovery_index_recall": ("signal",)}
-"""What discovery will export of its index, with its labels; an alert or a panel without its metric stays silent."""
-
 ADDED = {"namespace", "pod", "job", "instance", "le"}
 """Labels that Prometheus adds, and that of histograms."""
 
@@ -78,12 +75,12 @@ def test_a_query_parses_and_its_metrics_and_labels_exist(where: str, query: str)
         for matcher in one.matchers.matchers
         if matcher.name not in known[one.name] | ADDED
     }
-    assert names and names - set(known) - FOREIGN - set(PROMISED) == set() and unknown == set()
+    assert names and names - set(known) - FOREIGN == set() and unknown == set()
 
 
 def test_the_labels_a_query_groups_by_exist() -> None:
     """What stands in `by (…)` is a label of a metric, or one that Prometheus adds."""
-    labels = {label for metric in catalogue() for label in metric.labels} | {label for one in PROMISED.values() for label in one}
+    labels = {label for metric in catalogue() for label in metric.labels}
     used = {listed for _, query in queries() for listed in re.findall(r"\bby \(([^)]*)\)", query)}
     assert {label.strip() for listed in used for label in listed.split(",")} - labels - ADDED == set()
 
