@@ -19,7 +19,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
 from ioa.protocol.search import Signal as Signal
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised whenever what is stored per card changes, so that an older store is rebuilt."""
 
 

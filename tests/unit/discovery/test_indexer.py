@@ -65,7 +65,7 @@ async def test_the_same_event_twice_costs_nothing() -> None:
     indexer = Indexer(MemoryIndex(), embedder)
     await indexer.apply([CardStored(card(A, "Does things", "an example"))])
     await indexer.apply([CardStored(card(A, "Does things", "an example"))])
-    assert embedder.embedded == ["a. Does things", "an example"]
+    assert embedder.embedded == ["a: Does things", "an example"]
 
 
 async def test_a_changed_card_replaces_the_old_one() -> None:
@@ -105,7 +105,7 @@ async def test_rebuild_makes_the_index_equal_to_the_registry() -> None:
     newcomer = AgentId("c")
     await Indexer(index, embedder).rebuild([card(A), card(newcomer)], [newcomer])
     assert await online(index) == {A: False, newcomer: True}
-    assert embedder.embedded == ["c. Does things"]
+    assert embedder.embedded == ["c: Does things"]
 
 
 async def test_rebuild_for_another_model_embeds_everything() -> None:
@@ -113,7 +113,7 @@ async def test_rebuild_for_another_model_embeds_everything() -> None:
     index, other = MemoryIndex(), HashingEmbedder(model_id="other")
     await Indexer(index, HashingEmbedder()).rebuild([card(A)], [A])
     await Indexer(index, other).rebuild([card(A)], [A])
-    assert other.embedded == ["a. Does things"]
+    assert other.embedded == ["a: Does things"]
 
 
 async def test_batches_are_followed_to_the_end() -> None:

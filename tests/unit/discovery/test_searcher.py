@@ -54,7 +54,7 @@ async def test_a_hit_names_the_example_that_matched() -> None:
 async def test_similarity_of_a_card_without_examples_is_that_of_its_text() -> None:
     """An agent without examples is compared by what it says of itself, and no example is named."""
     searcher = await searcher_of(SONGS)
-    result = await searcher.search(Search(needs=(Need(text="songs. Writes songs"),)))
+    result = await searcher.search(Search(needs=(Need(text="songs: Writes songs"),)))
     [hit] = result.merged
     assert (round(hit.similarity, 6), hit.matched_example) == (1.0, "")
 
