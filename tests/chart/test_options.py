@@ -282,6 +282,21 @@ def test_the_goal_of_the_test_can_be_chosen() -> None:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("annotations", [{}, {"a": "b"}])
+def test_hooks_are_no_part_of_the_release(annotations: Mapping[str, str]) -> None:
+    """The test runs when it is asked for, and the Job before everything else; neither leaves anything behind when it went well."""
+    rendered = render({"workloads": {"podAnnotations": annotations}})
+
+    hooks = {
+        (one["kind"], one["metadata"]["annotations"]["helm.sh/hook"], one["metadata"]["annotations"]["helm.sh/hook-delete-policy"])
+        for one in (rendered.one("Pod", "ioa-test"), rendered.one("Job", "ioa-credentials"))
+    }
+    assert hooks == {
+        ("Pod", "test", "before-hook-creation,hook-succeeded"),
+        ("Job", "pre-install,pre-upgrade,pre-rollback", "before-hook-creation,hook-succeeded"),
+    }
+
+
 def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
     found: Any = manifest
     for step in place:
