@@ -33,6 +33,7 @@ from ioa.runtime.system import System
 from ioa.testing.deadline import eventually
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
+DOCUMENTED = {sample for metric in catalogue() for sample in metric.samples}
 WORD = "xylophone"
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 AGENTS = """
@@ -190,8 +191,7 @@ async def _check_processes(watched: Watched) -> None:
     assert await eventually(lambda: watched.value("ioa_event_loop_lag_seconds_count", ["ioa_router"]))
     assert await watched.value("ioa_requests_total", ["ioa_registry"], subject="registry.register", code="ok") >= 2
     assert await watched.value("ioa_requests_total", ["ioa_discovery"], subject="discovery.search", code="ok") >= 1
-    documented = {sample for metric in catalogue() for sample in metric.samples}
-    assert {name for name, _ in await watched.samples() if name.startswith("ioa_")} - documented == set()
+    assert {name for name, _ in await watched.samples() if name.startswith("ioa_")} - DOCUMENTED == set()
 
 
 async def _check_trace(watched: Watched, result: GoalResult) -> None:
