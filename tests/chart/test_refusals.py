@@ -51,6 +51,10 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
         ({"agentPools": [{"name": "a"}]}, 'The pool "a" needs a target (FILE.py:ATTR or MODULE:ATTR) or a command.'),
         ({"agentPools": [_POOL | {"replicas": 11}]}, 'The pool "a" may have 11 replicas, but credentials are made for 10.'),
         ({"agentPools": [_POOL | {"autoscaling": {"enabled": True, "maxReplicas": 11}}]}, 'The pool "a" may have 11 replicas'),
+        (
+            {"agentPools": [_POOL | {"maxReplicas": 801}]},
+            "The pools may have 801 agents together, but the authorization of more than 800",
+        ),
         ({"agentPools": [_POOL | {"drainSeconds": 60, "terminationGracePeriodSeconds": 60}]}, 'The pool "a" drains for 60 s, but'),
         (
             {"agentPools": [_POOL | {"autoscaling": {"enabled": True, "by": "hpa", "minReplicas": 0}}]},

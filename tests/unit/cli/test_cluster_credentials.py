@@ -72,6 +72,13 @@ def test_a_pool_that_shrinks_may_not_connect_with_old_keys(api: Api, secrets: Ku
     assert gone not in api.secret("authorization")[AUTHORIZATION].decode()
 
 
+def test_the_authorization_of_as_many_agents_as_the_chart_allows_fits_into_a_secret(api: Api, secrets: KubernetesSecrets) -> None:
+    """Kubernetes takes 1 MiB; the chart refuses more than 800 agents."""
+    make_credentials(_plan(agents=800), secrets)
+
+    assert sum(map(len, api.secret("authorization").values())) < 1_048_576
+
+
 def test_secrets_that_were_given_are_only_read(api: Api, secrets: KubernetesSecrets) -> None:
     """The owner's keys are authorized and not touched."""
     seed = create_seed()
