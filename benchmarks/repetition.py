@@ -103,17 +103,17 @@ def _listen(conversation: Sequence[Spoken], result: Score) -> None:
 def table(scores: dict[str, Score]) -> Table:
     """Lay the scores of the files out side by side."""
     drawn = Table(title="Messages that were refused")
-    drawn.add_column("message")
+    drawn.add_column("message", no_wrap=True)
     for name in scores:
-        drawn.add_column(name, justify="right")
+        drawn.add_column(name, justify="right", no_wrap=True)
     repeating = sorted(set().union(*(result.repeating for result in scores.values())))
     others = sorted(set().union(*(set(result.seen) for result in scores.values())) - set(repeating))
-    drawn.add_row("repetitions: caught", *(_percent(*result.share(repeating=True)) for result in scores.values()))
+    drawn.add_row("repetitions caught", *(_percent(*result.share(repeating=True)) for result in scores.values()))
     for kind in repeating:
         drawn.add_row(f"  {kind}", *(_percent(result.refused[kind], result.seen[kind]) for result in scores.values()))
-    drawn.add_row("others: refused by mistake", *(_percent(*result.share(repeating=False)) for result in scores.values()))
+    drawn.add_row("others refused", *(_percent(*result.share(repeating=False)) for result in scores.values()))
     look_alikes = [kind for kind in others if kind != "new"]
-    drawn.add_row("  look-alikes only", *(_percent(*result.share(repeating=False, only=look_alikes)) for result in scores.values()))
+    drawn.add_row("  look-alikes", *(_percent(*result.share(repeating=False, only=look_alikes)) for result in scores.values()))
     for kind in others:
         drawn.add_row(f"  {kind}", *(_percent(result.refused[kind], result.seen[kind]) for result in scores.values()))
     drawn.add_row("tokens saved", *(f"{result.saved / result.tokens:.1%}" for result in scores.values()))
@@ -121,7 +121,7 @@ def table(scores: dict[str, Score]) -> Table:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{part / whole:.1%} ({part} of {whole})" if whole else "-"
+    return f"{part / whole:.1%} ({part}/{whole})" if whole else "-"
 
 
 def cost() -> Table:

@@ -27,11 +27,11 @@ NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY
     1 << bit for bit in range(36, 49)
 )
 """Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word."""
-ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES = (
-    1 << bit for bit in range(49, 60)
+ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY = (
+    1 << bit for bit in range(49, 61)
 )
 """Marks of what a text does: `REPORTS` that something has been done, or `SETTLES` that it is."""
-POLES_FROM = 60
+POLES_FROM = 61
 """The first of the marks of `vocabulary.POLES`, two for each pair."""
 
 MAX_PIECE_CHARS = 64
@@ -44,6 +44,7 @@ _MARKING: tuple[tuple[frozenset[str], int], ...] = (
     (vocabulary.CORRECTING, CORRECTS),
     (vocabulary.PERHAPS_CORRECTING, MAY_CORRECT),
     (vocabulary.AUXILIARIES, AUXILIARY | PLANS),
+    (vocabulary.POSSIBLE, AUXILIARY | MAY),
     (vocabulary.PLANNING, PLANS),
     (vocabulary.OBLIGING, OBLIGES),
     (vocabulary.COMMITTING, COMMITS),

@@ -15,6 +15,7 @@ from ioa.group.lexicon import (
     COMMITS,
     CORRECTS,
     GENERAL_BYTES,
+    MAY,
     MAY_CORRECT,
     NAMES_QUESTION,
     NEGATES,
@@ -127,7 +128,7 @@ def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
         return False
     if does & QUESTION and does & NAMES_QUESTION and not did & (ASKED | ASKED_WHAT):
         return False
-    return bool(does & (PLANS | SUPPOSES)) or not _tells_news(new, old)
+    return bool(does & (PLANS | MAY | SUPPOSES)) or not _tells_news(new, old)
 
 
 def _tells_news(new: Wording, old: Remembered) -> bool:
@@ -170,7 +171,7 @@ def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = 
     negates = bool(new.marks & NEGATES)
     if not old.negated and any(feature & 0xFF in old.words for feature in new.negated):
         return False
-    if not negates and not set(words_of(new.features)).isdisjoint(old.negated):
+    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features):
         return False
     return negates != bool(old.negated) or not _are_poles_apart(poles_of(new), old.poles)
 

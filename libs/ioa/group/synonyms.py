@@ -110,41 +110,42 @@ balanced even | pause | encounter face | legal lawful | sponsor finance | freeze
 equal identical | boring dull | crowded busy | deep depth | die died dead | guide | justify | trust | withdraw
 wake woke | drain emptied | surely definitely | original initial | opposite contrary | partly partially
 alternate | abandon give-up
+approach method strategy technique procedure | assignment job task chore
+component part section portion segment piece module | goal aim objective target purpose intention
+information data detail | issue problem trouble difficulty challenge | number count amount quantity sum
+notion concept | people person | phase stage step | place location site venue | subject topic theme
+word term expression
 """
 """Verbs, adjectives and abstract words: who rephrases exchanges these first, so they say little about what a text is about."""
 
 TOPICAL = """
-chart graph plot diagram figure visualisation visualization | approach method strategy technique procedure
-article paper publication | assignment job task chore | average mean | bicycle bike cycle cyclist
-bill invoice | bug fault flaw | business company firm enterprise corporation | car vehicle automobile
-kid child children youngster | client customer buyer consumer purchaser | colleague coworker teammate
-component part section portion segment piece module | cost price expense fee charge | money cash fund budget
-country nation | danger risk hazard threat | deadline due | doctor physician | documentation report writeup
+chart graph plot diagram figure visualisation visualization | article paper publication | average mean
+bicycle bike cycle cyclist | bill invoice | bug fault flaw | business company firm enterprise corporation
+car vehicle automobile | kid child children youngster | client customer buyer consumer purchaser
+colleague coworker teammate | cost price expense fee charge | money cash fund budget | country nation
+danger risk hazard threat | deadline due | doctor physician | documentation report writeup
 employee staff worker personnel workforce | error mistake | evening night tonight | file document
 flat apartment | flight plane aircraft | food meal dish dinner | fridge refrigerator
-garbage trash rubbish waste bin | gift | goal aim objective target purpose intention
-guideline rule policy regulation | headline title heading | holiday vacation | hotel accommodation lodging
-illness disease sickness | image picture photo photograph | income revenue earnings turnover
-information data detail | issue problem trouble difficulty challenge | lawyer attorney counsel solicitor
-lorry truck | manual handbook | market promote advertise marketing | measurement measure metric
-medicine drug medication | mobile smartphone | number count amount quantity sum | notion concept
-overview summary | parcel package packet | people person | phase stage step | place location site venue
-profit margin | pupil student learner | quality | query question | road street | salary wage
-seller vendor supplier | shop retailer | sofa couch | source reference origin | speed pace velocity
-subject topic theme | table spreadsheet sheet | teacher instructor | train railway | trend pattern tendency
-website webpage page | word term expression | west western | east eastern | north northern | south southern
-half halve halved semi | cellar basement | garden yard | autumn | film movie | conference congress
-crew team group | manager boss head | sentence phrase | screen | sea ocean | ship boat vessel | storm gale
-speaker loudspeaker | warranty | wedding marriage | guest visitor attendee | house home building | hike trek
-forest wood | frequency | percentage percent | schedule timetable | password credential | server host
-folder directory | repository repo | feature functionality | login signin | colour color hue | contract
-remainder | user | generator | cellphone | elevator lift | owe debt | mail email
-audience public spectator listener | author writer | cab taxi | mum mother | dad father | petrol gasoline fuel
-luggage baggage suitcase | coast shore coastal | injury wound | soil earth | tv television
-subway metro underground | university college | internet web | exam exams | carpet rug | sweets candy
-jumper sweater pullover | bathroom toilet restroom | coach trainer | hobby pastime | shade shadow
-statistics stats | dataset | diary journal | appendix annex | footnote annotation | heading caption | keyword
-laptop notebook computer | bug glitch
+garbage trash rubbish waste bin | gift | guideline rule policy regulation | headline title heading
+holiday vacation | hotel accommodation lodging | illness disease sickness | image picture photo photograph
+income revenue earnings turnover | lawyer attorney counsel solicitor | lorry truck | manual handbook
+market promote advertise marketing | measurement measure metric | medicine drug medication | mobile smartphone
+overview summary | parcel package packet | profit margin | pupil student learner | quality | query question
+road street | salary wage | seller vendor supplier | shop retailer | sofa couch | source reference origin
+speed pace velocity | table spreadsheet sheet | teacher instructor | train railway | trend pattern tendency
+website webpage page | west western | east eastern | north northern | south southern | half halve halved semi
+cellar basement | garden yard | autumn | film movie | conference congress | crew team group
+manager boss head | sentence phrase | screen | sea ocean | ship boat vessel | storm gale | speaker loudspeaker
+warranty | wedding marriage | guest visitor attendee | house home building | hike trek | forest wood
+frequency | percentage percent | schedule timetable | password credential | server host | folder directory
+repository repo | feature functionality | login signin | colour color hue | contract | remainder | user
+generator | cellphone | elevator lift | owe debt | mail email | audience public spectator listener
+author writer | cab taxi | mum mother | dad father | petrol gasoline fuel | luggage baggage suitcase
+coast shore coastal | injury wound | soil earth | tv television | subway metro underground
+university college | internet web | exam exams | carpet rug | sweets candy | jumper sweater pullover
+bathroom toilet restroom | coach trainer | hobby pastime | shade shadow | statistics stats | dataset
+diary journal | appendix annex | footnote annotation | heading caption | keyword | laptop notebook computer
+bug glitch
 """
 """Things: a text that names other things is about something else."""
 

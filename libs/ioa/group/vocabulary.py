@@ -57,14 +57,15 @@ NEGATIONS = frozenset(
 )
 
 CORRECTING = frozenset(
-    "correct corrected correction erratum instead mistake mistaken misread misspoke retract swap swapped typo wrong wrongly".split()
+    "correct corrected correction erratum mistake mistaken misread misspoke retract swap swapped typo wrong wrongly".split()
 )
 """Whoever says one of these takes something back or puts it right; the words around it are bound to be the same."""
 
-PERHAPS_CORRECTING = frozenset("actually longer nevertheless rather".split())
+PERHAPS_CORRECTING = frozenset("actually instead longer nevertheless rather".split())
 """These announce something other than before, or are mere ornament."""
 
-AUXILIARIES = frozenset("can could may might must shall should will would".split())
+AUXILIARIES = frozenset("must ought shall should will would".split())
+POSSIBLE = frozenset("can could may might".split())
 OBLIGING = frozenset("must necessary need needed needs ought required should".split())
 PLANNING = frozenset("going let necessary need needed plan planned propose proposal required suggest suggestion want wants".split())
 """With the auxiliaries: who says one of these speaks of what is to come."""

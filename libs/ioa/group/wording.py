@@ -19,11 +19,13 @@ from ioa.group.lexicon import (
     AUXILIARY,
     CAPITAL,
     CLAUSE_ENDS,
+    COMMITS,
     EXACT,
     FEATURE,
     HAS,
     IS,
     MAX_PIECE_CHARS,
+    MAY,
     NEGATES,
     OBLIGES,
     OPENS,
@@ -153,6 +155,8 @@ def _read_pieces(pieces: list[str]) -> Wording:
         last = code
     if marks & (QUESTION | PLEADS):
         marks |= ASKS
+    if marks & MAY and marks & (COMMITS | YOU):
+        marks |= PLANS  # what somebody can do is a fact, what I or you can do is an offer or a request
     return Wording(tuple(features), frozenset(negated), *_special(special, len(pieces)), frozenset(news), marks)
 
 

@@ -132,13 +132,13 @@ def _written(file: str) -> Iterator[tuple[bool, bool]]:
             yield "of" in message, refused
 
 
-@pytest.mark.parametrize("file", ["tuning.jsonl", "held_out.jsonl"])
-def test_written_conversations_are_told_apart(file: str) -> None:
-    """Nine of ten repetitions are refused and at most one in forty of the others; docs/benchmarks.md has the exact figures."""
+@pytest.mark.parametrize(("file", "least_caught"), [("tuning.jsonl", 0.9), ("held_out.jsonl", 0.95), ("pairs.jsonl", 0.85)])
+def test_written_conversations_are_told_apart(file: str, least_caught: float) -> None:
+    """Most repetitions are refused and at most one in forty of the others; docs/benchmarks.md has the exact figures."""
     messages = list(_written(file))
     caught = [refused for repeats, refused in messages if repeats]
     wrong = [refused for repeats, refused in messages if not repeats]
-    assert sum(caught) >= 0.9 * len(caught) and sum(wrong) <= 0.025 * len(wrong)
+    assert sum(caught) >= least_caught * len(caught) and sum(wrong) <= 0.025 * len(wrong)
 
 
 def test_no_word_looks_like_its_opposite() -> None:
