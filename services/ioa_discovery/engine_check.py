@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ _MIN_RECALL = 0.9
 _RARE, _COMMON = 7, 8
 _SEED = 3
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of a random name in it; on a disk the check takes several times as long
+_MEMORY_BYTES = 512 * 1024 * 1024
+"""The engine reserves up to 180 MB for a moment; containers often have 64 MB there."""
+_ROOM_BYTES = 256 * 1024 * 1024
 
 Vector = Sequence[float]
 
@@ -55,6 +59,12 @@ class _Agent:
         return {"online": self.online, "pool": self.pool, "group": self.group}[field] == value
 
 
+def _memory() -> str | None:
+    """Choose a folder in memory, or None for the usual one if there is too little of it: a container has 64 MB."""
+    roomy = os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free >= _ROOM_BYTES
+    return str(_MEMORY) if roomy else None
+
+
 def check_engine(kind: type[Shard] = Shard) -> None:
     """Compare what is found in a known set of agents with what is right, first without a search tree and then with one.
 
@@ -65,8 +75,7 @@ def check_engine(kind: type[Shard] = Shard) -> None:
         IoaError: The engine gives wrong answers; the message names them.
     """
     agents = list(_agents(random.Random(_SEED)))  # noqa: S311 - the same agents each time
-    memory = str(_MEMORY) if os.access(_MEMORY, os.W_OK) else None
-    with tempfile.TemporaryDirectory(prefix="ioa-engine-", dir=memory, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="ioa-engine-", dir=_memory(), ignore_cleanup_errors=True) as folder:
         keywords, tree = (AGENT_FIELD, "pool", "group"), TreeSettings(from_points=_BEST, threads=1)
         engine = create_engine(folder, _DIMENSION, keywords, "online", tree=tree, wal=False)
         plain, built = kind(engine, [AGENT_FIELD]), kind(engine, [AGENT_FIELD], exact_below=0)
