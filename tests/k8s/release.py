@@ -1,0 +1,146 @@
+"""A release of the chart on the cluster that KUBECONFIG names, by helm and kubectl."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.runtime.process import background
+
+NAMESPACE, RELEASE = "ioa-e2e", "e2e"
+FULL_NAME = f"{RELEASE}-ioa"
+
+_ROOT = Path(__file__).parents[2]
+_CHART, _VALUES = _ROOT / "helm" / "ioa", Path(__file__).parent / "values.yaml"
+_FORWARD_AGAIN_SECONDS = 0.5
+
+
+class ToolError(AssertionError):
+    """A command failed; the message holds what it said."""
+
+
+async def run(*command: str, stdin: bytes | None = None) -> str:
+    """Run a command to its end and return what it wrote.
+
+    Raises:
+        ToolError: Its exit code is not 0.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE if stdin is not None else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        output, errors = await process.communicate(stdin)
+    except asyncio.CancelledError:
+        process.kill()
+        await process.wait()
+        raise
+    if process.returncode != 0:
+        raise ToolError(f"{' '.join(command)}: {errors.decode(errors='replace').strip()[-2_000:]}")
+    return output.decode(errors="replace")
+
+
+async def kubectl(*arguments: str) -> str:
+    """Run kubectl in the release's namespace."""
+    return await run("kubectl", "--namespace", NAMESPACE, *arguments)
+
+
+async def helm(*arguments: str) -> str:
+    """Run helm in the release's namespace."""
+    return await run("helm", "--namespace", NAMESPACE, *arguments)
+
+
+async def apply_chart(*settings: str) -> None:
+    """Install or upgrade the release with the test's values, and wait until everything is ready."""
+    files = [_VALUES, *(Path(path) for path in os.environ.get("IOA_TEST_VALUES", "").split(",") if path)]
+    values = [part for path in files for part in ("--values", str(path))]
+    sets = [part for setting in settings for part in ("--set-string", setting)]
+    await helm("upgrade", "--install", RELEASE, str(_CHART), "--create-namespace", *values, *sets, "--wait", "--timeout", "5m")
+
+
+async def pods(component: str | None = None) -> list[dict[str, Any]]:
+    """The pods of the release, or of one of its components, that were not told to end."""
+    selector = f"app.kubernetes.io/instance={RELEASE}" + (f",app.kubernetes.io/component={component}" if component else "")
+    found = json.loads(await kubectl("get", "pods", "--selector", selector, "--output", "json"))["items"]
+    return [
+        pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["status"]["phase"] not in ("Succeeded", "Failed")
+    ]
+
+
+def name_of(pod: dict[str, Any]) -> str:
+    """The name of a pod."""
+    return str(pod["metadata"]["name"])
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Whether a pod says that it is ready."""
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in pod["status"].get("conditions", []))
+
+
+def restarts(found: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """How often the containers of each pod were started again."""
+    return {name_of(pod): sum(one["restartCount"] for one in pod["status"].get("containerStatuses", [])) for pod in found}
+
+
+async def scale(component: str, replicas: int) -> None:
+    """Scale a StatefulSet of the release, as an operator does."""
+    await kubectl("scale", "statefulset", f"{FULL_NAME}-{component}", f"--replicas={replicas}")
+
+
+async def settled(component: str) -> None:
+    """Wait until a StatefulSet has as many ready pods as it should."""
+    await kubectl("rollout", "status", f"statefulset/{FULL_NAME}-{component}", "--timeout=180s")
+
+
+async def read_file(pod: str, program: str) -> bytes:
+    """Run a Python program in a pod that writes bytes in base64, and return them."""
+    return base64.b64decode(await kubectl("exec", pod, "--", "python3", "-c", program))
+
+
+@asynccontextmanager
+async def open_admin() -> AsyncIterator[Client]:
+    """Connect to the release's NATS as its admin, through a tunnel that is dug again whenever it breaks."""
+    secret = json.loads(await kubectl("get", "secret", f"{FULL_NAME}-admin-nats", "--output", "json"))
+    seed = base64.b64decode(secret["data"]["seed"]).decode("ascii")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+    async with (
+        background(_forward(port)),
+        open_connection(NatsSettings(f"nats://127.0.0.1:{port}", "e2e", seed=seed)) as client,
+    ):
+        yield client
+
+
+async def _forward(port: int) -> None:
+    while True:
+        process = await asyncio.create_subprocess_exec(
+            "kubectl",
+            "--namespace",
+            NAMESPACE,
+            "port-forward",
+            f"service/{FULL_NAME}-nats",
+            f"{port}:4222",
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await process.wait()
+            await asyncio.sleep(_FORWARD_AGAIN_SECONDS)
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
