@@ -15,7 +15,7 @@ from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.messages import TaskOutcome
-from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_task
 from ioa.protocol.registry import Acknowledged
 
 
@@ -49,6 +49,7 @@ class Assessor:
         for report, task in _confirmed(state, request.tasks):
             record = self._view.card(task.assignee)
             if record is not None:
+                task_name = name_of_task(request.comm_id, task.task_id)
                 outcome = Outcome(
                     pool=record.card.pool,
                     agent_id=task.assignee,
@@ -57,8 +58,9 @@ class Assessor:
                     at=min(report.at, self._clock.now()),
                     seconds=report.seconds,
                     usage=report.usage,
+                    task=task_name,
                 )
-                await self._outcomes.put(outcome, key=f"{request.comm_id}.{task.task_id}")
+                await self._outcomes.put(outcome, key=task_name)
         return Acknowledged()
 
 

@@ -22,8 +22,10 @@ class Experience:
         self._memory: dict[PoolId, deque[Remembered]] = {}
 
     def add(self, outcome: Outcome) -> None:
-        """Remember an outcome, and forget the oldest of its pool."""
-        self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED)).append(remember(outcome))
+        """Remember an outcome, and forget the oldest of its pool; a task that is told again changes nothing."""
+        memory = self._memory.setdefault(outcome.pool, deque(maxlen=REMEMBERED))
+        if not outcome.task or all(one.task != outcome.task for one in memory):
+            memory.append(remember(outcome))
 
     def forget(self) -> None:
         """Forget all."""

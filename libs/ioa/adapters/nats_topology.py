@@ -36,8 +36,6 @@ INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _EXPIRY_MARKER_TTL = timedelta(hours=1)
-_SAME_OUTCOME = timedelta(hours=1)
-"""How long an outcome that is told again is known for the same."""
 _MAX_MESSAGE_BYTES = 1_048_576
 
 _log = structlog.get_logger(__name__)
@@ -114,7 +112,6 @@ class Topology:
                 subjects.ANY_OUTCOME,
                 max_msgs_per_subject=REMEMBERED,
                 max_age=KEEP.total_seconds(),
-                duplicate_window=_SAME_OUTCOME.total_seconds(),
                 discard=DiscardPolicy.OLD,
             ),
         )

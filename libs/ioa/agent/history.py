@@ -20,7 +20,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome
+from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome, name_of_task
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -102,6 +102,7 @@ class GroupHistory:
             at=closed,
             seconds=max(0.0, (closed - given).total_seconds()),
             usage=self._usages.get(spec.task_id, NOTHING),
+            task=name_of_task(self.comm_id, spec.task_id),
         )
 
     def _time_tasks(self, state: GroupState, at: datetime) -> None:

@@ -11,7 +11,7 @@ class OutcomeStore(Protocol):
     """The last outcomes of each pool, in one order for everybody."""
 
     async def put(self, outcome: Outcome, *, key: str) -> None:
-        """Keep an outcome. The same key again, within the hour, is the same outcome.
+        """Keep an outcome. The same key again, within two minutes, is the same outcome.
 
         Raises:
             UnavailableError: It may be put again.

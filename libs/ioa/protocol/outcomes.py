@@ -18,7 +18,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.ids import AgentIdField, CommIdField, PoolIdField, TaskIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolIdField, TaskId, TaskIdField
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -49,7 +49,13 @@ _LEAST_SECONDS = 0.05
 
 
 class Outcome(Model):
-    """How one task of a pool's agent went. `need` is the beginning of what was asked for; `seconds` counts from giving it out."""
+    """How one task of a pool's agent went.
+
+    Attributes:
+        need: The beginning of what was asked for.
+        seconds: How long it took from giving it out.
+        task: Which task it was, unlike any other of any group; told twice, it counts once.
+    """
 
     pool: PoolIdField
     agent_id: AgentIdField
@@ -58,6 +64,7 @@ class Outcome(Model):
     at: Time
     seconds: Annotated[float, Field(ge=0, le=1e9)]
     usage: Usage = NOTHING
+    task: Annotated[str, Field(max_length=200)] = ""
 
 
 class TaskReport(Model):
@@ -121,12 +128,19 @@ class Remembered:
     pace: float
     cost_micros: int
     kind: int
+    task: str
 
 
 def remember(outcome: Outcome) -> Remembered:
     """Make an outcome ready to be compared."""
     pace = log(max(outcome.seconds, _LEAST_SECONDS))
-    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind_of_need(outcome.need))
+    kind = kind_of_need(outcome.need)
+    return Remembered(outcome.at.timestamp(), outcome.done, pace, outcome.usage.cost_micros, kind, outcome.task)
+
+
+def name_of_task(comm_id: CommId, task_id: TaskId) -> str:
+    """Name a task unlike any other of any group."""
+    return f"{comm_id}.{task_id}"
 
 
 def record_of(memory: Iterable[Remembered], kind: int, now: datetime) -> Record:

@@ -36,6 +36,7 @@ def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
         at=START + timedelta(seconds=8),
         seconds=3.0,
         usage=Usage(tokens_out=40),
+        task=f"{COMM}.t1",
     )
     assert (told[TaskId("t1")], told[TaskId("t2")].seconds) == (first, 7.0)
 

@@ -63,7 +63,14 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
     await office.file(ENDED)
     [(key, kept)] = await office.report("t1")
     expected = Outcome(
-        pool=PoolId("bob-pool"), agent_id=BOB, need="sums", done=True, at=NEW_YEAR, seconds=2.5, usage=Usage(cost_micros=7)
+        pool=PoolId("bob-pool"),
+        agent_id=BOB,
+        need="sums",
+        done=True,
+        at=NEW_YEAR,
+        seconds=2.5,
+        usage=Usage(cost_micros=7),
+        task=f"{COMM}.t1",
     )
     assert (key, kept) == (f"{COMM}.t1", expected)
 

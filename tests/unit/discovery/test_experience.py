@@ -141,6 +141,15 @@ async def test_only_the_last_outcomes_are_remembered() -> None:
     assert (record.done, record.failed) == (REMEMBERED - 1, 1)
 
 
+async def test_a_task_that_is_told_again_counts_once() -> None:
+    """Whoever repeats one good task makes nobody better."""
+    experience = Experience(ManualClock())
+    for _ in range(5):
+        experience.add(outcome("a").model_copy(update={"task": "room.t1"}))
+    experience.add(outcome("a").model_copy(update={"task": "room.t2"}))
+    assert experience.record(PoolId("a"), kind_of_need(SUMS), NEW_YEAR).done == 2
+
+
 async def test_what_is_forgotten_is_told_again() -> None:
     """A memory that is begun anew holds what it is told from then on."""
     experience = Experience(ManualClock())
