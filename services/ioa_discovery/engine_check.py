@@ -38,8 +38,6 @@ _MIN_RECALL = 0.9
 _RARE, _COMMON = 7, 8
 _SEED = 3
 _MEMORY = Path("/dev/shm")  # noqa: S108 - a folder of a random name in it; on a disk the check takes several times as long
-_MEMORY_BYTES = 512 * 1024 * 1024
-"""The engine reserves up to 180 MB for a moment; containers often have 64 MB there."""
 _ROOM_BYTES = 256 * 1024 * 1024
 
 Vector = Sequence[float]
