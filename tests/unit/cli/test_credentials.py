@@ -1,0 +1,84 @@
+"""`ioa credentials create`: seeds that stay, an authorization that follows, and names that fit."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_seed
+from ioa.cli.credentials import create_credentials, plan_of
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError
+
+_QUIET = Terminal(as_json=True)
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def test_everybody_gets_a_seed(tmp_path: Path) -> None:
+    """Each service, each replica of a pool, a pool of one agent and each other have a file that only its owner may read."""
+    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET)
+    seeds = {name for name in _files(tmp_path) if not name.startswith("nats/")}
+    services = {f"{name}/seed" for name in ("registry", "groups", "router", "discovery")}
+    others = {"writer/writer-0", "writer/writer-1", "solo/solo", "anna/seed", "grafana/seed", "root/seed"}
+    assert seeds == services | others
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in _files(tmp_path)} == {0o600}
+
+
+def test_the_authorization_names_who_has_a_seed(tmp_path: Path) -> None:
+    """The server is told the public key of everybody, and of nobody else, and never a seed."""
+    create_credentials(tmp_path, plan_of(["solo"], ["anna"], [], []), _QUIET)
+    text = (tmp_path / "nats" / "authorization.conf").read_text()
+    users = {user["nkey"] for account in json.loads(text)["accounts"].values() for user in account["users"]}
+    seeds = [data.decode() for name, data in _files(tmp_path).items() if not name.startswith("nats/")]
+    assert users == {public_key_of(seed) for seed in seeds}
+    assert not any(seed in text for seed in seeds)
+
+
+def test_a_seed_that_is_there_stays(tmp_path: Path) -> None:
+    """Made again, with more to make, everything that was there is as it was; who is not named is let in no more."""
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET)
+    before = _files(tmp_path)
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET)
+    assert _files(tmp_path) == before
+    create_credentials(tmp_path, plan_of(["writer:2"], [], [], []), _QUIET)
+    after, authorization = _files(tmp_path), "nats/authorization.conf"
+    assert {name: after[name] for name in before if name != authorization} == {
+        name: data for name, data in before.items() if name != authorization
+    }
+    anna = public_key_of(before["anna/seed"].decode()).encode()
+    assert (anna in before[authorization], anna in after[authorization]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("pools", "users", "why"),
+    [
+        (["router"], [], "two of the name"),
+        (["writer"], ["writer"], "two of the name"),
+        (["nats"], [], "two of the name"),
+        (["a.b"], [], "not a valid id"),
+        (["writer:0"], [], "no number of replicas"),
+        (["writer:many"], [], "no number of replicas"),
+        ([], ["../anna"], "not a valid id"),
+    ],
+)
+def test_a_name_that_does_not_fit_is_refused(pools: list[str], users: list[str], why: str) -> None:
+    """Doubled names, names that are no ids and impossible numbers are said before anything is made."""
+    with pytest.raises(InvalidInputError, match=why):
+        plan_of(pools, users, [], [])
+
+
+def test_a_seed_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
+    """Both name the same user; anything else is refused with what was expected."""
+    seed = create_seed()
+    (tmp_path / "seed").write_text(f"{seed}\n")
+    (tmp_path / "other").write_text("no seed")
+    assert (read_seed(seed), read_seed(str(tmp_path / "seed"))) == (seed, seed)
+    for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
+        with pytest.raises(InvalidInputError, match=why):
+            read_seed(str(tmp_path / path))
