@@ -4,8 +4,9 @@
 
 Synthetic agents (`discovery_synthetic`) are written through the index as discovery writes them; then the search tree is built,
 while needs are asked one after the other. Times are those of `EdgeIndex.search` for one need, by all three signals, as the
-service waits for them; beside them the CPU time of both processes, which a busy machine does not change. Recall is the share of the ten nearest that are found, against comparing everything with everything.
-Memory is that of the index's processes: what is theirs alone, and with the files that the system keeps in memory for them.
+service waits for them; beside them stands the CPU time of all its processes, which a busy machine changes less. Recall is the
+share of the ten nearest that are found, against comparing everything with everything. Memory is that of the index's processes:
+what is theirs alone, and with the files that the system keeps in memory for them.
 """
 
 from __future__ import annotations

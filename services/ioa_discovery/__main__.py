@@ -78,7 +78,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
             ]
             upkeep = Upkeep(Indexer(index, engines.card_embedder), feed)
             async with (
-                background(upkeep.keep(), observe(index)),
+                background(upkeep.keep(), observe(index, feed)),
                 open_service(client, "ioa-discovery", "Finds agents by meaning", settings.version, endpoints),
             ):
                 await stop.wait()

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+from prometheus_client import Counter
 
 from ioa.errors import IoaError, UnavailableError
 from ioa_discovery.worker_pipe import WorkerDiedError, WorkerFailedError, WorkerPipe, open_pipe
@@ -24,6 +25,8 @@ MAX_WAITING = 256
 _FIRST_RESTART_SECONDS = 0.1
 _LONGEST_RESTART_SECONDS = 5.0
 _RETRY_HINT = "Try again in a moment."
+
+restarts = Counter("ioa_discovery_worker_restarts", "Processes of discovery that died and were started again", ["worker"])
 
 _log = structlog.get_logger(__name__)
 
@@ -142,6 +145,7 @@ class WorkerProcess:
             await self.aclose()
             if not self._is_retired:
                 await self._start_again()
+                restarts.labels(self._module.rpartition(".")[2]).inc()
                 self._restarted()
 
     def kill(self) -> None:
