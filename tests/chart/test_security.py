@@ -148,6 +148,19 @@ def test_services_reach_nothing_but_nats_and_names() -> None:
     assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in egress[1]["to"]] == ["nats"]
 
 
+def test_only_services_agents_and_the_test_are_clients_of_nats() -> None:
+    """The label that lets a pod connect is theirs alone."""
+    rendered = render({"qdrant": {"enabled": True}})
+    labels = {
+        one["metadata"]["name"]: (one if one["kind"] == "Pod" else one["spec"]["template"])["metadata"]["labels"]
+        for one in rendered.manifests
+        if one["kind"] in ("Deployment", "StatefulSet", "Job", "Pod")
+    }
+
+    clients = ("discovery", "groups", "registry", "router", "calculator", "test")
+    assert {name for name, found in labels.items() if found.get("ioa-nats-client") == "true"} == {f"ioa-{name}" for name in clients}
+
+
 def test_only_nodes_of_nats_reach_its_cluster_port() -> None:
     """Whoever could connect there would be a node, and permitted everything."""
     [rule] = [

@@ -29,7 +29,7 @@ automountServiceAccountToken: false
 {{- define "ioa.podMetadata" -}}
 labels:
   {{- $labels := merge (dict "app.kubernetes.io/part-of" "ioa") .root.Values.commonLabels }}
-  {{- if ne .component "qdrant" }}
+  {{- if not (has .component (list "nats" "qdrant" "credentials")) }}
   {{- $labels = merge $labels (fromYaml (include "ioa.clientLabel" .root)) }}
   {{- end }}
   {{- toYaml (mergeOverwrite $labels .own.podLabels (fromYaml (include "ioa.selectorLabels" .))) | nindent 2 }}
