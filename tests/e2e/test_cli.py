@@ -106,7 +106,7 @@ def test_a_search_knows_who_did_such_a_task(system: Running, command: CommandLin
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((" ",), "it is empty; say in words what somebody is needed for"),
+        ((" ",), "A need is empty."),
         (("x" * 100_000,), "it has 100,000 characters and 4,000 are allowed"),
         (("charts", "--pool", "a.b"), "not a valid id"),
     ],

@@ -14,6 +14,7 @@ from rich.text import Text
 from ioa.cli.conversation import speaker_style
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentStatus, advice
 from ioa.protocol.codec import validate
 from ioa.protocol.load import Load
@@ -42,6 +43,8 @@ class Asked:
         Raises:
             InvalidInputError: It is none; the message says what is wrong.
         """
+        if any(not need.strip() for need in self.needs):
+            raise InvalidInputError("A need is empty.", hint="Say in words what somebody is needed for.")
         needs = [{"text": need, "k": self.count, "filters": dict(self.filters)} for need in self.needs]
         return validate(Search, {"needs": needs, "exclude": list(self.exclude), "budget": self.budget})
 

@@ -63,7 +63,8 @@ def validate(kind: type[M], raw: object) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "payload"
-        raise InvalidInputError(f"This is no valid {kind.__name__}: {where}: {first['msg']}.") from None
+        why = first["msg"].removeprefix("Value error, ")  # what pydantic puts before the words of our own validators
+        raise InvalidInputError(f"This is no valid {kind.__name__}: {where}: {why}.") from None
 
 
 def check_size(data: bytes, max_payload_bytes: int, what: str) -> None:

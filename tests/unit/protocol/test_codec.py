@@ -155,7 +155,7 @@ def test_the_first_wrong_field_is_named() -> None:
     """Whoever wrote the payload finds the place."""
     with pytest.raises(InvalidInputError) as refused:
         validate(Goal, {"goal_id": "a.b", "goal": "count"})
-    assert refused.value.message.startswith("This is no valid Goal: goal_id: Value error, 'a.b' is not a valid id")
+    assert refused.value.message.startswith("This is no valid Goal: goal_id: 'a.b' is not a valid id")
 
 
 def test_a_field_of_a_newer_peer_is_ignored() -> None:
