@@ -66,7 +66,7 @@ class TeamFormation:
             UnavailableError: Discovery does not answer.
         """
         contacts = await tools.contacts()
-        may_search = await self._search([mission.text[:MAX_NEED_CHARS]], tools, findings)
+        may_search = await self._search([mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
         served = not findings.unserved
         for call in range(1, self._budget.calls):
             may_search = may_search and call < self._budget.calls - 1
@@ -89,7 +89,7 @@ class TeamFormation:
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when searching more would bring nothing."""
-        needs = [text for text in wanted if not rephrases(text, findings.needs)]
+        needs = [text for text in wanted if text.strip() and not rephrases(text, findings.needs)]
         if not needs:
             return False
         try:
