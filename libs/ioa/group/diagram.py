@@ -97,9 +97,9 @@ reason, and nothing changes.
 - **A task is given out once and closed once.** Its assignee reports without the floor, under the turn of its assignment.
 - **No group gets stuck.** Every open group has a next deadline, and every deadline moves it. A lost member never keeps the floor
   while another one lives.
-- **What was said is not said again.** A message that repeats or rephrases one of the last {LOOKBACK}, a result, or a task that is open
-  or done, and an assignment of nothing but tasks given out already, is refused with what would help. The refusal is an entry of
-  the log, without the text. Whoever repeats again within the same turn waits for the open tasks; if there are none, the owner
+- **What was said is not said again.** A message that repeats or rephrases one of the last {LOOKBACK}, a result, or a task that is
+  open or done, and an assignment of nothing but tasks given out already, is refused with what would help. The refusal is an entry
+  of the log, without the text. Whoever repeats again within the same turn waits for the open tasks; if there are none, the owner
   concludes.
 - **An end is an end.** The three ended phases take nothing any more."""
 

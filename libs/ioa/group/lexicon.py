@@ -69,12 +69,15 @@ _PARTICIPLES = frozenset("begun bought built chosen cut done found held kept lef
 _WORD = re.compile(r"[\w'’]+(?:[.\-/_:,][\w'’]+)*%?|[\"“«]|[.!?:;,()]+")
 _SEPARATORS = re.compile(r"[.\-/_:,%]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_DIGIT = re.compile(r"\d")
 _GROUP_ENDS = re.compile(r"[\n|]")
 _CLITIC = re.compile(r"['’](s|ll|re|ve|d|m)$", re.IGNORECASE)
 
 
 def codes_of(piece: str) -> tuple[int, ...]:
     """Tell what a piece of text without spaces means, punctuation included; nothing for most function words."""
+    if piece.isascii() and piece.isalpha() and piece.lower() not in vocabulary.NUMBERS:
+        return tuple(_codes(piece, 0))
     codes: list[int] = []
     quoted = 0
     for found in _WORD.findall(piece):
@@ -133,9 +136,7 @@ def _word(part: str) -> Iterator[int]:
 def _codes(word: str, marks: int) -> Iterator[int]:
     lower, is_capital = word.lower(), word[0].isupper()
     negates = lower.endswith(("n't", "n’t"))
-    for words, mark in _MARKING:
-        if lower in words:
-            marks |= mark
+    marks |= _MARKS_OF.get(lower, 0)
     if negates or lower in _SAYING_NOTHING:
         marks |= (OPENS if is_capital else 0) | (NEGATES if negates else 0)
         if marks:
@@ -152,7 +153,7 @@ def _exact_value(chunk: str) -> str | None:
     lower = chunk.lower().strip("'’")
     if lower in vocabulary.NUMBERS:
         return vocabulary.NUMBERS[lower]
-    if any(character.isdigit() for character in lower):
+    if _DIGIT.search(lower):
         number = lower.rstrip("%").replace(",", "")
         return re.sub(r"\.0+$", "", number)
     if "_" in lower.strip("_") or re.search(r"\w{2}\.\w{2}", lower) or lower.count("/") > 1:
@@ -183,6 +184,14 @@ def _opposites() -> dict[int, frozenset[int]]:
     return opposites
 
 
+def _marks() -> dict[str, int]:
+    marks: dict[str, int] = {}
+    for words, mark in _MARKING:
+        marks |= {word: marks.get(word, 0) | mark for word in words}
+    return marks
+
+
+_MARKS_OF = _marks()
 _GENERAL = _canonical(synonyms.GENERAL)
 _TOPICAL = {word: group for word, group in _canonical(synonyms.TOPICAL).items() if word not in _GENERAL}
 OPPOSITES = _opposites()
