@@ -89,7 +89,7 @@ class TeamFormation:
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when searching more would bring nothing."""
-        needs = [text for text in wanted if text.strip() and not rephrases(text, findings.needs)]
+        needs = [text for text in wanted if not rephrases(text, findings.needs)]
         if not needs:
             return False
         try:

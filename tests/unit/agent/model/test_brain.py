@@ -276,16 +276,6 @@ async def test_a_repeated_search_leaves_only_the_launch() -> None:
     assert (search.searches, "search_client" in json.dumps(model.asked[2].shape.model_json_schema())) == (2, False)
 
 
-async def test_needs_without_words_are_not_searched() -> None:
-    """A need of nothing but spaces is left out, and others beside it are searched."""
-    search = WordSearch(CARDS)
-    ann, _ = brain(
-        decision(type="search_client", needs=["  ", "statistics of CSV files"]),
-        decision(type="launch_group_chat", members=["bob"]),
-    )
-    assert (await ann.form_team(mission(), search), search.searches) == (Team(members=(BOB,)), 2)
-
-
 async def test_does_not_give_up_on_a_goal_whose_own_words_find_somebody() -> None:
     """A poor wording of the needs is not taken for the lack of an agent."""
     ann, _ = brain(
