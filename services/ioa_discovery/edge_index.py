@@ -16,17 +16,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from ioa.errors import ConflictError, MissingExtraError
-from ioa.ports.agent_index import SCHEMA_VERSION, Candidates, Indexed, IndexEntry, IndexQuery, Signal
+from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
 from ioa_discovery.live_shard import GROW_BY_POINTS, LiveShard, open_live_shard
 from ioa_discovery.shard_requests import (
     CountAgents,
     DeleteAgents,
-    Face,
     FetchAgents,
     Found,
     OpenShard,
@@ -155,8 +154,8 @@ class EdgeIndex:
         offset: int | None = None
         while True:
             page = await self._shard.read(ScrollAgents(points.STATE_FIELDS, offset, _PAGE_AGENTS))
-            faces, offset = cast(tuple[list[Face], int | None], page)
-            states.update(points.state(face) for face in faces)
+            payloads, offset = cast(tuple[list[Mapping[str, Any]], int | None], page)
+            states.update(points.state(payload) for payload in payloads)
             if offset is None:
                 return states
 
@@ -185,7 +184,7 @@ class EdgeIndex:
             raise
         self._failures = 0
         self.last_query = query
-        return {signal: [points.candidate(face, score) for face, score in found.get(signal.value, ())] for signal in Signal}
+        return {signal: [Candidate._make((*face, score)) for face, score in found.get(signal.value, ())] for signal in Signal}
 
     async def _count_failure(self) -> None:
         """Give a store up that fails again and again: what it holds is derived."""

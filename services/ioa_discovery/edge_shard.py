@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
@@ -62,7 +62,7 @@ class Shard:
 
     Args:
         engine: The engine's own handle.
-        fields: The payload that candidates come with.
+        fields: The payload that candidates come with; the first is the agent's id.
         exact_below: Up to how many matching points everything is compared.
     """
 
@@ -93,6 +93,7 @@ class Shard:
         asked: dict[str, edge.Query] = {name: edge.Query.Nearest(dense, using=name) for name in (TEXT, EXAMPLES)}
         if query.terms is not None:
             asked[BM25] = edge.Query.Nearest(_sparse(query.terms), using=BM25)
+        exact = exact or self.points() <= self._exact_below
         return {name: self._best(name, nearest, query, exact=exact) for name, nearest in asked.items()}
 
     def fetch(self, agent_ids: Sequence[str]) -> list[PointRecord]:
@@ -100,7 +101,7 @@ class Shard:
         request = edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=True, with_vector=True)
         return [_record(record) for record in self._scroll(request)]
 
-    def page(self, request: ScrollAgents) -> tuple[list[Face], int | None]:
+    def page(self, request: ScrollAgents) -> tuple[list[Mapping[str, Any]], int | None]:
         """Return the payload of a page of agents, and where the next page begins."""
         agents = edge.Filter(must=[_AGENTS])
         asked = edge.ScrollRequest(
@@ -145,14 +146,12 @@ class Shard:
             agents: dict[str, tuple[Face, float]] = {}
             for point in points:
                 face = self._face(_number(point.id), points)
-                agents.setdefault(face[AGENT_FIELD], (face, point.score))
+                agents.setdefault(face[0], (face, point.score))
             if len(agents) >= query.limit or len(points) < limit:
                 return list(agents.values())[: query.limit]
             limit *= WIDER
 
     def _is_small(self, name: str, must: Sequence[edge.ConditionType]) -> bool:
-        if self._engine.info().points_count <= self._exact_below:
-            return True
         matching = edge.Filter(must=[*must, _WITH_EXAMPLE if name == EXAMPLES else _AGENTS])
         return self._engine.count(edge.CountRequest(filter=matching, exact=False)) <= self._exact_below
 
@@ -165,7 +164,8 @@ class Shard:
                 self._faces.clear()
                 missing = [point.id for point in points]
             for record in self._engine.retrieve(missing, with_payload=self._fields, with_vector=False):
-                self._faces[_number(record.id)] = record.payload or {}
+                payload = record.payload or {}
+                self._faces[_number(record.id)] = tuple(payload[field] for field in self._fields)
             face = self._faces[point_id]
         return face
 

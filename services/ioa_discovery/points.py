@@ -12,10 +12,10 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ioa.ports.agent_index import Candidate, Indexed, IndexEntry, Signal, SparseVector
+from ioa.ports.agent_index import Indexed, IndexEntry, Signal, SparseVector
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters
 from ioa_discovery.shard_requests import EXAMPLE_FIELD, PointRecord, Terms, components, packed_vector
 
@@ -24,6 +24,7 @@ ONLINE_FIELD = "online"
 LAYOUT = 2
 """Raised whenever the same is stored in another way."""
 CANDIDATE_FIELDS = ("agent_id", "pool", "has_examples")
+"""A candidate without its score, field by field."""
 STATE_FIELDS = ("agent_id", "fingerprint", "online")
 _POINT_ID_BYTES = 8
 
@@ -66,12 +67,6 @@ def must_match(filters: Filters) -> tuple[tuple[str, str | int], ...]:
     if filters.version is not None:
         conditions.append(("version", filters.version))
     return tuple(conditions)
-
-
-def candidate(stored: Mapping[str, Any] | None, score: float) -> Candidate:
-    """Read a candidate from a point's payload."""
-    fields = stored or {}
-    return Candidate(AgentId(fields["agent_id"]), PoolId(fields["pool"]), bool(fields["has_examples"]), score)
 
 
 def state(stored: Mapping[str, Any] | None) -> tuple[AgentId, Indexed]:

@@ -205,7 +205,8 @@ def _best_of_agents(found: Sequence[models.ScoredPoint]) -> list[Candidate]:
     """Return each agent by its best point."""
     best: dict[AgentId, Candidate] = {}
     for point in found:
-        candidate = points.candidate(point.payload, point.score)
+        payload = point.payload or {}
+        candidate = Candidate._make((*(payload[field] for field in points.CANDIDATE_FIELDS), point.score))
         best.setdefault(candidate.agent_id, candidate)
     return list(best.values())
 

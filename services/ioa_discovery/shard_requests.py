@@ -57,7 +57,7 @@ class OpenShard:
     Attributes:
         kind: What the vectors and payloads of a store are of: schema and model. A store of another kind is replaced.
         dimension: The vectors' length.
-        fields: The payload that candidates come with.
+        fields: The payload that candidates come with; the first is the agent's id.
         keywords: The payload that is filtered by, besides `flag`, which is 0 or 1.
         shard: Which shard; by default the one that the store names as its current one, or an empty one if that cannot be read.
     """
@@ -161,8 +161,8 @@ class Checkpoint:
     """Bring everything to disk, so that the next start has nothing to replay."""
 
 
-Face: TypeAlias = Mapping[str, Any]
-"""The payload that a candidate comes with."""
+Face: TypeAlias = tuple[Any, ...]
+"""The payload that a candidate comes with, in the order of `OpenShard.fields`; the first is the agent's id."""
 Found: TypeAlias = Mapping[str, Sequence[tuple[Face, float]]]
 """For each named vector that was asked for, candidates and scores, best first."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
@@ -61,9 +61,8 @@ class IndexQuery:
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An agent that one signal found, with that signal's raw score.
+class Candidate(NamedTuple):
+    """An agent that one signal found, with that signal's raw score. A tuple, since a search makes hundreds on the event loop.
 
     `has_examples` says whether `Signal.EXAMPLES` could have found it, so that silence is not taken for a bad answer.
     """
