@@ -7,6 +7,7 @@ import sys
 
 goal, expect, timeout = os.environ["GOAL"], os.environ["EXPECT"], os.environ["TIMEOUT_SECONDS"]
 command = [sys.executable, "-m", "ioa.cli", "run", goal, "--timeout", timeout, "--out", "/tmp/out", "--json"]
+command += ["--agent", os.environ["AGENT"]] if os.environ["AGENT"] else []
 run = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
 sys.stdout.write(run.stdout)
 lines = [json.loads(line) for line in run.stdout.splitlines()]
