@@ -58,6 +58,11 @@ TASKS_REMEMBERED = 16
 
 _MOST_NEW = 0.42
 """The share of its own words that a repetition may have, by weight."""
+_LONG = 14
+"""Of so many words the share is surer, and less of it is another matter."""
+_MOST_NEW_IN_A_LONG_ONE = 0.32
+_MOST_NEW_IN_A_SAMPLE = 0.26
+"""Of many words one in six is alike by its byte alone."""
 _LEAST_COVERED = 0.6
 """The share of the earlier words that a repetition says again, by weight."""
 _SAME_TASK = 0.8
@@ -156,7 +161,8 @@ def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> boo
         return False
     if not is_sample and is_swapped(said, known, words_of(new.names.union(names)), words_of(new.exact)):
         return False
-    return _weight(own) <= _MOST_NEW * _weight(said) and _weight(missing) <= (1 - _LEAST_COVERED) * _weight(known)
+    may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if len(said) >= _LONG else _MOST_NEW
+    return _weight(own) <= may_add * _weight(said) and _weight(missing) <= (1 - _LEAST_COVERED) * _weight(known)
 
 
 def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
