@@ -72,7 +72,6 @@ _SHORT = 6
 _VERY_SHORT = 5
 """With fewer words a general one that is another makes another message."""
 _MANY_ACKNOWLEDGEMENTS = 2
-_ONE, _OTHER = 0b01, 0b10
 
 
 def repeated(
@@ -200,8 +199,9 @@ def _has_opposites(new: Wording, old: Remembered, own: bytes, missing: bytes) ->
 
 
 def _are_poles_apart(one: int, other: int) -> bool:
+    """Whether of some pair of poles, two bits each, one text has the one alone and the other text the other."""
     while one and other:
-        if (one | other) & 0b11 == _ONE | _OTHER and one & 0b11 in (_ONE, _OTHER) and other & 0b11 in (_ONE, _OTHER):
+        if one & 0b11 and other & 0b11 and (one ^ other) & 0b11 == 0b11:
             return True
         one, other = one >> 2, other >> 2
     return False
