@@ -8,17 +8,18 @@ times as long together as one by one. A call of few texts goes before one of man
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from array import array
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Protocol, cast
 
 from ioa.errors import UnavailableError
 from ioa.ports.embedder import Vector
 from ioa_discovery.encoder_requests import EncodeTexts, LoadModel, ModelState
 from ioa_discovery.shard_requests import components
+from ioa_discovery.vector_store import vector_key
 from ioa_discovery.worker_process import open_worker
 
 BATCH_TEXTS = 8
@@ -28,7 +29,6 @@ _BATCH_CHARS = 2_000
 _STRETCH = 1.5
 _SHORT_CHARS = 40
 _MODULE = "ioa_discovery.encoder_process"
-_KEY_BYTES = 16
 
 
 class Encoding(Protocol):
@@ -51,7 +51,7 @@ class Encoding(Protocol):
 
 @asynccontextmanager
 async def open_embedder(
-    model: str = "", *, processes: int = 1, cache_vectors: int = CACHE_VECTORS
+    model: str = "", *, processes: int = 1, cache_vectors: int = CACHE_VECTORS, vectors_file: Path | None = None
 ) -> AsyncIterator[ProcessEmbedder]:
     """Load a model in processes of its own and embed with it; end them on leaving.
 
@@ -60,13 +60,14 @@ async def open_embedder(
             model that comes with discovery if it is empty. Nothing is downloaded that is on disk.
         processes: How many; each holds the model and computes on one core.
         cache_vectors: How many vectors are remembered, least recently used forgotten first.
+        vectors_file: Where the vectors are kept of what is embedded to be kept.
 
     Raises:
         InvalidInputError: The model cannot be loaded.
         MissingExtraError: What runs it is not installed.
     """
     async with AsyncExitStack() as stack:
-        opening = LoadModel(model)
+        opening = LoadModel(model, str(vectors_file or ""))
         workers = [await stack.enter_async_context(open_worker(_MODULE, opening)) for _ in range(processes)]
         yield ProcessEmbedder(workers, cache_vectors=cache_vectors)
 
@@ -90,15 +91,20 @@ class ProcessEmbedder:
         """Give the length of every vector."""
         return self._model.dimension
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+    async def embed(self, texts: Sequence[str], *, keep: bool = False) -> Sequence[Vector]:
         """Return one vector per text, in the order given. Texts seen lately, or twice in one call, cost nothing.
+
+        Args:
+            texts: What to embed.
+            keep: Whether the vectors shall outlive the process.
 
         Raises:
             UnavailableError: The process died over them; another one is being started.
         """
         keys = [vector_key(self.model_id, text) for text in texts]
         found = {key: self._cache[key] for key in keys if key in self._cache}
-        found.update(await self._encode({key: text for key, text in zip(keys, texts, strict=True) if key not in found}))
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+        found.update(await self._encode(missing, keep=keep))
         for key in keys:
             self._remember(key, found[key])
         return [found[key] for key in keys]
@@ -106,7 +112,7 @@ class ProcessEmbedder:
     async def aclose(self) -> None:
         """Do nothing: the processes end when the block of `open_embedder` is left."""
 
-    async def _encode(self, missing: Mapping[bytes, str]) -> dict[bytes, array[float]]:
+    async def _encode(self, missing: Mapping[bytes, str], *, keep: bool) -> dict[bytes, array[float]]:
         few = len(missing) <= BATCH_TEXTS
         done: dict[bytes, array[float]] = {}
 
@@ -114,7 +120,7 @@ class ProcessEmbedder:
             worker = min(self._workers, key=lambda worker: worker.backlog)
             if worker.state != self._model:
                 raise UnavailableError("The embedding model on disk has changed.", hint="Restart discovery.")
-            vectors = cast(Sequence[bytes], await worker.ask(EncodeTexts(list(batch.values())), urgent=few))
+            vectors = cast(Sequence[bytes], await worker.ask(EncodeTexts(list(batch.values()), keep), urgent=few))
             done.update((key, components(vector)) for key, vector in zip(batch, vectors, strict=True))
 
         try:
@@ -132,9 +138,28 @@ class ProcessEmbedder:
             self._cache.popitem(last=False)
 
 
-def vector_key(model_id: str, text: str) -> bytes:
-    """Return what a text's vector by this model is remembered under."""
-    return hashlib.blake2b(f"{model_id}\0{text}".encode(), digest_size=_KEY_BYTES).digest()
+class KeepingEmbedder:
+    """An `Embedder` that keeps what it embeds on disk: cards are embedded again when an index is lost, needs are not."""
+
+    def __init__(self, embedder: ProcessEmbedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def model_id(self) -> str:
+        """Name the model and its weights."""
+        return self._embedder.model_id
+
+    @property
+    def dimension(self) -> int:
+        """Give the length of every vector."""
+        return self._embedder.dimension
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return one vector per text, in the order given."""
+        return await self._embedder.embed(texts, keep=True)
+
+    async def aclose(self) -> None:
+        """Do nothing: the processes end when the block of `open_embedder` is left."""
 
 
 def batches(texts: Mapping[bytes, str]) -> Iterator[dict[bytes, str]]:

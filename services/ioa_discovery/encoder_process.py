@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ioa_discovery.encoder_requests import EncodeTexts, LoadModel, ModelState
 from ioa_discovery.shard_requests import packed_vector
+from ioa_discovery.vector_store import VectorStore
 from ioa_discovery.worker_loop import serve
 
 if TYPE_CHECKING:
@@ -52,26 +53,36 @@ def load_encoder(model: str) -> Encoder:
 class EncodingServant:
     """A loaded model that answers requests."""
 
-    def __init__(self, encoder: Encoder) -> None:
+    def __init__(self, encoder: Encoder, store: VectorStore | None = None) -> None:
         self._encoder = encoder
+        self._store = store
         self.state = ModelState(encoder.model_id, encoder.dimension)
 
     def answer(self, request: object) -> object:
         """Embed texts."""
         match request:
-            case EncodeTexts(texts):
-                return [packed_vector(vector) for vector in self._encoder.encode(texts)]
+            case EncodeTexts(texts, keep):
+                store = self._store if keep else None
+                known = store.read(texts) if store is not None else {}
+                missing = [text for text in texts if text not in known]
+                new = dict(zip(missing, map(packed_vector, self._encoder.encode(missing)), strict=True))
+                if store is not None and new:
+                    store.write(new)
+                return [known.get(text) or new[text] for text in texts]
         raise TypeError(request)
 
     def close(self) -> None:
-        """Do nothing: what it holds goes with the process."""
+        """Close the file of vectors."""
+        if self._store is not None:
+            self._store.close()
 
 
 def open_model(opening: object) -> EncodingServant:
     """Load what the first message says."""
     match opening:
-        case LoadModel(model):
-            return EncodingServant(load_encoder(model))
+        case LoadModel(model, vectors_file):
+            encoder = load_encoder(model)
+            return EncodingServant(encoder, VectorStore(Path(vectors_file), encoder.model_id) if vectors_file else None)
     raise TypeError(opening)
 
 

@@ -8,9 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class LoadModel:
-    """Load a model: a folder, a hub id, or the one that comes with discovery if it is empty."""
+    """Load a model: a folder, a hub id, or the one that comes with discovery if it is empty.
+
+    `vectors_file` is where vectors are kept that are to be; empty: nowhere.
+    """
 
     model: str
+    vectors_file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +27,7 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class EncodeTexts:
-    """Return the vector of each text, as the bytes of 32-bit floats."""
+    """Return the vector of each text, as the bytes of 32-bit floats; with `keep` those that were kept, and keep the others."""
 
     texts: Sequence[str]
+    keep: bool = False

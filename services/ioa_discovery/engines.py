@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from ioa.ports.embedder import Embedder
 from ioa_discovery.edge_index import EdgeIndex, open_edge_index
-from ioa_discovery.embedding import open_embedder
-from ioa_discovery.vector_store import open_stored_embedder
+from ioa_discovery.embedding import KeepingEmbedder, open_embedder
 
 if TYPE_CHECKING:
     from ioa_discovery.qdrant_index import QdrantIndex
@@ -55,14 +54,13 @@ async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None
         settings: Which.
         restarted: Is called when the index's process had died and runs again.
     """
+    file = settings.index_folder / VECTORS_FILE if settings.index_folder is not None else None
     async with AsyncExitStack() as stack:
-        embedder = await stack.enter_async_context(open_embedder(settings.embedding_model, processes=settings.embedding_processes))
+        embedder = await stack.enter_async_context(
+            open_embedder(settings.embedding_model, processes=settings.embedding_processes, vectors_file=file)
+        )
         index = await stack.enter_async_context(_open_index(settings, embedder, restarted))
-        card_embedder: Embedder = embedder
-        if settings.index_folder is not None:
-            file = settings.index_folder / VECTORS_FILE
-            card_embedder = await stack.enter_async_context(open_stored_embedder(embedder, file))
-        yield Engines(index, embedder, card_embedder)
+        yield Engines(index, embedder, KeepingEmbedder(embedder))
 
 
 def _open_index(

@@ -8,21 +8,25 @@ from pathlib import Path
 import pytest
 
 from ioa.ports.embedder import Vector
-from ioa.testing.hashing_embedder import HashingEmbedder
-from ioa_discovery.vector_store import open_stored_embedder
+from ioa_discovery.encoder_process import EncodingServant
+from ioa_discovery.encoder_requests import EncodeTexts
+from ioa_discovery.shard_requests import packed_vector
+from ioa_discovery.vector_store import VectorStore
 
 
-def rounded(vectors: Sequence[Vector]) -> list[list[float]]:
-    """Return vectors as they are to six digits: they are stored in 32 bits."""
-    return [[round(value, 6) for value in vector] for vector in vectors]
+class LengthEncoder:
+    """An encoder that remembers what it was asked. False in this: a vector is the text's length."""
 
+    dimension = 1
 
-def spoil(file: Path, content: bytes) -> None:
-    """Write something else into the file, and take away what lies beside it."""
-    file.parent.mkdir(exist_ok=True)
-    file.write_bytes(content)
-    for part in ("-wal", "-shm"):
-        file.with_name(file.name + part).unlink(missing_ok=True)
+    def __init__(self, model_id: str = "length") -> None:
+        self.model_id = model_id
+        self.asked: list[str] = []
+
+    def encode(self, texts: Sequence[str]) -> Sequence[Vector]:
+        """Return the length of each text."""
+        self.asked.extend(texts)
+        return [[float(len(text))] for text in texts]
 
 
 @pytest.fixture
@@ -31,53 +35,59 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "index" / "vectors.sqlite"
 
 
-async def test_a_text_is_embedded_once_for_all_time(file: Path) -> None:
+def encode(file: Path, *calls: Sequence[str], model_id: str = "length", keep: bool = True, max_vectors: int = 99) -> list[str]:
+    """Embed in a process of its own, as it were; check the vectors and return what the model was asked."""
+    encoder = LengthEncoder(model_id)
+    servant = EncodingServant(encoder, VectorStore(file, model_id, max_vectors=max_vectors))
+    for texts in calls:
+        assert [packed_vector([float(len(text))]) for text in texts] == servant.answer(EncodeTexts(texts, keep))
+    servant.close()
+    return encoder.asked
+
+
+def test_a_text_is_embedded_once_for_all_time(file: Path) -> None:
     """What was embedded before the file was closed comes out of it, each in its place, and only the rest is embedded."""
-    first, second = HashingEmbedder(), HashingEmbedder()
-    async with open_stored_embedder(first, file) as embedder:
-        await embedder.embed(["one", "two", "one"])
-    async with open_stored_embedder(second, file) as embedder:
-        vectors = await embedder.embed(["three", "two", "one"])
-    expected = await HashingEmbedder().embed(["three", "two", "one"])
-    assert (first.embedded, second.embedded, rounded(vectors)) == (["one", "two"], ["three"], rounded(expected))
+    assert [encode(file, ["one", "seven"]), encode(file, ["three", "seven", "one"])] == [["one", "seven"], ["three"]]
 
 
-async def test_vectors_of_another_model_are_not_taken(file: Path) -> None:
+def test_what_is_not_to_be_kept_is_not(file: Path) -> None:
+    """The vectors of needs, of which there is no end, are not stored."""
+    assert [encode(file, ["one"], keep=False), encode(file, ["one"])] == [["one"], ["one"]]
+
+
+def test_vectors_of_another_model_are_not_taken(file: Path) -> None:
     """A text is embedded again by another model."""
-    other = HashingEmbedder(model_id="other")
-    async with open_stored_embedder(HashingEmbedder(), file) as embedder:
-        await embedder.embed(["one"])
-    async with open_stored_embedder(other, file) as embedder:
-        await embedder.embed(["one"])
-    assert other.embedded == ["one"]
+    assert [encode(file, ["one"]), encode(file, ["one"], model_id="other")] == [["one"], ["one"]]
 
 
-async def test_the_oldest_are_forgotten(file: Path) -> None:
+def test_the_oldest_are_forgotten(file: Path) -> None:
     """The file stays as large as it may be; what was embedded first goes first."""
-    model = HashingEmbedder()
-    async with open_stored_embedder(model, file, max_vectors=2) as embedder:
-        for text in ("one", "two", "three"):
-            await embedder.embed([text])
-        model.embedded.clear()
-        await embedder.embed(["three", "two", "one"])
-    assert model.embedded == ["one"]
+    encode(file, ["one"], ["three"], ["seven"], max_vectors=2)
+    assert encode(file, ["seven", "three", "one"]) == ["one"]
 
 
-async def test_a_damaged_file_is_begun_anew(file: Path) -> None:
+def test_a_damaged_file_is_begun_anew(file: Path) -> None:
     """A file that is none costs only that everything is embedded again."""
-    spoil(file, b"no database" * 1_000)
-    model = HashingEmbedder()
-    async with open_stored_embedder(model, file) as embedder:
-        await embedder.embed(["one"])
-        await embedder.embed(["one"])
-    assert model.embedded == ["one"]
+    file.parent.mkdir()
+    file.write_bytes(b"no database" * 1_000)
+    assert encode(file, ["one"], ["one"]) == ["one"]
 
 
-async def test_a_file_that_fails_is_done_without(file: Path) -> None:
-    """Texts are embedded although nothing can be read or written any more."""
-    model = HashingEmbedder()
-    async with open_stored_embedder(model, file) as embedder:
-        await embedder.embed(["one"])
-        spoil(file, b"\xff" * 50_000)
-        vectors = await embedder.embed([f"text {number}" for number in range(2_000)])
-    assert (len(vectors), len(model.embedded)) == (2_000, 2_001)
+def test_a_file_that_fails_is_done_without(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Texts are embedded although nothing can be read or written, and it is said."""
+    encode(file, [f"text {number}" for number in range(2_000)])
+    content = bytearray(file.read_bytes())
+    content[4_096:] = b"\xff" * (len(content) - 4_096)
+    file.write_bytes(bytes(content))
+    assert (encode(file, ["text 7"], ["text 8"]), "cannot be read" in capfd.readouterr().err) == (["text 7", "text 8"], True)
+
+
+def test_two_processes_share_a_file(file: Path) -> None:
+    """What one of several processes has embedded the others need not."""
+    stores = [VectorStore(file, "length") for _ in range(2)]
+    stores[0].write({"one": b"1"})
+    stores[1].write({"two": b"2"})
+    found = [store.read(["one", "two"]) for store in stores]
+    for store in stores:
+        store.close()
+    assert found == [{"one": b"1", "two": b"2"}] * 2
