@@ -1,4 +1,9 @@
-"""Files by reference, in the JetStream object store `IOA_ARTIFACTS` (NATS ADR-20), by what an agent may do there."""
+"""Files by reference, by what an agent may do with JetStream.
+
+What the system stores lies in a stream of its own, laid out as an object store (NATS ADR-20) but without roll-ups: one message with
+that header could delete everything, and no permission covers headers. `IOA_ARTIFACTS` is an object store as others know it, into
+which users put files, such as with `nats object put`; agents only read it.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +15,14 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 from nats.js import JetStreamContext
-from nats.js.api import Header, ObjectInfo, ObjectMetaOptions
+from nats.js.api import ObjectInfo, ObjectMetaOptions
 from nats.js.errors import NotFoundError as StoreNotFoundError
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_topology import ARTIFACTS
+from ioa.adapters.nats_topology import ARTIFACTS, FILES
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
 
-_STREAM, _CHUNKS = f"OBJ_{ARTIFACTS}", f"$O.{ARTIFACTS}.C"
 _NAME, _MEDIA_TYPE = "Ioa-Name", "Ioa-Media-Type"
 _DIGEST = "SHA-256="
 _CHUNK_BYTES = 128 * 1024
@@ -36,7 +40,7 @@ class NatsArtifacts:
         chunks = [data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES)]
         info = ObjectInfo(
             name=object_name,
-            bucket=ARTIFACTS,
+            bucket=FILES,
             nuid=secrets.token_hex(11),
             size=len(data),
             chunks=len(chunks),
@@ -46,21 +50,21 @@ class NatsArtifacts:
             options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES),
         )
         with unavailable_unless_answered("The artifact store"):
-            found = await self._find(object_name)
+            found = await self._find(FILES, object_name)
             if found is None or (found.digest, found.headers) != (info.digest, info.headers):
                 for chunk in chunks:
-                    await self._js.publish(f"{_CHUNKS}.{info.nuid}", chunk, stream=_STREAM)
+                    await self._js.publish(_chunks(info), chunk, stream=_stream(FILES))
                 meta = json.dumps(info.as_dict()).encode()
-                await self._js.publish(_meta(object_name), meta, stream=_STREAM, headers={Header.ROLLUP.value: "sub"})
+                await self._js.publish(_meta(FILES, object_name), meta, stream=_stream(FILES))
         return Artifact(name=name, object_name=object_name, size_bytes=len(data), sha256=digest.hexdigest(), media_type=media_type)
 
     async def get(self, artifact: Artifact) -> bytes:
         """Fetch a file and check it."""
         with unavailable_unless_answered("The artifact store"):
-            found = await self._find(artifact.object_name)
+            found = await self._find_anywhere(artifact.object_name)
             if found is None:
                 raise NotFoundError(f"The file {artifact.name!r} is not in the artifact store.")
-            data = b"".join([chunk async for chunk in self._chunks(found)])
+            data = b"".join([chunk async for chunk in self._read(found)])
         if hashlib.sha256(data).hexdigest() != artifact.sha256:
             raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
         return data
@@ -68,7 +72,7 @@ class NatsArtifacts:
     async def describe(self, object_name: str) -> Artifact:
         """Build the reference of an object that somebody else stored, such as with `nats object put`."""
         with unavailable_unless_answered("The artifact store"):
-            info = await self._find(object_name)
+            info = await self._find_anywhere(object_name)
         if info is None:
             raise NotFoundError(
                 f"There is no object {object_name!r} in the artifact store.",
@@ -83,27 +87,38 @@ class NatsArtifacts:
             media_type=headers.get(_MEDIA_TYPE, "application/octet-stream"),
         )
 
-    async def _find(self, object_name: str) -> ObjectInfo | None:
+    async def _find_anywhere(self, object_name: str) -> ObjectInfo | None:
+        return await self._find(FILES, object_name) or await self._find(ARTIFACTS, object_name)
+
+    async def _find(self, bucket: str, object_name: str) -> ObjectInfo | None:
         if not object_name:
             return None
         try:
-            message = await self._js.get_last_msg(_STREAM, _meta(object_name))
+            message = await self._js.get_last_msg(_stream(bucket), _meta(bucket, object_name))
         except StoreNotFoundError:
             return None
         info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
         return None if info.deleted else info
 
-    async def _chunks(self, info: ObjectInfo) -> AsyncIterator[bytes]:
+    async def _read(self, info: ObjectInfo) -> AsyncIterator[bytes]:
         """Read a file's chunks one by one. Not by a consumer: who may create one may have it deliver to any subject."""
         seq = 0
         for _ in range(info.chunks or 0):
             try:
-                message = await self._js.get_msg(_STREAM, seq=seq + 1, subject=f"{_CHUNKS}.{info.nuid}", next=True)
+                message = await self._js.get_msg(_stream(info.bucket), seq=seq + 1, subject=_chunks(info), next=True)
             except StoreNotFoundError:
                 return
             seq = message.seq or 0
             yield message.data or b""
 
 
-def _meta(object_name: str) -> str:
-    return f"$O.{ARTIFACTS}.M.{base64.urlsafe_b64encode(object_name.encode()).decode()}"
+def _stream(bucket: str) -> str:
+    return f"OBJ_{bucket}"
+
+
+def _chunks(info: ObjectInfo) -> str:
+    return f"$O.{info.bucket}.C.{info.nuid}"
+
+
+def _meta(bucket: str, object_name: str) -> str:
+    return f"$O.{bucket}.M.{base64.urlsafe_b64encode(object_name.encode()).decode()}"

@@ -17,6 +17,7 @@ from ioa.adapters.nats_topology import (
     ARTIFACTS,
     CARDS,
     DEAD,
+    FILES,
     GOAL_RECORDS,
     GOALS,
     INTAKE,
@@ -38,9 +39,9 @@ CONTROL_PLANE, CLIENTS = "IOA", "IOA_CLIENTS"
 
 _API = "$JS.API"
 _ANY = "*"
-_OBJECTS = f"OBJ_{ARTIFACTS}"
+_UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
 _BUCKETS = (CARDS, LEASES, MEMBERS, GOAL_RECORDS)
-_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, *(f"KV_{bucket}" for bucket in _BUCKETS), _OBJECTS)
+_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, *(f"KV_{bucket}" for bucket in _BUCKETS), _UPLOADS, _OBJECTS)
 
 
 class Service(StrEnum):
@@ -115,6 +116,7 @@ def of_user() -> Permissions:
         subjects.SEARCH,
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, f"KV_{GOAL_RECORDS}")),
         *_exchanging_files(),
+        *_uploading(),
     )
     return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG))
 
@@ -181,7 +183,12 @@ def _looking() -> tuple[str, ...]:
 
 
 def _exchanging_files() -> tuple[str, ...]:
-    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*", f"{_API}.STREAM.INFO.{_OBJECTS}", _reading(_OBJECTS))
+    return (f"$O.{FILES}.C.*", f"$O.{FILES}.M.*", _reading(_OBJECTS), _reading(_UPLOADS))
+
+
+def _uploading() -> tuple[str, ...]:
+    """Put objects into the store that other programs know, as `nats object put` does. Not for agents: it lets one delete."""
+    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*")
 
 
 def _making_topology() -> tuple[str, ...]:

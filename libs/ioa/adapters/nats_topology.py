@@ -29,7 +29,7 @@ from ioa.protocol.outcomes import KEEP, REMEMBERED
 GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES = "IOA_OUTCOMES"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
-ARTIFACTS = "IOA_ARTIFACTS"
+ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
 
 INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 
@@ -97,6 +97,7 @@ class Topology:
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue),
             stream(RESULTS, subjects.ANY_RESULT, max_age=self.keep_results.total_seconds(), discard=DiscardPolicy.OLD),
             stream(LOG, subjects.ANY_LOG),
+            stream(f"OBJ_{FILES}", f"$O.{FILES}.C.*", f"$O.{FILES}.M.*"),
             # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
             stream(
                 TIMERS,

@@ -26,6 +26,7 @@ from ioa.adapters.nats_topology import (
     ARTIFACTS,
     CARDS,
     DEAD,
+    FILES,
     GOAL_RECORDS,
     GOALS,
     INTAKE,
@@ -180,7 +181,7 @@ async def _jetstream(js: JetStreamContext) -> Finding:
 
 
 async def _streams(js: JetStreamContext) -> Finding:
-    missing = [name for name in (*_STREAMS, f"OBJ_{ARTIFACTS}") if await _is_missing(js.stream_info, name)]
+    missing = [name for name in (*_STREAMS, f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}") if await _is_missing(js.stream_info, name)]
     missing += [
         f"{stream}/{name}"
         for stream, name in _CONSUMERS

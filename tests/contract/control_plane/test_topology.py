@@ -26,7 +26,7 @@ async def test_everybody_may_make_it_at_once(nats_server: NatsServer) -> None:
         names = {info.config.name for info in await client.jetstream().streams_info()}
     buckets = {f"KV_IOA_{name}" for name in ("CARDS", "LEASES", "MEMBERS", "GOAL_RECORDS")}
     streams = {f"IOA_{name}" for name in ("GOALS", "WORK", "RESULTS", "LOG", "TIMERS", "DEAD", "OUTCOMES")}
-    assert names == {*streams, *buckets, "OBJ_IOA_ARTIFACTS"}
+    assert names == {*streams, *buckets, "OBJ_IOA_ARTIFACTS", "OBJ_IOA_FILES"}
 
 
 async def test_making_it_again_loses_nothing(nats_client: Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -49,7 +50,8 @@ BY_ADA = {
     "deleting a stream": f"$JS.API.STREAM.DELETE.{LOG}",
     "deleting a message": f"$JS.API.STREAM.MSG.DELETE.{LOG}",
     "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
-    "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_ARTIFACTS",
+    "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_FILES",
+    "a user's upload": "$O.IOA_ARTIFACTS.M.YQ==",
     "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
     "the server itself": "$SYS.REQ.SERVER.PING",
 }
@@ -157,21 +159,21 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
     async with open_connection(secured.settings("admin")) as admin:
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
-            await ada.publish("$JS.API.STREAM.INFO.OBJ_IOA_ARTIFACTS", reply=forged)
+            await ada.publish("$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES", reply=forged)
             await user.publish("ioa.v1.goal", b"Count to ten.", reply=forged)
             await user.publish("$JS.API.INFO", reply=forged)
-            await _heard(ada, "$JS.API.STREAM.INFO.OBJ_IOA_ARTIFACTS")
+            await _heard(ada, "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES")
             await _heard(user, "$JS.API.INFO")
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
 
 
-async def test_a_goal_cannot_roll_up_its_stream(secured: Secured) -> None:
-    """A header that would delete every other message of the stream is refused by the stream."""
-    async with open_connection(secured.settings("admin")) as admin, open_intruder(secured, "user") as user:
-        await user.jetstream().publish("ioa.v1.goal", b"Count to ten.")
-        answer = await user.request("ioa.v1.goal", b"Nothing.", headers={Header.ROLLUP.value: "all"})
-        assert b"rollup not permitted" in answer.data
-        assert (await admin.jetstream().stream_info("IOA_GOALS")).state.messages == 1
+@pytest.mark.parametrize(("name", "key", "subject"), [("user", "seed", "ioa.v1.goal"), ("ada", "ada", "$O.IOA_FILES.C.a")])
+async def test_nobody_rolls_up_a_stream(secured: Secured, name: str, key: str, subject: str) -> None:
+    """A header that would delete every other message of the stream is refused by the stream; permissions do not cover headers."""
+    async with open_intruder(secured, name, key) as client:
+        first = json.loads((await client.request(subject, b"Count to ten.")).data)
+        answer = json.loads((await client.request(subject, b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
+        assert (first["seq"], answer["error"]["description"]) == (1, "rollup not permitted")
 
 
 async def test_a_stranger_is_not_let_in(secured: Secured) -> None:
