@@ -55,9 +55,9 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
         view = NatsRegistryView(client)
         feed = RegistryFeed(view)
         view.listen(feed.touch)
-        replicas = Replicas(view)
-        view.listen(replicas.touch)
         clock, outcomes = SystemClock(), NatsOutcomes(client)
+        replicas = Replicas(view, clock)
+        view.listen(replicas.touch)
         experience = Experience(clock)
         assessor = Assessor(NatsGroupLog(client), view, outcomes, clock)
         async with (

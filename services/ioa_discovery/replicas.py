@@ -11,10 +11,12 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ioa.ports.clock import Clock
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import IDLE, Load
+from ioa_discovery.handovers import Handovers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,9 @@ class Named:
 class Replicas:
     """Choose replicas by what a registry's view shows. `touch` has to be told of every agent whose card changed."""
 
-    def __init__(self, view: RegistryView) -> None:
+    def __init__(self, view: RegistryView, clock: Clock) -> None:
         self._view = view
+        self._handovers = Handovers(clock)
         self._said: dict[AgentId, tuple[PoolId, int]] = {}
         self._alike: dict[tuple[PoolId, int], set[AgentId]] = {}
 
@@ -66,8 +69,18 @@ class Replicas:
         eligible = [Named(agent_id, online, self._view.load(agent_id)) for agent_id, online in alike if allowed(agent_id, online)]
         if len(eligible) < 2:
             return eligible[0] if eligible else None
-        best = min(eligible, key=lambda one: (not one.online, one.load.busy, one.load.groups, _lot(purpose, one.agent_id)))
+        best = min(
+            eligible,
+            key=lambda one: (not one.online, self._busy(one, purpose), one.load.groups, _lot(purpose, one.agent_id)),
+        )
         return Named(best.agent_id, best.online, best.load, len(eligible))
+
+    def hand_over(self, agent_id: AgentId, purpose: str) -> None:
+        """Note that an agent will probably get a task, which its load does not show yet."""
+        self._handovers.add(agent_id, purpose)
+
+    def _busy(self, one: Named, purpose: str) -> float:
+        return (one.load.tasks + self._handovers.count(one.agent_id, but_for=purpose)) / one.load.slots
 
 
 def _words_of(card: AgentCard) -> int:

@@ -62,7 +62,10 @@ class Standings:
             Placed(one.match, one.named, record, (*_load_shift(one.named.load), *_outcome_shift(record, amount)))
             for one, record, amount in zip(placed, records, shifts(records), strict=True)
         ]
-        return sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
+        best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
+        if best and search.purpose and self._replicas is not None:
+            self._replicas.hand_over(best[0].named.agent_id, search.purpose)
+        return best
 
     def _in_reach(self, search: Search, need: Need, matches: Sequence[Match]) -> list[Placed]:
         """Name replicas for as many matches as can come among the first `k`."""

@@ -16,6 +16,7 @@ from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
+from ioa_discovery.handovers import LASTS
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
@@ -42,16 +43,20 @@ class Town:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self._cards, self._leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
-        self.replicas = Replicas(MemoryRegistryView(self._cards, self._leases))
+        self.replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock)
         self._index, self._embedder = MemoryIndex(), HashingEmbedder(dimension=512)
         self.searcher = Searcher(self._index, self._embedder, self.replicas)
+
+    async def put(self, card: AgentCard) -> None:
+        """Register an agent; it is not indexed yet."""
+        await self._cards.put(CardRecord(card=card, registered_at=NEW_YEAR))
+        await self._leases.renew(card.agent_id)
+        self.replicas.touch(card.agent_id)
 
     async def join(self, *cards: AgentCard) -> None:
         """Register agents, and have them indexed as online."""
         for card in cards:
-            await self._cards.put(CardRecord(card=card, registered_at=NEW_YEAR))
-            await self._leases.renew(card.agent_id)
-            self.replicas.touch(card.agent_id)
+            await self.put(card)
         known = [record.card for record in self._cards.records.values()]
         await Indexer(self._index, self._embedder).rebuild(known, [card.agent_id for card in known])
 
@@ -101,11 +106,43 @@ async def test_slots_count_for_how_busy_a_replica_is(town: Town) -> None:
 
 
 async def test_equally_busy_replicas_share_the_work_evenly(town: Town) -> None:
-    """Of 300 searches for different purposes each of three replicas is named for about a third, one purpose always the same way."""
+    """Of 300 searches for different purposes each of three replicas is named for a third, one purpose always the same way."""
     purposes = [TABLES.model_copy(update={"purpose": f"goal-{number}"}) for number in range(300)]
     shares = Counter([(await town.first(search)).card.agent_id for search in purposes])
     again = {(await town.first(purposes[0])).card.agent_id for _ in range(3)}
-    assert (all(75 <= share <= 125 for share in shares.values()), len(shares), len(again)) == (True, 3, 1)
+    assert (sorted(shares.values()), len(again)) == ([100, 100, 100], 1)
+
+
+async def test_lots_are_drawn_alike_everywhere_and_evenly() -> None:
+    """Without a memory of answers, 300 purposes spread over three idle replicas, the same way on two replicas of discovery."""
+    named = []
+    for purpose in range(300):
+        one, other = Town(), Town()
+        for town in (one, other):
+            for number in range(3):
+                await town.put(replica(number))
+        found = AgentId("tables-0")
+        chosen = [town.replicas.name(found, purpose=str(purpose), allowed=lambda *_: True) for town in (one, other)]
+        assert chosen[0] is not None and chosen[0] == chosen[1]
+        named.append(chosen[0].agent_id)
+    assert [75 <= share <= 125 for share in Counter(named).values()] == [True] * 3
+
+
+async def test_a_burst_between_two_renewals_is_shared(town: Town) -> None:
+    """Whoever was just named counts as busier until its lease can tell, so that one idle replica does not get it all."""
+    await town.renew("tables-0", tasks=2, slots=4)
+    await town.renew("tables-1", tasks=2, slots=4)
+    await town.renew("tables-2", slots=4)
+    burst = [TABLES.model_copy(update={"purpose": f"goal-{number}"}) for number in range(8)]
+    shares = Counter([str((await town.first(search)).card.agent_id) for search in burst])
+    town.clock.advance(LASTS)
+    later = (await town.first(TABLES.model_copy(update={"purpose": "goal-9"}))).card.agent_id
+    assert (shares["tables-2"], shares["tables-0"], shares["tables-1"], later) == (4, 2, 2, "tables-2")
+
+
+async def test_a_search_without_a_purpose_hands_nothing_over(town: Town) -> None:
+    """Looking who is there changes nothing."""
+    assert len({(await town.first()).card.agent_id for _ in range(20)}) == 1
 
 
 async def test_a_replica_that_went_offline_is_not_named(town: Town) -> None:
