@@ -23,9 +23,9 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
-from ioa_discovery.handovers import LASTS
 from ioa_discovery.replicas import Replicas
 
+RENEW_EVERY = timedelta(seconds=3)
 TASKS, REPLICAS, SLOTS = 100, 4, 4
 BURSTS = ((3.0, 2.0), (10.0, 0.2), (10.0, 2.0), (30.0, 1.0), (100.0, 1.0))
 """Tasks a second, and seconds a task takes."""
@@ -38,9 +38,9 @@ class Pool:
     def __init__(self, chance: random.Random, *, notes: bool) -> None:
         self.clock = ManualClock()
         self._cards, self._leases = MemoryCards(), MemoryLeases(self.clock, timedelta(days=1))
-        self._replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock)
+        self._replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock, RENEW_EVERY)
         self._notes = notes
-        self._due = {name: NEW_YEAR + LASTS * chance.random() for name in _NAMES}
+        self._due = {name: NEW_YEAR + RENEW_EVERY * chance.random() for name in _NAMES}
         self.given: dict[AgentId, list[float]] = {name: [] for name in _NAMES}
         """When each task will have ended, in seconds."""
 
@@ -58,7 +58,7 @@ class Pool:
         now = (self.clock.now() - NEW_YEAR).total_seconds()
         for name, due in self._due.items():
             if due <= self.clock.now():
-                self._due[name] = due + LASTS
+                self._due[name] = due + RENEW_EVERY
                 await self._leases.renew(name, Load(tasks=sum(end > now for end in self.given[name]), slots=SLOTS))
         named = self._replicas.name(_NAMES[0], purpose=f"goal-{number}", allowed=lambda agent_id, online: online)
         assert named is not None

@@ -56,7 +56,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
         feed = RegistryFeed(view)
         view.listen(feed.touch)
         clock, outcomes = SystemClock(), NatsOutcomes(client)
-        replicas = Replicas(view, clock)
+        replicas = Replicas(view, clock, settings.renew_every)
         view.listen(replicas.touch)
         experience = Experience(clock)
         assessor = Assessor(NatsGroupLog(client), view, outcomes, clock)

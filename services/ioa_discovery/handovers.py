@@ -11,21 +11,24 @@ from datetime import datetime, timedelta
 from ioa.ports.clock import Clock
 from ioa.protocol.ids import AgentId
 
-LASTS = timedelta(seconds=3)
-"""How often agents renew their leases, unless they are told otherwise."""
-
 
 class Handovers:
-    """The purposes for which each agent was named lately. Each replica of discovery knows of its own answers only."""
+    """The purposes for which each agent was named lately. Each replica of discovery knows of its own answers only.
 
-    def __init__(self, clock: Clock) -> None:
+    Args:
+        clock: Tells what was lately.
+        lasts: How long one counts: the time between two renewals of a lease.
+    """
+
+    def __init__(self, clock: Clock, lasts: timedelta) -> None:
         self._clock = clock
+        self._lasts = lasts
         self._until: dict[AgentId, dict[str, datetime]] = {}
 
     def add(self, agent_id: AgentId, purpose: str) -> None:
         """Note that an agent was named for a purpose."""
         self._current(agent_id)
-        self._until.setdefault(agent_id, {})[purpose] = self._clock.now() + LASTS
+        self._until.setdefault(agent_id, {})[purpose] = self._clock.now() + self._lasts
 
     def count(self, agent_id: AgentId, *, but_for: str) -> int:
         """Count the other purposes an agent was named for, so that the same search again finds what it found."""

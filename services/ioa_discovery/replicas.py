@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import RegistryView
@@ -30,11 +31,17 @@ class Named:
 
 
 class Replicas:
-    """Choose replicas by what a registry's view shows. `touch` has to be told of every agent whose card changed."""
+    """Choose replicas by what a registry's view shows. `touch` has to be told of every agent whose card changed.
 
-    def __init__(self, view: RegistryView, clock: Clock) -> None:
+    Args:
+        view: Cards, leases and loads.
+        clock: The time.
+        renew_every: How old a load may be.
+    """
+
+    def __init__(self, view: RegistryView, clock: Clock, renew_every: timedelta) -> None:
         self._view = view
-        self._handovers = Handovers(clock)
+        self._handovers = Handovers(clock, renew_every)
         self._said: dict[AgentId, tuple[PoolId, int]] = {}
         self._alike: dict[tuple[PoolId, int], set[AgentId]] = {}
 

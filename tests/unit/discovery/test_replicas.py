@@ -16,13 +16,13 @@ from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
-from ioa_discovery.handovers import LASTS
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.replicas import Replicas
 from ioa_discovery.searcher import Searcher
 from ioa_discovery.standing import LOAD_SHIFT
 
 LEASE = timedelta(seconds=10)
+RENEW_EVERY = LEASE / 3
 TABLES = Search(needs=(Need(text="statistics of tables"),))
 
 
@@ -43,7 +43,7 @@ class Town:
     def __init__(self) -> None:
         self.clock = ManualClock()
         self._cards, self._leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
-        self.replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock)
+        self.replicas = Replicas(MemoryRegistryView(self._cards, self._leases), self.clock, RENEW_EVERY)
         self._index, self._embedder = MemoryIndex(), HashingEmbedder(dimension=512)
         self.searcher = Searcher(self._index, self._embedder, self.replicas)
 
@@ -135,7 +135,7 @@ async def test_a_burst_between_two_renewals_is_shared(town: Town) -> None:
     await town.renew("tables-2", slots=4)
     burst = [TABLES.model_copy(update={"purpose": f"goal-{number}"}) for number in range(8)]
     shares = Counter([str((await town.first(search)).card.agent_id) for search in burst])
-    town.clock.advance(LASTS)
+    town.clock.advance(RENEW_EVERY)
     later = (await town.first(TABLES.model_copy(update={"purpose": "goal-9"}))).card.agent_id
     assert (shares["tables-2"], shares["tables-0"], shares["tables-1"], later) == (4, 2, 2, "tables-2")
 
