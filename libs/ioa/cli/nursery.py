@@ -35,10 +35,16 @@ class Program:
 
 
 class Offspring:
-    """A process that runs, or has ended."""
+    """A process that runs, or has ended.
 
-    def __init__(self, process: multiprocessing.process.BaseProcess) -> None:
+    Args:
+        process: It.
+        library: Held while the library looks at any of its processes: it keeps no lock of its own.
+    """
+
+    def __init__(self, process: multiprocessing.process.BaseProcess, library: asyncio.Lock) -> None:
         self._process = process
+        self._library = library
         self._ended = asyncio.Event()
         asyncio.get_running_loop().add_reader(process.sentinel, self._see_end)
         assert process.pid is not None
@@ -52,7 +58,9 @@ class Offspring:
     async def wait(self) -> int:
         """Wait until it has ended and return its exit code (negative: the signal)."""
         await self._ended.wait()
-        code = self._process.exitcode
+        async with self._library:
+            self._process.join()
+            code = self._process.exitcode
         assert code is not None
         return code
 
@@ -66,11 +74,12 @@ class Offspring:
             except TimeoutError:
                 self._process.kill()
                 await self._ended.wait()
-        self._process.close()
+        async with self._library:
+            self._process.join()
+            self._process.close()
 
     def _see_end(self) -> None:
         asyncio.get_running_loop().remove_reader(self._process.sentinel)
-        self._process.join()
         self._ended.set()
 
 
@@ -83,19 +92,18 @@ class Nursery:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(list(preloaded))
         self._warm = False
-        self._warming = asyncio.Lock()
+        self._library = asyncio.Lock()
 
     async def start(self, program: Program) -> Offspring:
         """Start a program."""
-        async with self._warming:
+        env = {**os.environ, **self._env, **(program.env or {})}
+        process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
+        async with self._library:
             if not self._warm:
                 await asyncio.to_thread(self._warm_up)
                 self._warm = True
-        env = {**os.environ, **self._env, **(program.env or {})}
-        process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
-        # Not in a thread: the library keeps its list of processes without a lock, and with a warm server this takes 2 ms.
-        process.start()
-        return Offspring(process)
+            await _start(process)
+        return Offspring(process, self._library)
 
     def _warm_up(self) -> None:
         """Start the server and wait until it has imported everything: it answers only then."""
@@ -111,6 +119,18 @@ class Nursery:
     def log_of(self, program: Program) -> Path:
         """Where a program's output goes."""
         return self._logs / f"{program.name}.log"
+
+
+async def _start(process: multiprocessing.process.BaseProcess) -> None:
+    """Fork, which takes 2 ms, and on a busy machine as long as the fork server waits for a core; if cancelled, leave nothing."""
+    starting = asyncio.ensure_future(asyncio.to_thread(process.start))
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await starting
+        process.kill()
+        await asyncio.to_thread(process.join)
+        raise
 
 
 def _nothing() -> None:

@@ -128,7 +128,6 @@ async def run(system: System, goal: str) -> GoalResult:
     return await system.wait_for_result(await system.launch(GoalOrder(goal=goal, agent=AgentId("sitter"), traceparent=TRACEPARENT)))
 
 
-@pytest.mark.blocks_loop  # forking six processes waits for each of them, which takes long on a busy machine
 async def test_every_process_tells_what_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A goal, a refused message and a dead letter show in the metrics of whom they concern, and in logs with their ids."""
     monkeypatch.setenv("IOA_METRICS_PORT", "0")
@@ -213,7 +212,6 @@ async def _check_trace(watched: Watched, result: GoalResult) -> None:
     assert WORD not in watched.text() and WORD in result.content
 
 
-@pytest.mark.blocks_loop  # forking six processes waits for each of them, which takes long on a busy machine
 async def test_what_users_wrote_is_logged_where_it_was_switched_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With `IOA_LOG_CONTENT` the goal, the task and what came of it are in the logs; without a port nothing is served."""
     monkeypatch.setenv("IOA_LOG_CONTENT", "true")
