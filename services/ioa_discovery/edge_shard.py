@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from ioa_discovery.shard_requests import (
@@ -44,6 +45,8 @@ _SELECTIVE = 0.4
 _BYTES_PER_COMPONENT = 4
 _CACHED_BELOW_POINTS = 500_000
 _LINKED_FIELD = "pool"
+_CARDS, _EXAMPLES = "cards", "examples"
+"""The folders of a shard's halves."""
 _SEGMENTS = 2
 
 
@@ -57,17 +60,36 @@ class TreeSettings:
     threads: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Engines:
+    """The engine's handles of a shard's two halves.
+
+    Two, since within one each point would have room for a vector of either kind, on disk and in the search tree's memory.
+    """
+
+    cards: edge.EdgeShard
+    examples: edge.EdgeShard
+
+    def of(self, name: str) -> edge.EdgeShard:
+        """Return the half that holds a named vector."""
+        return self.examples if name == EXAMPLES else self.cards
+
+    def both(self) -> tuple[edge.EdgeShard, edge.EdgeShard]:
+        """Return both, in the order in which they are written: what the card says is true once it is there."""
+        return self.examples, self.cards
+
+
 class Shard:
     """A shard that is open.
 
     Args:
-        engine: The engine's own handle.
+        engines: The engine's own handles.
         fields: The payload that candidates come with; the first is the agent's id.
         exact_below: Up to how many matching points everything is compared.
     """
 
-    def __init__(self, engine: edge.EdgeShard, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
-        self._engine = engine
+    def __init__(self, engines: Engines, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
+        self._engines = engines
         self._fields = list(fields)
         self._exact_below = exact_below
         self._faces: dict[int, Face] = {}
@@ -75,17 +97,24 @@ class Shard:
     def put(self, agent_ids: Sequence[str], records: Sequence[PointRecord]) -> None:
         """Replace all points of some agents."""
         self.delete(agent_ids)
-        self._engine.update(edge.UpdateOperation.upsert_points([_point(record) for record in records]))
+        for engine, is_example in zip(self._engines.both(), (True, False), strict=True):
+            new = [_point(record) for record in records if bool(record.payload[EXAMPLE_FIELD]) == is_example]
+            if new:
+                engine.update(edge.UpdateOperation.upsert_points(new))
 
     def set_payload(self, agent_ids: Sequence[str], payload: Mapping[str, object]) -> None:
         """Set some payload of all points of some agents. By filter: by id it would be kept for points that do not exist."""
-        self._engine.update(edge.UpdateOperation.set_payload_by_filter(_of(agent_ids), dict(payload)))
+        for engine in self._engines.both():
+            engine.update(edge.UpdateOperation.set_payload_by_filter(_of(agent_ids), dict(payload)))
 
     def delete(self, agent_ids: Sequence[str]) -> None:
         """Forget agents."""
-        for record in self._scroll(edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=False)):
-            self._faces.pop(_number(record.id), None)
-        self._engine.update(edge.UpdateOperation.delete_points_by_filter(_of(agent_ids)))
+        for engine in self._engines.both():
+            known, _ = engine.scroll(edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=False))
+            for record in known:
+                self._faces.pop(_number(record.id), None)
+            if known:
+                engine.update(edge.UpdateOperation.delete_points_by_filter(_of(agent_ids)))
 
     def search(self, query: PointQuery, *, exact: bool = False) -> Found:
         """Return the best agents by each signal that the query has."""
@@ -93,69 +122,67 @@ class Shard:
         asked: dict[str, edge.Query] = {name: edge.Query.Nearest(dense, using=name) for name in (TEXT, EXAMPLES)}
         if query.terms is not None:
             asked[BM25] = edge.Query.Nearest(_sparse(query.terms), using=BM25)
-        exact = exact or self.points() <= self._exact_below
         return {name: self._best(name, nearest, query, exact=exact) for name, nearest in asked.items()}
 
     def fetch(self, agent_ids: Sequence[str]) -> list[PointRecord]:
         """Return all points of some agents."""
         request = edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=True, with_vector=True)
-        return [_record(record) for record in self._scroll(request)]
+        return [_record(record) for engine in self._engines.both() for record in engine.scroll(request)[0]]
 
     def page(self, request: ScrollAgents) -> tuple[list[Mapping[str, Any]], int | None]:
         """Return the payload of a page of agents, and where the next page begins."""
-        agents = edge.Filter(must=[_AGENTS])
-        asked = edge.ScrollRequest(
-            offset=request.offset, limit=request.limit, filter=agents, with_payload=list(request.fields), with_vector=False
-        )
-        records, offset = self._engine.scroll(asked)
+        asked = edge.ScrollRequest(offset=request.offset, limit=request.limit, with_payload=list(request.fields), with_vector=False)
+        records, offset = self._engines.cards.scroll(asked)
         return [record.payload or {} for record in records], None if offset is None else _number(offset)
 
     def count(self) -> int:
         """Return how many agents there are."""
-        return self._engine.count(edge.CountRequest(filter=edge.Filter(must=[_AGENTS]), exact=True))
+        return self._engines.cards.count(edge.CountRequest(exact=True))
 
     def points(self) -> int:
         """Return how many points there are."""
-        return self._engine.info().points_count
+        return sum(engine.info().points_count for engine in self._engines.both())
 
     def build_tree(self) -> None:
-        """Build the search tree over what has none yet, and merge what has grown apart."""
-        self._engine.optimize()
-        self._engine.flush()
+        """Build the search trees over what has none yet, and merge what has grown apart."""
+        for engine in self._engines.both():
+            engine.optimize()
+        self.flush()
 
     def flush(self) -> None:
         """Bring everything to disk."""
-        self._engine.flush()
+        for engine in self._engines.both():
+            engine.flush()
 
     def close(self) -> None:
         """Bring everything to disk and let go of it."""
-        self._engine.flush()
-        self._engine.close()
+        self.flush()
+        for engine in self._engines.both():
+            engine.close()
 
     def _best(self, name: str, nearest: edge.Query, query: PointQuery, *, exact: bool) -> list[tuple[Face, float]]:
         """Return the best agents by one signal. An agent has many examples: its best one counts, and more points are asked for."""
+        engine = self._engines.of(name)
         must: list[edge.ConditionType] = [edge.FieldCondition(key, match=edge.MatchValue(value)) for key, value in query.must]
-        excluded = _of(query.exclude).must if query.exclude else None
-        params = _EXACT if exact or self._is_small(name, must) else _APPROXIMATE
+        allowed = edge.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
+        params = _EXACT if exact or self._is_small(engine, allowed) else _APPROXIMATE
         limit = query.limit * (POINTS_PER_AGENT if name == EXAMPLES else 1)
         while True:
-            request = edge.QueryRequest(
-                limit=limit, query=nearest, filter=edge.Filter(must=must, must_not=excluded), params=params, with_payload=False
-            )
-            points = self._engine.query(request)
+            points = engine.query(edge.QueryRequest(limit=limit, query=nearest, filter=allowed, params=params, with_payload=False))
             agents: dict[str, tuple[Face, float]] = {}
             for point in points:
-                face = self._face(_number(point.id), points)
+                face = self._face(engine, _number(point.id), points)
                 agents.setdefault(face[0], (face, point.score))
             if len(agents) >= query.limit or len(points) < limit:
                 return list(agents.values())[: query.limit]
             limit *= WIDER
 
-    def _is_small(self, name: str, must: Sequence[edge.ConditionType]) -> bool:
-        matching = edge.Filter(must=[*must, _WITH_EXAMPLE if name == EXAMPLES else _AGENTS])
-        return self._engine.count(edge.CountRequest(filter=matching, exact=False)) <= self._exact_below
+    def _is_small(self, engine: edge.EdgeShard, allowed: edge.Filter) -> bool:
+        if engine.info().points_count <= self._exact_below:
+            return True
+        return engine.count(edge.CountRequest(filter=allowed, exact=False)) <= self._exact_below
 
-    def _face(self, point_id: int, points: Sequence[edge.ScoredPoint]) -> Face:
+    def _face(self, engine: edge.EdgeShard, point_id: int, points: Sequence[edge.ScoredPoint]) -> Face:
         """Return a point's payload from memory: reading it from the store takes longer than finding the point."""
         face = self._faces.get(point_id)
         if face is None:
@@ -163,15 +190,11 @@ class Shard:
             if len(self._faces) + len(missing) > _MAX_FACES:
                 self._faces.clear()
                 missing = [point.id for point in points]
-            for record in self._engine.retrieve(missing, with_payload=self._fields, with_vector=False):
+            for record in engine.retrieve(missing, with_payload=self._fields, with_vector=False):
                 payload = record.payload or {}
                 self._faces[_number(record.id)] = tuple(payload[field] for field in self._fields)
             face = self._faces[point_id]
         return face
-
-    def _scroll(self, request: edge.ScrollRequest) -> list[edge.Record]:
-        records, _ = self._engine.scroll(request)
-        return records
 
 
 _EXACT = edge.SearchParams(exact=True)
@@ -180,13 +203,11 @@ _APPROXIMATE = edge.SearchParams(
     quantization=edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
     acorn=edge.AcornSearchParams(enable=True, max_selectivity=_SELECTIVE),
 )
-_AGENTS = edge.FieldCondition(EXAMPLE_FIELD, match=edge.MatchValue(0))
-_WITH_EXAMPLE = edge.FieldCondition(EXAMPLE_FIELD, range=edge.RangeFloat(gte=1))
 
 
-def create_engine(
-    path: str, dimension: int, keywords: Sequence[str], flag: str, *, tree: TreeSettings | None = None, wal: bool = True
-) -> edge.EdgeShard:
+def create_engines(
+    path: Path, dimension: int, keywords: Sequence[str], flag: str, *, tree: TreeSettings | None = None, wal: bool = True
+) -> Engines:
     """Create an empty shard in an empty folder.
 
     Args:
@@ -197,32 +218,41 @@ def create_engine(
         tree: How `build_tree` shall build a search tree; usually it does so beside, in a copy that is loaded for that.
         wal: Whether what was written is there after the process was killed; else only what was flushed is.
     """
-    engine = edge.EdgeShard.create(path, _config(dimension, tree, wal=wal))
-    create = edge.UpdateOperation.create_field_index
-    for field in keywords:
-        # Links within pools alone: those of other fields would cost more to build than looking further costs a search.
-        engine.update(create(field, edge.KeywordIndexParams(enable_hnsw=field == _LINKED_FIELD)))
-    for field, is_ranged in ((flag, False), (EXAMPLE_FIELD, True)):
-        engine.update(create(field, edge.IntegerIndexParams(lookup=True, range=is_ranged, enable_hnsw=False)))
-    engine.flush()
-    return engine
+
+    def create(name: str) -> edge.EdgeShard:
+        half = path / name
+        half.mkdir(parents=True)
+        engine = edge.EdgeShard.create(str(half), _config(name, dimension, tree, wal=wal))
+        index = edge.UpdateOperation.create_field_index
+        for field in keywords:
+            # Links within pools alone: those of other fields would cost more to build than looking further costs a search.
+            engine.update(index(field, edge.KeywordIndexParams(enable_hnsw=field == _LINKED_FIELD)))
+        engine.update(index(flag, edge.IntegerIndexParams(lookup=True, range=False, enable_hnsw=False)))
+        engine.flush()
+        return engine
+
+    return Engines(create(_CARDS), create(_EXAMPLES))
 
 
-def load_engine(path: str) -> edge.EdgeShard:
+def load_engines(path: Path) -> Engines:
     """Open a shard as it was left."""
-    return edge.EdgeShard.load(path)
+    return Engines(edge.EdgeShard.load(str(path / _CARDS)), edge.EdgeShard.load(str(path / _EXAMPLES)))
 
 
-def load_for_building(path: str, dimension: int, points: int, tree: TreeSettings) -> edge.EdgeShard:
+def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Engines:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
     memory = edge.Memory.Cached if points < _CACHED_BELOW_POINTS else edge.Memory.Cold
-    return edge.EdgeShard.load(path, _config(dimension, tree, memory=memory))
+
+    def load(name: str) -> edge.EdgeShard:
+        return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
+
+    return Engines(load(_CARDS), load(_EXAMPLES))
 
 
 def _config(
-    dimension: int, tree: TreeSettings | None, *, memory: edge.Memory | None = None, wal: bool | None = None
+    name: str, dimension: int, tree: TreeSettings | None, *, memory: edge.Memory | None = None, wal: bool | None = None
 ) -> edge.EdgeConfig:
-    """Describe a shard.
+    """Describe one half of a shard.
 
     A search tree holds 8-bit vectors in memory. The vectors themselves, by which it scores again what it found, lie in files
     that the system keeps in memory as far as there is room, and reads ahead where `memory` is not cold.
@@ -242,9 +272,10 @@ def _config(
     vector = edge.EdgeVectorParams(
         dimension, edge.Distance.Cosine, hnsw_config=settings, quantization_config=quantization, memory=memory
     )
+    words = {BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
     return edge.EdgeConfig(
-        vectors={TEXT: vector, EXAMPLES: vector},
-        sparse_vectors={BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+        vectors={EXAMPLES if name == _EXAMPLES else TEXT: vector},
+        sparse_vectors=words if name == _CARDS else None,
         optimizers=optimizers,
         wal_enabled=wal,
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
-from ioa_discovery.edge_shard import Shard, TreeSettings, create_engine
+from ioa_discovery.edge_shard import Shard, TreeSettings, create_engines
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
     BM25,
@@ -75,13 +75,13 @@ def check_engine(kind: type[Shard] = Shard) -> None:
     agents = list(_agents(random.Random(_SEED)))  # noqa: S311 - the same agents each time
     with tempfile.TemporaryDirectory(prefix="ioa-engine-", dir=_memory(), ignore_cleanup_errors=True) as folder:
         keywords, tree = (AGENT_FIELD, "pool", "group"), TreeSettings(from_points=_BEST, threads=1)
-        engine = create_engine(folder, _DIMENSION, keywords, "online", tree=tree, wal=False)
-        plain, built = kind(engine, [AGENT_FIELD]), kind(engine, [AGENT_FIELD], exact_below=0)
+        engines = create_engines(Path(folder), _DIMENSION, keywords, "online", tree=tree, wal=False)
+        plain, built = kind(engines, [AGENT_FIELD]), kind(engines, [AGENT_FIELD], exact_below=0)
         plain.put([agent.name for agent in agents], [record for agent in agents for record in _records(agent)])
         wrong = [f"{what} without a search tree" for what in _wrong_answers(plain, agents, 1.0)]
         built.build_tree()
         wrong += [f"{what} with a search tree" for what in _wrong_answers(built, agents, _MIN_RECALL)]
-        engine.close()
+        built.close()
     if wrong:
         # Not before it is needed: it brings half of the library.
         from ioa.errors import IoaError

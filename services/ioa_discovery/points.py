@@ -21,7 +21,7 @@ from ioa_discovery.shard_requests import EXAMPLE_FIELD, PointRecord, Terms, comp
 
 KEYWORD_FIELDS = ("agent_id", "pool", "tags", "version")
 ONLINE_FIELD = "online"
-LAYOUT = 2
+LAYOUT = 3
 """Raised whenever the same is stored in another way."""
 CANDIDATE_FIELDS = ("agent_id", "pool", "has_examples")
 """A candidate without its score, field by field."""

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ioa_discovery.edge_shard import Shard, TreeSettings, create_engine, load_engine, load_for_building
+from ioa_discovery.edge_shard import Engines, Shard, TreeSettings, create_engines, load_engines, load_for_building
 from ioa_discovery.shard_requests import STAMP, CopyShard, OpenShard, ShardState
 
 _SHARD = "shard-"
@@ -27,8 +27,8 @@ class ShardStore:
 
     def open(self) -> tuple[Shard, ShardState]:
         """Open the shard that was asked for, or the current one; an empty one if that is of another kind or cannot be read."""
-        name, built_points, engine = self._named() or self._current() or self._empty()
-        shard = Shard(engine, self._opening.fields)
+        name, built_points, engines = self._named() or self._current() or self._empty()
+        shard = Shard(engines, self._opening.fields)
         return shard, ShardState(name, shard.points(), built_points)
 
     def copy(self, request: CopyShard, tree: TreeSettings) -> tuple[Shard, ShardState]:
@@ -37,7 +37,7 @@ class ShardStore:
         copied = self._folder / name
         shutil.rmtree(copied, ignore_errors=True)
         shutil.copytree(self._folder / request.source, copied)
-        shard = Shard(load_for_building(str(copied), self._opening.dimension, request.points, tree), self._opening.fields)
+        shard = Shard(load_for_building(copied, self._opening.dimension, request.points, tree), self._opening.fields)
         return shard, ShardState(name, shard.points(), 0)
 
     def make_current(self, name: str, built_points: int) -> None:
@@ -49,30 +49,29 @@ class ShardStore:
     def _kind(self) -> dict[str, Any]:
         return {**self._opening.kind, "dimension": self._opening.dimension}
 
-    def _named(self) -> tuple[str, int, Any] | None:
+    def _named(self) -> tuple[str, int, Engines] | None:
         name = self._opening.shard
-        return (name, 0, load_engine(str(self._folder / name))) if name else None
+        return (name, 0, load_engines(self._folder / name)) if name else None
 
-    def _current(self) -> tuple[str, int, Any] | None:
+    def _current(self) -> tuple[str, int, Engines] | None:
         stamp = self._read_stamp()
         name, built_points = stamp.pop("shard", ""), stamp.pop("built_points", 0)
         if stamp != self._kind() or not isinstance(name, str) or not name.startswith(_SHARD):
             return None
         # The engine raises its own kind for every kind of damage, and each means the same: begin again.
         with suppress(Exception):
-            engine = load_engine(str(self._folder / name))
+            engines = load_engines(self._folder / name)
             self._remove_all_but(name)
-            return name, built_points, engine
+            return name, built_points, engines
         return None
 
-    def _empty(self) -> tuple[str, int, Any]:
+    def _empty(self) -> tuple[str, int, Engines]:
         (self._folder / STAMP).unlink(missing_ok=True)
         self._remove_all_but("")
-        path = self._folder / _FIRST
-        path.mkdir(parents=True)
-        engine = create_engine(str(path), self._opening.dimension, self._opening.keywords, self._opening.flag)
+        opening = self._opening
+        engines = create_engines(self._folder / _FIRST, opening.dimension, opening.keywords, opening.flag)
         self.make_current(_FIRST, 0)
-        return _FIRST, 0, engine
+        return _FIRST, 0, engines
 
     def _remove_all_but(self, name: str) -> None:
         """Remove what a crash or a take-over has left."""

@@ -8,7 +8,7 @@ import pytest
 import qdrant_edge as edge
 
 from ioa.errors import IoaError
-from ioa_discovery.edge_shard import Shard, create_engine
+from ioa_discovery.edge_shard import Shard, create_engines
 from ioa_discovery.engine_check import check_engine
 from ioa_discovery.shard_requests import Found, PointQuery
 
@@ -48,7 +48,7 @@ def test_a_wrong_engine_is_refused(kind: type[Shard]) -> None:
 
 def test_a_boolean_in_a_filter_matches_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The hazard that 0 and 1 are for is still there: once this fails, booleans may be stored as such."""
-    engine = create_engine(str(tmp_path_factory.mktemp("shard")), 2, ("pool",), "online", wal=False)
+    engine = create_engines(tmp_path_factory.mktemp("shard"), 2, ("pool",), "online", wal=False).cards
     engine.update(edge.UpdateOperation.upsert_points([edge.Point(1, {"text": [1.0, 0.0]}, {"online": 1, "really": True})]))
     counts = [_count(engine, "online", 1), _count(engine, "really", True)]
     engine.close()
