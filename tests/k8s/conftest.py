@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ioa.runtime.logs import configure_logs
 from tests.k8s.goals import Goals
 from tests.k8s.release import open_admin
 
@@ -23,6 +24,12 @@ def _cluster() -> None:
     """Say what is missing, rather than fail on it."""
     if _MISSING:
         pytest.fail(f"The end-to-end test needs {', '.join(_MISSING)}.", pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def _few_words() -> None:
+    """Leave out what a broken tunnel says four times a second."""
+    configure_logs("warning", "console")
 
 
 @pytest.fixture
