@@ -1,0 +1,55 @@
+"""The nursery starts programs as forks, beside the event loop, and loses track of none."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from ioa.cli.nursery import Nursery, Program
+
+SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
+
+
+@pytest.fixture
+def nursery(tmp_path: Path) -> Nursery:
+    """A nursery that has started nothing."""
+    return Nursery(tmp_path, {}, ["http.server"])
+
+
+async def test_a_killed_program_says_so(nursery: Nursery) -> None:
+    """Who waits for a program learns the signal that ended it, and may ask again."""
+    server = await nursery.start(SERVER)
+    os.kill(server.pid, signal.SIGKILL)
+    assert [await server.wait(), await server.wait()] == [-signal.SIGKILL] * 2
+
+
+async def test_programs_that_end_while_others_start_are_told_apart(nursery: Nursery) -> None:
+    """However starts, ends and stops fall together, each program's end is its own."""
+
+    async def live(number: int) -> int:
+        program = await nursery.start(Program(f"server-{number}", SERVER.module, SERVER.arguments))
+        os.kill(program.pid, signal.SIGKILL if number % 2 else signal.SIGTERM)
+        code = await program.wait()
+        await program.stop(grace_seconds=5)
+        return -code
+
+    codes = await asyncio.gather(*(live(number) for number in range(12)))
+    assert (codes, multiprocessing.active_children()) == ([signal.SIGTERM, signal.SIGKILL] * 6, [])
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing(nursery: Nursery) -> None:
+    """Whoever stops waiting for a fork need not look for it."""
+    await (await nursery.start(SERVER)).stop(grace_seconds=5)
+    starting = asyncio.create_task(nursery.start(SERVER))
+    await asyncio.sleep(0)  # it has begun to fork
+    starting.cancel()
+    [ended] = await asyncio.gather(starting, return_exceptions=True)
+    if not isinstance(ended, asyncio.CancelledError):  # it had started just before
+        assert not isinstance(ended, BaseException)
+        await ended.stop(grace_seconds=5)
+    assert multiprocessing.active_children() == []
