@@ -61,7 +61,7 @@ class TreeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Engines:
+class Halves:
     """The engine's handles of a shard's two halves.
 
     Two, since within one each point would have room for a vector of either kind, on disk and in the search tree's memory.
@@ -88,7 +88,7 @@ class Shard:
         exact_below: Up to how many matching points everything is compared.
     """
 
-    def __init__(self, engines: Engines, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
+    def __init__(self, engines: Halves, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
         self._engines = engines
         self._fields = list(fields)
         self._exact_below = exact_below
@@ -207,7 +207,7 @@ _APPROXIMATE = edge.SearchParams(
 
 def create_engines(
     path: Path, dimension: int, keywords: Sequence[str], flag: str, *, tree: TreeSettings | None = None, wal: bool = True
-) -> Engines:
+) -> Halves:
     """Create an empty shard in an empty folder.
 
     Args:
@@ -231,22 +231,22 @@ def create_engines(
         engine.flush()
         return engine
 
-    return Engines(create(_CARDS), create(_EXAMPLES))
+    return Halves(create(_CARDS), create(_EXAMPLES))
 
 
-def load_engines(path: Path) -> Engines:
+def load_engines(path: Path) -> Halves:
     """Open a shard as it was left."""
-    return Engines(edge.EdgeShard.load(str(path / _CARDS)), edge.EdgeShard.load(str(path / _EXAMPLES)))
+    return Halves(edge.EdgeShard.load(str(path / _CARDS)), edge.EdgeShard.load(str(path / _EXAMPLES)))
 
 
-def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Engines:
+def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
     memory = edge.Memory.Cached if points < _CACHED_BELOW_POINTS else edge.Memory.Cold
 
     def load(name: str) -> edge.EdgeShard:
         return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
 
-    return Engines(load(_CARDS), load(_EXAMPLES))
+    return Halves(load(_CARDS), load(_EXAMPLES))
 
 
 def _config(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ioa_discovery.edge_shard import Engines, Shard, TreeSettings, create_engines, load_engines, load_for_building
+from ioa_discovery.edge_shard import Halves, Shard, TreeSettings, create_engines, load_engines, load_for_building
 from ioa_discovery.shard_requests import STAMP, CopyShard, OpenShard, ShardState
 
 _SHARD = "shard-"
@@ -49,11 +49,11 @@ class ShardStore:
     def _kind(self) -> dict[str, Any]:
         return {**self._opening.kind, "dimension": self._opening.dimension}
 
-    def _named(self) -> tuple[str, int, Engines] | None:
+    def _named(self) -> tuple[str, int, Halves] | None:
         name = self._opening.shard
         return (name, 0, load_engines(self._folder / name)) if name else None
 
-    def _current(self) -> tuple[str, int, Engines] | None:
+    def _current(self) -> tuple[str, int, Halves] | None:
         stamp = self._read_stamp()
         name, built_points = stamp.pop("shard", ""), stamp.pop("built_points", 0)
         if stamp != self._kind() or not isinstance(name, str) or not name.startswith(_SHARD):
@@ -65,7 +65,7 @@ class ShardStore:
             return name, built_points, engines
         return None
 
-    def _empty(self) -> tuple[str, int, Engines]:
+    def _empty(self) -> tuple[str, int, Halves]:
         (self._folder / STAMP).unlink(missing_ok=True)
         self._remove_all_but("")
         opening = self._opening

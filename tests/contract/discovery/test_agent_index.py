@@ -106,6 +106,23 @@ async def test_examples_rank_by_the_nearest(index: AgentIndex) -> None:
     assert await found(index, query(), Signal.EXAMPLES) == ["many", "one"]
 
 
+async def test_many_examples_of_one_agent_leave_room_for_others(index: AgentIndex) -> None:
+    """An agent with fifty examples that all fit counts once, and as many others are found as were asked for."""
+    crowd = entry("crowd", examples=(NORTH,) * 50)
+    await index.put([crowd, *(entry(f"a{number}", examples=(BETWEEN, EAST)) for number in range(12))])
+    names = await found(index, query(limit=10), Signal.EXAMPLES)
+    assert (names[0], len(names), len(set(names))) == ("crowd", 10, 10)
+
+
+async def test_a_changed_pool_is_found_as_such(index: AgentIndex) -> None:
+    """A candidate names the pool of the card as it is now, not of the one that was found before."""
+    await index.put([entry("a", pool="old")])
+    await found(index, query())
+    await index.put([entry("a", pool="new")])
+    [candidates] = await index.search([query()])
+    assert [candidate.pool for candidate in candidates[Signal.TEXT]] == ["new"]
+
+
 async def test_a_card_without_examples_is_no_candidate_of_examples(index: AgentIndex) -> None:
     """Having no examples is told apart from having bad ones."""
     await index.put([entry("bare"), entry("shown", examples=(EAST,))])
