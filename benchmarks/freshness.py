@@ -42,7 +42,7 @@ _RENEW_EVERY_SECONDS = 3.0
 
 @dataclass(frozen=True)
 class Freshness:
-    """Milliseconds from being registered to being found, those that registering took, and CPU-ms an agent by process."""
+    """Milliseconds from being registered to being found, those that registering took, and CPU-ms an agent by service."""
 
     agents: int
     held: int
@@ -114,7 +114,7 @@ async def benchmark(agents: int, rate: float, held: int, examples: int, *, as_js
         old = [card(number, examples) for number in range(held)]
         await town.hold(old)
         note(f"{agents} agents register, {rate:g} a second")
-        counted = {name: parts.pids(name) for name in ("ioa_registry", "ioa_discovery")}
+        counted = {name: machine.family(parts.pids(name)[0]) for name in ("ioa_registry", "ioa_discovery")}
         async with asyncio.TaskGroup() as group:
             keeper = group.create_task(town.renew([each.agent_id for each in old])) if old else None
             with machine.measured(counted) as spent:
