@@ -11,6 +11,7 @@ import asyncio
 import fcntl
 import shutil
 import tempfile
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
@@ -22,7 +23,7 @@ from ioa.errors import ConflictError, MissingExtraError
 from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
-from ioa_discovery.live_shard import GROW_BY_POINTS, LiveShard, open_live_shard
+from ioa_discovery.live_shard import EDGE_PROCESS, GROW_BY_POINTS, LiveShard, open_live_shard
 from ioa_discovery.shard_requests import (
     CountAgents,
     DeleteAgents,
@@ -38,7 +39,7 @@ from ioa_discovery.shard_requests import (
     Terms,
     packed_vector,
 )
-from ioa_discovery.worker_pipe import WorkerFailedError
+from ioa_discovery.worker_pipe import WorkerFailedError, open_process
 
 _PAGE_AGENTS = 1_000
 _WRITE_AGENTS = 16
@@ -78,6 +79,21 @@ async def open_edge_index(
         IoaError: The engine gives wrong answers.
         MissingExtraError: The engine is not installed.
     """
+    async with (
+        prepare_edge_index(folder) as prepared,
+        prepared.open(model_id=model_id, dimension=dimension, restarted=restarted, grow_by=grow_by) as index,
+    ):
+        yield index
+
+
+@asynccontextmanager
+async def prepare_edge_index(folder: Path | None = None) -> AsyncIterator[PreparedIndex]:
+    """Take the folder and start the process, which can check the engine while the model is being loaded.
+
+    Raises:
+        ConflictError: Another process has the folder open.
+        MissingExtraError: The engine is not installed.
+    """
     if find_spec("qdrant_edge") is None:
         raise MissingExtraError.of("The in-process index", "discovery")
     async with AsyncExitStack() as stack:
@@ -86,18 +102,36 @@ async def open_edge_index(
             stack.push_async_callback(asyncio.to_thread, shutil.rmtree, folder, ignore_errors=True)
         lock = await _lock(folder)
         stack.callback(lock.close)
+        process = await stack.enter_async_context(open_process(EDGE_PROCESS, inherited=[lock.fileno()]))
+        yield PreparedIndex(folder, lock, process)
+
+
+class PreparedIndex:
+    """A folder that is ours, and a process that waits to be told what to open in it. Made by `prepare_edge_index`."""
+
+    def __init__(self, folder: Path, lock: IO[str], process: Process) -> None:
+        self._folder = folder
+        self._lock = lock
+        self._process = process
+
+    @asynccontextmanager
+    async def open(
+        self, *, model_id: str, dimension: int, restarted: Callable[[], None] = _nobody, grow_by: int = GROW_BY_POINTS
+    ) -> AsyncIterator[EdgeIndex]:
+        """Open the store, once. See `open_edge_index`."""
         opening = OpenShard(
-            folder=str(folder),
+            folder=str(self._folder),
             kind={"schema": SCHEMA_VERSION, "layout": points.LAYOUT, "model_id": model_id},
             dimension=dimension,
             fields=points.CANDIDATE_FIELDS,
             keywords=points.KEYWORD_FIELDS,
             flag=points.ONLINE_FIELD,
         )
-        shard = await stack.enter_async_context(
-            open_live_shard(opening, inherited=[lock.fileno()], restarted=restarted, grow_by=grow_by)
-        )
-        yield EdgeIndex(shard)
+        inherited = [self._lock.fileno()]
+        async with open_live_shard(
+            opening, inherited=inherited, process=self._process, restarted=restarted, grow_by=grow_by
+        ) as shard:
+            yield EdgeIndex(shard)
 
 
 class EdgeIndex:

@@ -32,10 +32,9 @@ _NICENESS = 10
 
 
 def open_shard(opening: object) -> ShardServant:
-    """Open what the first message says, once the engine has shown that it is right."""
+    """Open what the first message says."""
     match opening:
         case OpenShard():
-            check_engine()
             store = ShardStore(opening)
             return ShardServant(store, *store.open())
         case CopyShard():
@@ -93,4 +92,4 @@ class ShardServant:
 
 
 if __name__ == "__main__":
-    serve(open_shard)
+    serve(open_shard, prepare=check_engine)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.ports.embedder import Embedder
-from ioa_discovery.edge_index import EdgeIndex, open_edge_index
+from ioa_discovery.edge_index import EdgeIndex, prepare_edge_index
 from ioa_discovery.embedding import KeepingEmbedder, open_embedder
 
 if TYPE_CHECKING:
@@ -56,19 +56,23 @@ async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None
     """
     file = settings.index_folder / VECTORS_FILE if settings.index_folder is not None else None
     async with AsyncExitStack() as stack:
+        prepared = None
+        if settings.qdrant_url is None:
+            prepared = await stack.enter_async_context(prepare_edge_index(settings.index_folder))
         embedder = await stack.enter_async_context(
             open_embedder(settings.embedding_model, processes=settings.embedding_processes, vectors_file=file)
         )
-        index = await stack.enter_async_context(_open_index(settings, embedder, restarted))
-        yield Engines(index, embedder, KeepingEmbedder(embedder))
+        model_id, dimension = embedder.model_id, embedder.dimension
+        opened: AbstractAsyncContextManager[EdgeIndex | QdrantIndex]
+        if prepared is not None:
+            opened = prepared.open(model_id=model_id, dimension=dimension, restarted=restarted)
+        else:
+            opened = _open_server(settings, model_id, dimension)
+        yield Engines(await stack.enter_async_context(opened), embedder, KeepingEmbedder(embedder))
 
 
-def _open_index(
-    settings: EngineSettings, embedder: Embedder, restarted: Callable[[], None]
-) -> AbstractAsyncContextManager[EdgeIndex | QdrantIndex]:
-    model_id, dimension = embedder.model_id, embedder.dimension
-    if settings.qdrant_url is None:
-        return open_edge_index(model_id=model_id, dimension=dimension, folder=settings.index_folder, restarted=restarted)
+def _open_server(settings: EngineSettings, model_id: str, dimension: int) -> AbstractAsyncContextManager[QdrantIndex]:
+    assert settings.qdrant_url is not None
     # Only where there is a server: the client takes half a second to import.
     from ioa_discovery.qdrant_index import open_qdrant_index
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -37,7 +38,7 @@ from ioa_discovery.worker_process import WorkerProcess, beside, open_worker
 GROW_BY_POINTS = 20_000
 """So many points may be searched one by one beside the search tree, or a tenth of it, if that is more."""
 _GROW_BY_SHARE = 0.1
-_MODULE = "ioa_discovery.edge_process"
+EDGE_PROCESS = "ioa_discovery.edge_process"
 _CARRIED_AGENTS = 64
 _CHECKPOINT_AGENTS = 10_000
 """Changes to so many agents are replayed at the next start at most."""
@@ -48,20 +49,26 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def open_live_shard(
-    opening: OpenShard, *, inherited: Sequence[int], restarted: Callable[[], None], grow_by: int = GROW_BY_POINTS
+    opening: OpenShard,
+    *,
+    inherited: Sequence[int],
+    process: Process,
+    restarted: Callable[[], None],
+    grow_by: int = GROW_BY_POINTS,
 ) -> AsyncIterator[LiveShard]:
     """Open the store's current shard in a process of its own, and let it grow, until the block ends.
 
     Args:
         opening: Which store.
         inherited: File descriptors that each process of it keeps open.
+        process: The first of them, already started.
         restarted: Is called when the process had died and runs again, perhaps with less than it had.
         grow_by: So many points beyond those in the search tree make a new one.
 
     Raises:
         IoaError: The engine is wrong, or the store cannot be had.
     """
-    async with open_worker(_MODULE, opening, inherited=inherited, restarted=restarted) as worker:
+    async with open_worker(EDGE_PROCESS, opening, inherited=inherited, restarted=restarted, process=process) as worker:
         shard = LiveShard(opening, worker, inherited, restarted, grow_by)
         async with beside(shard.keep_growing()):
             yield shard
@@ -140,7 +147,7 @@ class LiveShard:
             built = await self._build()
             opening = replace(self._opening, shard=built.name)
             successor = await lives.enter_async_context(
-                open_worker(_MODULE, opening, inherited=self._inherited, restarted=self._restarted)
+                open_worker(EDGE_PROCESS, opening, inherited=self._inherited, restarted=self._restarted)
             )
             await self._hand_over(successor, built)
         finally:
@@ -157,7 +164,7 @@ class LiveShard:
             async with self._writing:
                 await self._worker.ask(Checkpoint())
                 request = CopyShard(self._opening, self._name, self._points)
-                builder = await stack.enter_async_context(open_pipe(_MODULE, request, inherited=self._inherited))
+                builder = await stack.enter_async_context(open_pipe(EDGE_PROCESS, request, inherited=self._inherited))
                 self._touched = {}
             return cast(ShardState, await builder.ask(BuildTree()))
 

@@ -31,24 +31,42 @@ class Servant(Protocol):
         ...
 
 
-def serve(opened: Callable[[object], Servant]) -> None:
-    """Serve the pipes of standard input and output until the starter closes them. `opened` opens what the first message says."""
+def serve(opened: Callable[[object], Servant], *, prepare: Callable[[], None] = lambda: None) -> None:
+    """Serve the pipes of standard input and output until the starter closes them.
+
+    Args:
+        opened: Opens what the first message says.
+        prepare: What can be done before there is one; it refuses like `opened`.
+    """
     source, sink = _take_pipes()
     _end_with_starter()
+    refused = _refusal(prepare)
     first = read(source)
     if first is None:
         return
-    try:
-        servant = opened(*first)
-    except Exception as error:
-        # An error of ours says more; it is not imported here, since that would bring half of the library.
-        code, message = getattr(error, "wire_code", "internal"), getattr(error, "message", f"{type(error).__name__}: {error}")
-        _send(sink, Refused(code, message, getattr(error, "hint", "")))
+    servants: list[Servant] = []
+    refused = refused or _refusal(lambda: servants.append(opened(*first)))
+    if refused is not None:
+        _send(sink, refused)
         return
+    [servant] = servants
     _send(sink, Ready(servant.state))
     while (request := read(source)) is not None:
         _send(sink, _reply(servant, *request))
     servant.close()
+
+
+def _refusal(attempt: Callable[[], None]) -> Refused | None:
+    """Return why something cannot be done; None if it is done.
+
+    An error of ours says more than others; it is not imported here, since that would bring half of the library.
+    """
+    try:
+        attempt()
+    except Exception as error:
+        code, message = getattr(error, "wire_code", "internal"), getattr(error, "message", f"{type(error).__name__}: {error}")
+        return Refused(code, message, getattr(error, "hint", ""))
+    return None
 
 
 def _reply(servant: Servant, request: object) -> Reply:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import cast
 
 from ioa.errors import ERRORS, IoaError, UnavailableError
@@ -25,17 +26,12 @@ class WorkerDiedError(UnavailableError):
 
 
 @asynccontextmanager
-async def open_pipe(module: str, opening: object, *, inherited: Sequence[int] = ()) -> AsyncIterator[WorkerPipe]:
-    """Start `python -m module`, which calls `worker_loop.serve`, and end it when the block ends.
+async def open_process(module: str, *, inherited: Sequence[int] = ()) -> AsyncIterator[Process]:
+    """Start `python -m module`, which calls `worker_loop.serve`; kill it when the block ends if it still runs.
 
     Args:
         module: What to run.
-        opening: Its first message.
         inherited: File descriptors that it keeps open as long as it lives.
-
-    Raises:
-        IoaError: The worker refused to open, with the error that it named.
-        WorkerDiedError: It ended before it was ready.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -46,22 +42,47 @@ async def open_pipe(module: str, opening: object, *, inherited: Sequence[int] = 
         pass_fds=inherited,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
     )
-    pipe = WorkerPipe(module, process)
     try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+@asynccontextmanager
+async def open_pipe(
+    module: str, opening: object, *, inherited: Sequence[int] = (), process: Process | None = None
+) -> AsyncIterator[WorkerPipe]:
+    """Have a process open something, and end it in good order when the block ends.
+
+    Args:
+        module: What it runs.
+        opening: Its first message.
+        inherited: File descriptors that it keeps open as long as it lives.
+        process: One that was started before, of this module and with these; None: start one.
+
+    Raises:
+        IoaError: The worker refused to open, with the error that it named.
+        WorkerDiedError: It ended before it was ready.
+    """
+    async with AsyncExitStack() as stack:
+        if process is None:
+            process = await stack.enter_async_context(open_process(module, inherited=inherited))
+        pipe = WorkerPipe(module, process)
+        stack.push_async_callback(pipe.aclose)
         match await pipe.exchange(opening):
             case Ready(state):
                 pipe.state = state
             case Refused(code, message, hint):
                 raise ERRORS.get(code, IoaError)(message, hint=hint)
         yield pipe
-    finally:
-        await pipe.aclose()
 
 
 class WorkerPipe:
     """A child process that is ready. Made by `open_pipe`."""
 
-    def __init__(self, module: str, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, module: str, process: Process) -> None:
         self._module = module
         self._process = process
         self.pid = process.pid

@@ -8,6 +8,7 @@ request that was under way is not known.
 from __future__ import annotations
 
 import asyncio
+from asyncio.subprocess import Process
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -44,6 +45,7 @@ async def open_worker(
     *,
     inherited: Sequence[int] = (),
     restarted: Callable[[], None] = lambda: None,
+    process: Process | None = None,
 ) -> AsyncIterator[WorkerProcess]:
     """Start a worker (see `open_pipe`) and keep one running until the block ends.
 
@@ -52,13 +54,14 @@ async def open_worker(
         opening: Its first message.
         inherited: File descriptors that it keeps open as long as it lives.
         restarted: Is called whenever it has been started again.
+        process: The first one, if it was started before.
 
     Raises:
         IoaError: The worker refused to open.
     """
     async with AsyncExitStack() as stack:
         worker = WorkerProcess(module, opening, inherited, restarted)
-        await worker.start()
+        await worker.start(process)
         stack.push_async_callback(worker.aclose)
         async with beside(worker.keep()):
             yield worker
@@ -131,9 +134,10 @@ class WorkerProcess:
             raise UnavailableError(f"More than {MAX_URGENT} requests wait for {self._module}.", hint=_RETRY_HINT)
         return await self._enqueue(self._urgent, request)
 
-    async def start(self) -> None:
-        """Start a process and wait until it is ready."""
-        self._pipe = await self._life.enter_async_context(open_pipe(self._module, self.opening, inherited=self._inherited))
+    async def start(self, process: Process | None = None) -> None:
+        """Start a process, or take the given one, and wait until it is ready."""
+        pipe = open_pipe(self._module, self.opening, inherited=self._inherited, process=process)
+        self._pipe = await self._life.enter_async_context(pipe)
 
     async def keep(self) -> None:
         """Hand over what is asked, and start a process again whenever it dies, until the worker is retired."""
