@@ -40,7 +40,6 @@ except ImportError as error:
 
 _MAX_FACES = 1_000_000
 _BREADTH = 128
-_OVERSAMPLING = 1.5
 _SELECTIVE = 0.4
 _BYTES_PER_COMPONENT = 4
 _CACHED_BELOW_POINTS = 500_000
@@ -170,8 +169,7 @@ class Shard:
         while True:
             points = engine.query(edge.QueryRequest(limit=limit, query=nearest, filter=allowed, params=params, with_payload=False))
             agents: dict[str, tuple[Face, float]] = {}
-            for point in points:
-                face = self._face(engine, _number(point.id), points)
+            for face, point in zip(self._faces_of(engine, points), points, strict=True):
                 agents.setdefault(face[0], (face, point.score))
             if len(agents) >= query.limit or len(points) < limit:
                 return list(agents.values())[: query.limit]
@@ -182,25 +180,25 @@ class Shard:
             return True
         return engine.count(edge.CountRequest(filter=allowed, exact=False)) <= self._exact_below
 
-    def _face(self, engine: edge.EdgeShard, point_id: int, points: Sequence[edge.ScoredPoint]) -> Face:
-        """Return a point's payload from memory: reading it from the store takes longer than finding the point."""
-        face = self._faces.get(point_id)
-        if face is None:
-            missing: list[edge.PointId] = [point.id for point in points if point.id not in self._faces]
-            if len(self._faces) + len(missing) > _MAX_FACES:
-                self._faces.clear()
-                missing = [point.id for point in points]
+    def _faces_of(self, engine: edge.EdgeShard, points: Sequence[edge.ScoredPoint]) -> list[Face]:
+        """Return the points' payloads from memory: reading one from the store takes longer than finding the point."""
+        numbers = cast(list[int], [point.id for point in points])
+        missing: list[edge.PointId] = [number for number in numbers if number not in self._faces]
+        if len(self._faces) + len(missing) > _MAX_FACES:
+            self._faces.clear()
+            missing = list(numbers)
+        if missing:
             for record in engine.retrieve(missing, with_payload=self._fields, with_vector=False):
                 payload = record.payload or {}
                 self._faces[_number(record.id)] = tuple(payload[field] for field in self._fields)
-            face = self._faces[point_id]
-        return face
+        return [self._faces[number] for number in numbers]
 
 
 _EXACT = edge.SearchParams(exact=True)
 _APPROXIMATE = edge.SearchParams(
     hnsw_ef=_BREADTH,
-    quantization=edge.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING),
+    # No more than is asked for: that is ten times the places that matter.
+    quantization=edge.QuantizationSearchParams(rescore=True, oversampling=1.0),
     acorn=edge.AcornSearchParams(enable=True, max_selectivity=_SELECTIVE),
 )
 
