@@ -37,6 +37,7 @@ ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _EXPIRY_MARKER_TTL = timedelta(hours=1)
 _MAX_MESSAGE_BYTES = 1_048_576
+_MAX_POOLS = 100_000
 
 _log = structlog.get_logger(__name__)
 
@@ -94,7 +95,8 @@ class Topology:
         queue = RetentionPolicy.WORK_QUEUE
         return (
             stream(GOALS, subjects.GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
-            stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue),
+            # A pool has a consumer; of a work queue the server allows 1,000 unless told.
+            stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS),
             stream(RESULTS, subjects.ANY_RESULT, max_age=self.keep_results.total_seconds(), discard=DiscardPolicy.OLD),
             stream(LOG, subjects.ANY_LOG),
             stream(f"OBJ_{FILES}", f"$O.{FILES}.C.*", f"$O.{FILES}.M.*"),

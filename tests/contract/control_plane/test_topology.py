@@ -11,9 +11,9 @@ from nats.js.api import DiscardPolicy, StreamConfig
 from ioa.adapters.nats_buckets import NatsCards, NatsLeases
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, LEASES, Topology
+from ioa.adapters.nats_topology import DEAD, LEASES, WORK, Topology, ensure_pool_consumer
 from ioa.ports.registry_store import CardRecord
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from tests.unit.group.scenario import START, card
 
 ADA = AgentId("ada")
@@ -54,3 +54,15 @@ async def test_a_stream_of_an_older_version_is_brought_up_to_date(nats_server: N
         await Topology().ensure(js)
         info = await js.stream_info(DEAD)
     assert (info.config.max_msgs, info.state.messages) == (100_000, 1)
+
+
+async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> None:
+    """The server's own bound on the consumers of a work queue is no bound on pools."""
+    js, at_once = nats_client.jetstream(), asyncio.Semaphore(16)
+
+    async def ensure(number: int) -> None:
+        async with at_once:
+            await ensure_pool_consumer(js, PoolId(f"pool-{number}"))
+
+    await asyncio.gather(*(ensure(number) for number in range(1_010)))
+    assert (await js.stream_info(WORK)).state.consumer_count == 1_011
