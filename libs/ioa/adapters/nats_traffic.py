@@ -47,7 +47,7 @@ class ConnectionTraffic(Collector):
         connected, reconnects, messages, bytes_ = self._families()
         if clients:
             connected.add_metric([], min(client.is_connected for client in clients))
-            reconnects.add_metric([], total["reconnects"])
+        reconnects.add_metric([], total["reconnects"])
         for direction in ("in", "out"):
             messages.add_metric([direction], total[f"{direction}_msgs"])
             bytes_.add_metric([direction], total[f"{direction}_bytes"])
