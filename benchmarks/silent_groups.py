@@ -10,10 +10,9 @@ import asyncio
 import itertools
 import random
 import time
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
 
 import msgpack
 from nats.aio.client import Client
@@ -94,15 +93,18 @@ class SilentGroup:
         self._router = ""
         self._heard: asyncio.Future[float] | None = None
 
-    async def talk(self, pause: float) -> None:
-        """Take every turn, one at least `pause` seconds after the other."""
+    async def talk(self, start: float, pause: float) -> None:
+        """Take every turn: the first at `start` by the loop's clock, the others `pause` seconds apart or as soon as can be after.
+
+        The times are fixed beforehand, for groups that wait after each answer end up speaking all at once.
+        """
+        loop = asyncio.get_running_loop()
         for turn, data in enumerate(self._messages, 1):
+            await asyncio.sleep(max(0.0, start + (turn - 1) * pause - loop.time()))
             self._heard, self._turn = asyncio.get_running_loop().create_future(), turn
             said_at = time.perf_counter()
             await self._client.publish(self._where(self._speaker(turn)), data, reply=self._answers)
             self.hops.append(await self._heard - said_at)
-            if pause > self.hops[-1]:
-                await asyncio.sleep(pause - self.hops[-1])
 
     def hear(self, agent_id: str, push: bytes, router: str) -> None:
         """Take in a push to a member. Only the next speaker looks inside, for the entry before may still be on its way to it."""
@@ -159,8 +161,9 @@ class SilentGroups:
         """Take every turn of every group, as fast as can be or so many a second; return when all of it is acknowledged."""
         pause = len(self._groups) / per_second if per_second else 0.0
         async with asyncio.timeout(_LONGEST_TALK_SECONDS), asyncio.TaskGroup() as group:
+            start = asyncio.get_running_loop().time()
             for number, one in enumerate(self._groups):
-                group.create_task(_later(pause * number / len(self._groups), one.talk(pause)))
+                group.create_task(one.talk(start + pause * number / len(self._groups), pause))
             await self._answered
 
     async def on_push(self, message: Msg) -> None:
@@ -201,8 +204,3 @@ def _sequence_of(push: bytes) -> int:
     name, seq = unpacker.unpack(), unpacker.unpack()
     assert name == "seq"
     return int(seq)
-
-
-async def _later(seconds: float, talk: Coroutine[Any, Any, None]) -> None:
-    await asyncio.sleep(seconds)
-    await talk
