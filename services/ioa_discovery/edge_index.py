@@ -20,18 +20,19 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from ioa.errors import ConflictError, MissingExtraError
-from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal
+from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal
+from ioa.ports.embedder import Vector
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
 from ioa_discovery.live_shard import EDGE_PROCESS, GROW_BY_POINTS, LiveShard, open_live_shard
 from ioa_discovery.shard_requests import (
+    CompareAgents,
     CountAgents,
     DeleteAgents,
-    FetchAgents,
     Found,
+    Nearness,
     OpenShard,
     PointQuery,
-    PointRecord,
     PutAgents,
     ScrollAgents,
     SearchAgents,
@@ -176,11 +177,12 @@ class EdgeIndex:
         """Answer one query after the other, so that others come in between; `exact` never goes through the search tree."""
         return [await self._search(query, exact=exact) for query in queries]
 
-    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
-        """Return the entries of those agents that are here."""
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return how near a need those of the agents are that are here."""
         if not agent_ids:
             return {}
-        return points.entries(cast(list[PointRecord], await self._shard.read(FetchAgents(agent_ids))))
+        near = await self._shard.read(CompareAgents(packed_vector(need), agent_ids))
+        return {AgentId(name): points.likeness(one) for name, one in cast(Mapping[str, Nearness], near).items()}
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent, read page by page."""

@@ -13,6 +13,7 @@ from ioa_discovery.engine_check import check_engine
 from ioa_discovery.shard_requests import (
     BuildTree,
     Checkpoint,
+    CompareAgents,
     CopyShard,
     CountAgents,
     DeleteAgents,
@@ -58,6 +59,8 @@ class ShardServant:
         match request:
             case SearchAgents(query, exact):
                 return self._shard.search(query, exact=exact)
+            case CompareAgents(dense, agent_ids):
+                return self._shard.compare(dense, agent_ids)
             case FetchAgents(agent_ids):
                 return self._shard.fetch(agent_ids)
             case CountAgents():

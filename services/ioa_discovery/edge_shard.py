@@ -15,14 +15,17 @@ from typing import Any, cast
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
     BM25,
+    CARD_FIELD,
     EXACT_BELOW_POINTS,
     EXAMPLE_FIELD,
     EXAMPLES,
+    EXAMPLES_PER_AGENT,
     POINTS_PER_AGENT,
     TEXT,
     WIDER,
     Face,
     Found,
+    Nearness,
     PointQuery,
     PointRecord,
     ScrollAgents,
@@ -91,7 +94,7 @@ class Shard:
         self._engines = engines
         self._fields = list(fields)
         self._exact_below = exact_below
-        self._faces: dict[int, Face] = {}
+        self._faces: dict[int, tuple[Face, int]] = {}
 
     def put(self, agent_ids: Sequence[str], records: Sequence[PointRecord]) -> None:
         """Replace all points of some agents."""
@@ -122,6 +125,25 @@ class Shard:
         if query.terms is not None:
             asked[BM25] = edge.Query.Nearest(_sparse(query.terms), using=BM25)
         return {name: self._best(name, nearest, query, exact=exact) for name, nearest in asked.items()}
+
+    def compare(self, need: bytes, agent_ids: Sequence[str]) -> dict[str, Nearness]:
+        """Return how near a need those of the agents are that are here. By the engine, which need not hand out vectors for it."""
+        dense, these = components(need).tolist(), _of(agent_ids)
+
+        def scores(name: str, limit: int) -> Sequence[edge.ScoredPoint]:
+            nearest = edge.Query.Nearest(dense, using=name)
+            return self._engines.of(name).query(edge.QueryRequest(limit=limit, query=nearest, filter=these, params=_EXACT))
+
+        texts, examples = scores(TEXT, len(agent_ids)), scores(EXAMPLES, len(agent_ids) * EXAMPLES_PER_AGENT)
+        matched: dict[str, tuple[float, int]] = {}
+        for (face, number), point in zip(self._faces_of(self._engines.examples, examples), examples, strict=True):
+            matched.setdefault(face[0], (point.score, number))
+        cards = self._engines.cards.retrieve([point.id for point in texts], with_payload=[CARD_FIELD], with_vector=False)
+        stored = {record.id: (record.payload or {})[CARD_FIELD] for record in cards}
+        return {
+            face[0]: Nearness(stored[point.id], point.score, *matched.get(face[0], (-1.0, 0)))
+            for (face, _), point in zip(self._faces_of(self._engines.cards, texts), texts, strict=True)
+        }
 
     def fetch(self, agent_ids: Sequence[str]) -> list[PointRecord]:
         """Return all points of some agents."""
@@ -169,7 +191,7 @@ class Shard:
         while True:
             points = engine.query(edge.QueryRequest(limit=limit, query=nearest, filter=allowed, params=params, with_payload=False))
             agents: dict[str, tuple[Face, float]] = {}
-            for face, point in zip(self._faces_of(engine, points), points, strict=True):
+            for (face, _), point in zip(self._faces_of(engine, points), points, strict=True):
                 agents.setdefault(face[0], (face, point.score))
             if len(agents) >= query.limit or len(points) < limit:
                 return list(agents.values())[: query.limit]
@@ -180,17 +202,18 @@ class Shard:
             return True
         return engine.count(edge.CountRequest(filter=allowed, exact=False)) <= self._exact_below
 
-    def _faces_of(self, engine: edge.EdgeShard, points: Sequence[edge.ScoredPoint]) -> list[Face]:
-        """Return the points' payloads from memory: reading one from the store takes longer than finding the point."""
+    def _faces_of(self, engine: edge.EdgeShard, points: Sequence[edge.ScoredPoint]) -> list[tuple[Face, int]]:
+        """Return the points' payloads, and which examples they are, from memory: reading one takes longer than finding it."""
         numbers = cast(list[int], [point.id for point in points])
         missing: list[edge.PointId] = [number for number in numbers if number not in self._faces]
         if len(self._faces) + len(missing) > _MAX_FACES:
             self._faces.clear()
             missing = list(numbers)
         if missing:
-            for record in engine.retrieve(missing, with_payload=self._fields, with_vector=False):
+            for record in engine.retrieve(missing, with_payload=[*self._fields, EXAMPLE_FIELD], with_vector=False):
                 payload = record.payload or {}
-                self._faces[_number(record.id)] = tuple(payload[field] for field in self._fields)
+                face = tuple(payload[field] for field in self._fields)
+                self._faces[_number(record.id)] = face, payload[EXAMPLE_FIELD]
         return [self._faces[number] for number in numbers]
 
 

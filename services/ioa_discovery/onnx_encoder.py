@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ioa_discovery.shard_requests import components
+
 # Nothing of `ioa` before it is needed: it brings half of the library, and this is loaded where an agent waits for discovery.
 if TYPE_CHECKING:
     from ioa.errors import InvalidInputError
@@ -121,7 +123,7 @@ class OnnxEncoder:
         weights = mask[:, :, None].astype(np.float32)
         pooled = (tokens * weights).sum(axis=1) / weights.sum(axis=1)
         unit = pooled / np.linalg.norm(pooled, axis=1, keepdims=True)
-        return cast("list[Vector]", unit.tolist())
+        return [components(vector.tobytes()) for vector in unit.astype(np.float32)]
 
 
 def _invalid(message: str, *, hint: str) -> InvalidInputError:

@@ -9,15 +9,14 @@ matches nothing in the in-process engine. A card whose words are all stop words 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ioa.ports.agent_index import Indexed, IndexEntry, Signal, SparseVector
-from ioa.ports.embedder import Vector
+from ioa.ports.agent_index import Indexed, IndexEntry, Likeness, Signal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters
-from ioa_discovery.shard_requests import EXAMPLE_FIELD, PointRecord, Terms, components, packed_vector
+from ioa_discovery.shard_requests import CARD_FIELD, EXAMPLE_FIELD, Nearness, PointRecord, Terms, packed_vector
 
 KEYWORD_FIELDS = ("agent_id", "pool", "tags", "version")
 ONLINE_FIELD = "online"
@@ -39,7 +38,7 @@ def records(entry: IndexEntry) -> list[PointRecord]:
         "online": int(entry.online),
         "has_examples": int(bool(entry.examples)),
     }
-    whole = {"fingerprint": entry.fingerprint, "card": entry.card.model_dump_json()}
+    whole = {"fingerprint": entry.fingerprint, CARD_FIELD: entry.card.model_dump_json()}
     text = _record(entry, 0, {Signal.TEXT.value: packed_vector(entry.text)}, filterable | whole)
     examples = [
         _record(entry, number, {Signal.EXAMPLES.value: packed_vector(vector)}, filterable)
@@ -75,27 +74,10 @@ def state(stored: Mapping[str, Any] | None) -> tuple[AgentId, Indexed]:
     return AgentId(fields["agent_id"]), Indexed(fields["fingerprint"], bool(fields["online"]))
 
 
-def entries(stored: Iterable[PointRecord]) -> dict[AgentId, IndexEntry]:
-    """Put agents together from their points. Their terms are left out: nobody asks for them."""
-    texts: dict[AgentId, PointRecord] = {}
-    examples: dict[AgentId, list[PointRecord]] = {}
-    for record in stored:
-        agent_id = AgentId(record.payload["agent_id"])
-        if record.payload[EXAMPLE_FIELD]:
-            examples.setdefault(agent_id, []).append(record)
-        else:
-            texts[agent_id] = record
-    return {agent_id: _entry(record, examples.get(agent_id, [])) for agent_id, record in texts.items()}
-
-
-def _entry(text: PointRecord, examples: Sequence[PointRecord]) -> IndexEntry:
-    ordered = sorted(examples, key=lambda record: int(record.payload[EXAMPLE_FIELD]))
-    vectors: list[Vector] = [components(record.dense[Signal.EXAMPLES.value]) for record in ordered]
-    return IndexEntry(
-        card=AgentCard.model_validate_json(text.payload["card"]),
-        online=bool(text.payload[ONLINE_FIELD]),
-        text=components(text.dense[Signal.TEXT.value]),
-        examples=tuple(vectors),
-        terms=SparseVector((), ()),
-        fingerprint=text.payload["fingerprint"],
-    )
+def likeness(near: Nearness) -> Likeness:
+    """Read what the engine says of an agent beside a need."""
+    card = AgentCard.model_validate_json(near.card)
+    # The engine may round a cosine to a little more than one.
+    similarity = max(-1.0, min(1.0, max(near.text, near.example)))
+    # A server can be asked between two writes of one card, of which the first has shortened its examples.
+    return Likeness(card, similarity, "".join(card.examples[max(0, near.matched - 1) : near.matched]))

@@ -9,21 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from typing import cast
 
 from ioa.errors import MissingExtraError, UnavailableError
-from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal
+from ioa.ports.agent_index import SCHEMA_VERSION, Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal
+from ioa.ports.embedder import Vector
 from ioa.protocol.ids import AgentId
 from ioa_discovery import points
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
+    CARD_FIELD,
     EXACT_BELOW_POINTS,
     EXAMPLE_FIELD,
+    EXAMPLES_PER_AGENT,
     POINTS_PER_AGENT,
     WIDER,
+    Nearness,
     PointRecord,
     components,
-    packed_vector,
 )
 
 try:
@@ -135,14 +137,39 @@ class QdrantIndex:
         self.last_query = queries[-1] if queries else self.last_query
         return found
 
-    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
-        """Return the entries of those agents that are here."""
-        stored = [_record(record) async for record in self._scroll(_of(agent_ids), whole=True)] if agent_ids else []
-        return points.entries(stored)
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return how near a need those of the agents are that are here."""
+        if not agent_ids:
+            return {}
+        kinds = ((Signal.TEXT, CARD_FIELD, 1), (Signal.EXAMPLES, EXAMPLE_FIELD, EXAMPLES_PER_AGENT))
+        requests = [
+            models.QueryRequest(
+                query=list(need),
+                using=signal.value,
+                filter=_of(agent_ids),
+                limit=len(agent_ids) * most,
+                with_payload=[AGENT_FIELD, field],
+                params=models.SearchParams(exact=True),
+            )
+            for signal, field, most in kinds
+        ]
+        with _unavailable():
+            texts, examples = await self._client.query_batch_points(self._collection, requests)
+        matched: dict[str, tuple[float, int]] = {}
+        for point in examples.points:
+            payload = point.payload or {}
+            matched.setdefault(payload[AGENT_FIELD], (point.score, payload[EXAMPLE_FIELD]))
+        found = [(point.payload or {}, point.score) for point in texts.points]
+        return {
+            AgentId(payload[AGENT_FIELD]): points.likeness(
+                Nearness(payload[CARD_FIELD], score, *matched.get(payload[AGENT_FIELD], (-1.0, 0)))
+            )
+            for payload, score in found
+        }
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent, read page by page."""
-        return dict([points.state(record.payload) async for record in self._scroll(_AGENTS, whole=False)])
+        return dict([points.state(record.payload) async for record in self._scroll(_AGENTS)])
 
     async def count(self) -> int:
         """Return how many agents are here."""
@@ -155,13 +182,13 @@ class QdrantIndex:
     async def _drop_outdated(self, agent_ids: Sequence[AgentId], current: set[int]) -> None:
         """Delete the points of examples that agents have no more."""
         outdated: list[models.ExtendedPointId] = [
-            record.id async for record in self._scroll(_of(agent_ids), whole=False) if record.id not in current
+            record.id async for record in self._scroll(_of(agent_ids)) if record.id not in current
         ]
         if outdated:
             with _unavailable():
                 await self._client.delete(self._collection, models.PointIdsList(points=outdated), wait=True)
 
-    async def _scroll(self, chosen: models.Filter, *, whole: bool) -> AsyncIterator[models.Record]:
+    async def _scroll(self, chosen: models.Filter) -> AsyncIterator[models.Record]:
         following: models.ExtendedPointId | None = None
         while True:
             with _unavailable():
@@ -170,8 +197,8 @@ class QdrantIndex:
                     chosen,
                     limit=_PAGE_POINTS,
                     offset=following,
-                    with_payload=True if whole else list(points.STATE_FIELDS),
-                    with_vectors=[Signal.TEXT.value, Signal.EXAMPLES.value] if whole else False,
+                    with_payload=list(points.STATE_FIELDS),
+                    with_vectors=False,
                 )
             for record in page:
                 yield record
@@ -227,12 +254,6 @@ def _point(record: PointRecord) -> models.PointStruct:
     if record.terms is not None:
         named[Signal.BM25.value] = _sparse(record.terms.indices, record.terms.values)
     return models.PointStruct(id=record.point_id, vector=named, payload=dict(record.payload))
-
-
-def _record(stored: models.Record) -> PointRecord:
-    vectors = cast(Mapping[str, Sequence[float]], stored.vector or {})
-    dense = {name: packed_vector(vector) for name, vector in vectors.items()}
-    return PointRecord(cast(int, stored.id), dense, None, stored.payload or {})
 
 
 def _sparse(indices: Sequence[int], values: Sequence[float]) -> models.SparseVector:

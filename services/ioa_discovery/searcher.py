@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from ioa.errors import PayloadTooLargeError
-from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexEntry, IndexQuery, Signal
-from ioa.ports.embedder import Embedder, Vector, cosine
+from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal
+from ioa.ports.embedder import Embedder
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult, SignalScore, Why
@@ -69,10 +69,13 @@ class Searcher:
         queries = await self._queries(request)
         found = [_fused(candidates) for candidates in await self._candidates(queries, [need.k for need in request.needs])]
         placed = [self._standings.place(request, need, fused.matches) for need, fused in zip(request.needs, found, strict=True)]
-        entries = await self._index.fetch(sorted({one.match.found for agents in placed for one in agents}))
+        near = [
+            await self._index.compare(query.dense, [one.match.found for one in agents])
+            for query, agents in zip(queries, placed, strict=True)
+        ]
         by_need = tuple(
-            NeedHits(need=need, hits=_hits(query.dense, fused, agents, entries))
-            for need, query, fused, agents in zip(request.needs, queries, found, placed, strict=True)
+            NeedHits(need=need, hits=_hits(fused, agents, likenesses))
+            for need, fused, agents, likenesses in zip(request.needs, found, placed, near, strict=True)
         )
         result = SearchResult(by_need=by_need, merged=merge(answer.hits for answer in by_need)[: request.budget])
         _check_size(result)
@@ -153,14 +156,12 @@ def _found_by(found: Candidates) -> dict[PoolId, Candidate]:
     return best
 
 
-def _hits(need: Vector, fused: _Fused, placed: Sequence[Placed], entries: Mapping[AgentId, IndexEntry]) -> tuple[Hit, ...]:
+def _hits(fused: _Fused, placed: Sequence[Placed], near: Mapping[AgentId, Likeness]) -> tuple[Hit, ...]:
     """Describe the agents; one that was removed while the search ran is left out."""
-    return tuple(_hit(need, fused, one, entries[one.match.found]) for one in placed if one.match.found in entries)
+    return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 
-def _hit(need: Vector, fused: _Fused, placed: Placed, entry: IndexEntry) -> Hit:
-    examples = [(cosine(need, vector), text) for vector, text in zip(entry.examples, entry.card.examples, strict=True)]
-    nearest, matched = max(examples, default=(-1.0, ""))
+def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
     named, pool = placed.named, placed.match.pool
     signals = tuple(
         SignalScore(signal=signal, raw=scores[pool], fused=fused.normalised[signal][pool])
@@ -168,10 +169,10 @@ def _hit(need: Vector, fused: _Fused, placed: Placed, entry: IndexEntry) -> Hit:
         if pool in scores
     )
     return Hit(
-        card=entry.card.model_copy(update={"agent_id": named.agent_id}),
+        card=near.card.model_copy(update={"agent_id": named.agent_id}),
         score=placed.score,
-        similarity=max(cosine(need, entry.text), nearest),
-        matched_example=matched,
+        similarity=near.similarity,
+        matched_example=near.matched_example,
         online=named.online,
         load=named.load,
         replicas=named.replicas,

@@ -12,6 +12,9 @@ TEXT, EXAMPLES, BM25 = "text", "examples", "bm25"
 EXAMPLE_FIELD = "example"
 """Which of its agent's examples a point is, from 1; 0 is the agent itself."""
 AGENT_FIELD = "agent_id"
+CARD_FIELD = "card"
+EXAMPLES_PER_AGENT = 50
+"""As many as a card may have."""
 STAMP = "index.json"
 """The file of a store that says of what kind it is, and which shard is the current one."""
 EXACT_BELOW_POINTS = 20_000
@@ -118,6 +121,31 @@ class SearchAgents:
 
     query: PointQuery
     exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CompareAgents:
+    """Return the `Nearness` of those of the agents that are there."""
+
+    dense: bytes
+    agent_ids: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near a need an agent is.
+
+    Attributes:
+        card: The payload of this name.
+        text: The cosine to the agent's text.
+        example: The cosine to the nearest of its examples; -1 without any.
+        matched: Which example that is, from 1; 0 without any.
+    """
+
+    card: str
+    text: float
+    example: float
+    matched: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector
+from ioa_discovery.shard_requests import components
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +60,7 @@ class SentenceTransformerEncoder:
         if not texts:
             return []
         vectors = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
-        return cast(list[Vector], cast("np.ndarray", vectors).tolist())
+        return [components(vector.tobytes()) for vector in cast("np.ndarray", vectors).astype("float32")]
 
 
 def _loaded(kind: type[SentenceTransformer], model: str) -> SentenceTransformer:

@@ -73,6 +73,18 @@ class Candidate(NamedTuple):
     score: float
 
 
+class Likeness(NamedTuple):
+    """A card beside a need, as near as it really is, whichever signals found it.
+
+    `similarity` is the best cosine, -1 to 1, of the need to the card's text or to one of its examples; `matched_example` is the
+    nearest example, empty if there is none.
+    """
+
+    card: AgentCard
+    similarity: float
+    matched_example: str
+
+
 @dataclass(frozen=True, slots=True)
 class Indexed:
     """The state of one agent in the index."""
@@ -110,8 +122,8 @@ class AgentIndex(Protocol):
         """
         ...
 
-    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
-        """Return the entries of those agents that are in the index."""
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Return how near a need those of the agents are that are in the index."""
         ...
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import log
 
-from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.agent_index import Candidate, Candidates, Indexed, IndexEntry, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Vector, cosine
 from ioa.protocol.ids import AgentId
 
@@ -37,9 +37,9 @@ class MemoryIndex:
         """Compare every entry with every query."""
         return [self._candidates(query) for query in queries]
 
-    async def fetch(self, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, IndexEntry]:
-        """Return the entries of those agents that are here."""
-        return {agent_id: self._entries[agent_id] for agent_id in agent_ids if agent_id in self._entries}
+    async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
+        """Compare everything of those agents that are here with the need."""
+        return {agent_id: _likeness(need, self._entries[agent_id]) for agent_id in agent_ids if agent_id in self._entries}
 
     async def indexed(self) -> Mapping[AgentId, Indexed]:
         """Return the state of every agent."""
@@ -82,6 +82,12 @@ def _allows(query: IndexQuery, entry: IndexEntry) -> bool:
         and set(filters.tags) <= set(card.tags)
         and card.agent_id not in query.exclude
     )
+
+
+def _likeness(need: Vector, entry: IndexEntry) -> Likeness:
+    examples = [(cosine(need, vector), text) for vector, text in zip(entry.examples, entry.card.examples, strict=True)]
+    nearest, matched = max(examples, default=(-1.0, ""))
+    return Likeness(entry.card, max(cosine(need, entry.text), nearest), matched)
 
 
 def _nearest(dense: Vector, entry: IndexEntry) -> float:

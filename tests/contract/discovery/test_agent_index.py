@@ -219,16 +219,34 @@ async def test_removed_agents_are_gone(index: AgentIndex) -> None:
     assert (await index.count(), await found(index, query())) == (1, ["b"])
 
 
-async def test_fetch_returns_what_was_stored(index: AgentIndex) -> None:
-    """A fetched entry has the card, the vectors and the liveness it was stored with; a stranger is left out."""
-    await index.put([entry("a", BETWEEN, examples=(NORTH, UP), words="chart", tags=("x",), online=False)])
-    fetched = await index.fetch([AgentId("a"), AgentId("ghost")])
-    stored = fetched[AgentId("a")]
-    assert list(fetched) == ["a"]
-    assert (entry("a", words="chart", examples=(NORTH, UP), tags=("x",)).card, False) == (stored.card, stored.online)
-    assert [pytest.approx(list(vector)) for vector in (BETWEEN, NORTH, UP)] == [
-        list(vector) for vector in (stored.text, *stored.examples)
+async def test_an_agent_is_compared_by_what_is_nearest(index: AgentIndex) -> None:
+    """An agent is as near as its text or its nearest example, which is named; offline ones count, a stranger is left out."""
+    by_example = entry("by-example", EAST, examples=(UP, BETWEEN), words="chart", tags=("x",), online=False)
+    by_text = entry("by-text", NORTH, examples=(BETWEEN, UP))
+    await index.put([by_example, by_text, entry("without", BETWEEN), entry("other", NORTH)])
+    near = await index.compare(NORTH, [AgentId(name) for name in ("by-example", "by-text", "without", "ghost")])
+    assert {name: (one.card, round(one.similarity, 5), one.matched_example) for name, one in near.items()} == {
+        "by-example": (by_example.card, 0.6, "example 1"),
+        "by-text": (by_text.card, 1.0, "example 0"),
+        "without": (entry("without").card, 0.6, ""),
+    }
+
+
+async def test_every_example_is_compared(index: AgentIndex) -> None:
+    """The examples of all agents are compared, however many each of them has, and those of one crowd out no other's."""
+    many = entry("many", EAST, examples=(UP,) * 49 + (BETWEEN,))
+    near_ones = entry("near", EAST, examples=(NORTH,) * 50)
+    await index.put([many, near_ones])
+    near = await index.compare(NORTH, [AgentId("many"), AgentId("near")])
+    assert [(round(one.similarity, 5), one.matched_example) for one in near.values() if one.card == many.card] == [
+        (0.6, "example 49")
     ]
+
+
+async def test_comparing_with_nobody_finds_nobody(index: AgentIndex) -> None:
+    """Nobody to compare with is no error."""
+    await index.put([entry("a")])
+    assert await index.compare(NORTH, []) == {}
 
 
 async def test_indexed_tells_what_is_stale(index: AgentIndex) -> None:

@@ -73,7 +73,7 @@ async def test_a_changed_card_replaces_the_old_one() -> None:
     index = MemoryIndex()
     indexer = Indexer(index, HashingEmbedder())
     await indexer.apply([AgentOnline(A), CardStored(card(A, "old")), CardStored(card(A, "new"))])
-    assert (await index.fetch([A]))[A].card == card(A, "new")
+    assert (await index.compare([1.0] * 64, [A]))[A].card == card(A, "new")
 
 
 async def test_a_removed_agent_is_gone_and_may_return() -> None:
