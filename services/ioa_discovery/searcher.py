@@ -7,12 +7,12 @@ hit's `score` means is relative to its need; `similarity` is absolute, and says 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from ioa.errors import PayloadTooLargeError
-from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal
+from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Embedder
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import AgentId, PoolId
@@ -28,17 +28,24 @@ PREFETCH = 100
 """Candidates of each signal that are fused."""
 MAX_PREFETCH = 10_000
 _WIDER = 10
+_SHORT_CHARS = 500
 _HIT_BYTES = 700
 """What a hit takes in an answer besides its description and examples."""
 
 
 @dataclass(frozen=True)
 class _Fused:
-    """What the signals say of the pools, raw and normalised, and the matches that follow, best first."""
+    """What the signals say of the pools, raw and normalised, the pools by fused score, best first, and who stands for each."""
 
     raw: Mapping[Signal, Mapping[PoolId, float]]
     normalised: Mapping[Signal, Mapping[PoolId, float]]
-    matches: Sequence[Match]
+    ranked: Sequence[tuple[PoolId, float]]
+    found_by: Mapping[PoolId, Candidate]
+
+    def matches(self) -> Iterator[Match]:
+        """Yield the matches, best first. Most are never looked at."""
+        for pool, score in self.ranked:
+            yield Match(pool, self.found_by[pool].agent_id, score)
 
 
 class Searcher:
@@ -68,7 +75,7 @@ class Searcher:
         """
         queries = await self._queries(request)
         found = [_fused(candidates) for candidates in await self._candidates(queries, [need.k for need in request.needs])]
-        placed = [self._standings.place(request, need, fused.matches) for need, fused in zip(request.needs, found, strict=True)]
+        placed = [self._standings.place(request, need, fused.matches()) for need, fused in zip(request.needs, found, strict=True)]
         near = [
             await self._index.compare(query.dense, [one.match.found for one in agents])
             for query, agents in zip(queries, placed, strict=True)
@@ -84,7 +91,7 @@ class Searcher:
     async def _queries(self, request: Search) -> list[IndexQuery]:
         texts = [need_text(need) for need in request.needs]
         vectors = await self._embedder.embed(texts)
-        words = await asyncio.to_thread(lambda: [query_terms(text) for text in texts])
+        words = await _words(texts)
         return [
             IndexQuery(
                 dense=vector, terms=terms, filters=need.filters, exclude=excluded(request, need), limit=max(PREFETCH, need.k)
@@ -114,6 +121,13 @@ def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
     return tuple(merged.values())
 
 
+async def _words(texts: Sequence[str]) -> list[SparseVector]:
+    """Read the words of needs; of long ones in a thread, since a word that is new takes a fiftieth of a millisecond."""
+    if sum(map(len, texts)) <= _SHORT_CHARS:
+        return [query_terms(text) for text in texts]
+    return await asyncio.to_thread(lambda: [query_terms(text) for text in texts])
+
+
 def _check_size(result: SearchResult) -> None:
     """Refuse what could not be sent, in words that help; an estimate is enough, since few hits are nowhere near the bound."""
     hits = [*chain.from_iterable(answer.hits for answer in result.by_need), *result.merged]
@@ -140,7 +154,7 @@ def _fused(found: Candidates) -> _Fused:
     replicas = _found_by(found)
     silent = {pool for pool, candidate in replicas.items() if not candidate.has_examples}
     ranked = rank(list(normalised.values()), one_less=silent)
-    return _Fused(raw, normalised, [Match(pool, replicas[pool].agent_id, score) for pool, score in ranked])
+    return _Fused(raw, normalised, ranked, replicas)
 
 
 def _found_by(found: Candidates) -> dict[PoolId, Candidate]:

@@ -6,8 +6,8 @@ who fits never loses to who is merely idle or popular.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
@@ -23,8 +23,7 @@ REACH = 2 * MAX_SHIFT + LOAD_SHIFT
 the first two of them at the median, and less than between the first and the tenth in nine cases of ten (docs/discovery.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """A pool that matches a need: the agent it was found by, and the fused score."""
 
     pool: PoolId
@@ -32,14 +31,13 @@ class Match:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """A match, the replica that is named for it, and what moves its score."""
 
     match: Match
     named: Named
     record: Record = UNTRIED
-    moved: tuple[Shift, ...] = field(default=())
+    moved: tuple[Shift, ...] = ()
 
     @property
     def score(self) -> float:
@@ -54,7 +52,7 @@ class Standings:
         self._replicas = replicas
         self._experience = experience
 
-    def place(self, search: Search, need: Need, matches: Sequence[Match]) -> list[Placed]:
+    def place(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
         """Return the best `need.k` of the matches, which come best first, a match whose pool has nobody left left out."""
         placed = self._in_reach(search, need, matches)
         records = self._records(need, placed)
@@ -67,7 +65,7 @@ class Standings:
             self._replicas.hand_over(best[0].named.agent_id, search.purpose)
         return best
 
-    def _in_reach(self, search: Search, need: Need, matches: Sequence[Match]) -> list[Placed]:
+    def _in_reach(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
         """Name replicas for as many matches as can come among the first `k`."""
         placed: list[Placed] = []
         allowed = _allowance(search, need)

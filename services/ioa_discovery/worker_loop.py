@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import signal
 import sys
@@ -50,6 +51,7 @@ def serve(opened: Callable[[object], Servant], *, prepare: Callable[[], None] = 
         _send(sink, refused)
         return
     [servant] = servants
+    gc.freeze()  # what was imported and opened stays: nobody needs to look through it for garbage
     _send(sink, Ready(servant.state))
     while (request := read(source)) is not None:
         _send(sink, _reply(servant, *request))

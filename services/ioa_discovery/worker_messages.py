@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import struct
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 LENGTH = struct.Struct(">I")
 
@@ -30,9 +30,8 @@ class Refused:
     hint: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The answer to the last request."""
+class Answered(NamedTuple):
+    """The answer to the last request. A tuple, which is pickled faster than a frozen dataclass."""
 
     value: object
 
