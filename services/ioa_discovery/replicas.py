@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import RegistryView
@@ -20,8 +20,7 @@ from ioa.protocol.load import IDLE, Load
 from ioa_discovery.handovers import Handovers
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(NamedTuple):
     """The replica that stands for its pool in an answer, and out of how many it was chosen."""
 
     agent_id: AgentId

@@ -15,8 +15,8 @@ from ioa.errors import PayloadTooLargeError
 from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Embedder
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
-from ioa.protocol.ids import AgentId, PoolId
-from ioa.protocol.search import Hit, NeedHits, Search, SearchResult, SignalScore, Why
+from ioa.protocol.ids import PoolId
+from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
 from ioa_discovery.experience import Experience
 from ioa_discovery.fusion import best_of_pools, normalise, rank
 from ioa_discovery.profile import need_text
@@ -74,17 +74,13 @@ class Searcher:
             PayloadTooLargeError: The cards of all hits do not fit into one answer.
         """
         queries = await self._queries(request)
-        found = [_fused(candidates) for candidates in await self._candidates(queries, [need.k for need in request.needs])]
-        placed = [self._standings.place(request, need, fused.matches()) for need, fused in zip(request.needs, found, strict=True)]
-        near = [
-            await self._index.compare(query.dense, [one.match.found for one in agents])
-            for query, agents in zip(queries, placed, strict=True)
+        found = await self._candidates(queries, [need.k for need in request.needs])
+        # One need after the other: each takes milliseconds on the event loop, and lets others go first when it asks the index.
+        by_need = [
+            NeedHits(need=need, hits=await self._hits(request, need, query, candidates))
+            for need, query, candidates in zip(request.needs, queries, found, strict=True)
         ]
-        by_need = tuple(
-            NeedHits(need=need, hits=_hits(fused, agents, likenesses))
-            for need, fused, agents, likenesses in zip(request.needs, found, placed, near, strict=True)
-        )
-        result = SearchResult(by_need=by_need, merged=merge(answer.hits for answer in by_need)[: request.budget])
+        result = SearchResult(by_need=tuple(by_need), merged=merge(answer.hits for answer in by_need)[: request.budget])
         _check_size(result)
         return result
 
@@ -107,6 +103,13 @@ class Searcher:
                 query = replace(query, limit=query.limit * _WIDER)
                 [found[number]] = await self._index.search([query])
         return found
+
+    async def _hits(self, request: Search, need: Need, query: IndexQuery, candidates: Candidates) -> tuple[Hit, ...]:
+        """Choose and describe the agents; one that was removed while the search ran is left out."""
+        fused = _fused(candidates)
+        placed = self._standings.place(request, need, fused.matches())
+        near = await self._index.compare(query.dense, [one.match.found for one in placed])
+        return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 
 def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
@@ -168,11 +171,6 @@ def _found_by(found: Candidates) -> dict[PoolId, Candidate]:
                 of_signal[candidate.pool] = candidate
         best = of_signal | best
     return best
-
-
-def _hits(fused: _Fused, placed: Sequence[Placed], near: Mapping[AgentId, Likeness]) -> tuple[Hit, ...]:
-    """Describe the agents; one that was removed while the search ran is left out."""
-    return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 
 def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
