@@ -19,10 +19,11 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.testing.deadline import eventually
 from ioa.testing.evidence import collect, wait_for_rest
 from ioa.testing.load_brain import KINDS
 from ioa.testing.log_checker import Evidence, check
-from tests.k8s.release import FULL_NAME, read_file
+from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
 
 _REST = timedelta(minutes=5)
 _TIMEOUT = timedelta(minutes=10)
@@ -94,6 +95,8 @@ class Goals:
     async def wrong(self) -> list[str]:
         """Wait for rest and judge all load by its logs, its results, and what the agents remember and wrote down."""
         await self.rest()
+        # A pod that was told to end is not replaced before it has: until then the others may all be ready.
+        await eventually(lambda: pods("load"), lambda found: sum(map(is_ready, found)) == len(_LOAD_AGENTS), within=_REST)
         memories, notes = {}, []
         for number, agent_id in enumerate(_LOAD_AGENTS):
             pod = f"{FULL_NAME}-load-{number}"
