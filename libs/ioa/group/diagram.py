@@ -5,13 +5,12 @@ The arrows and their meanings come from `ioa.group.table`, defaults from `Limits
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable
 from datetime import timedelta
-from pathlib import Path
 
 from pydantic.fields import FieldInfo
 
+from ioa.generated import write_or_check
 from ioa.group.events import EventKind
 from ioa.group.repetition import LOOKBACK
 from ioa.group.state import Limits
@@ -231,16 +230,7 @@ def _name(phase: Phase) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the document, or with `--check` exit with 1 if the file is not what would be written."""
-    parser = argparse.ArgumentParser(prog="python -m ioa.group.diagram", description="Draw the group's state machine.")
-    parser.add_argument("file", nargs="?", type=Path, default=Path("docs/group.md"), help="the document, docs/group.md by default")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is stale")
-    options = parser.parse_args(arguments)
-    file: Path = options.file
-    current = file.read_text(encoding="utf-8") if file.exists() else ""
-    if not options.check:
-        file.write_text(render(), encoding="utf-8")
-    elif current != render():
-        raise SystemExit(f"{file} is stale. Write it again: python -m ioa.group.diagram {file}")
+    write_or_check("ioa.group.diagram", "Draw the group's state machine.", "docs/group.md", render, arguments)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,11 @@ nothing of routers. `SECTIONS` says which modules those are.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
+
+from ioa.generated import write_or_check
 
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
@@ -98,18 +98,7 @@ def _row(metric: Described) -> str:
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the document, or with `--check` exit with 1 if the file is not what would be written."""
-    parser = argparse.ArgumentParser(prog="python -m ioa.runtime.catalogue", description="List the metrics.")
-    parser.add_argument(
-        "file", nargs="?", type=Path, default=Path("docs/metrics.md"), help="the document, docs/metrics.md by default"
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the file is stale")
-    options = parser.parse_args(arguments)
-    file: Path = options.file
-    current = file.read_text(encoding="utf-8") if file.exists() else ""
-    if not options.check:
-        file.write_text(render(), encoding="utf-8")
-    elif current != render():
-        raise SystemExit(f"{file} is stale. Write it again: python -m ioa.runtime.catalogue {file}")
+    write_or_check("ioa.runtime.catalogue", "List the metrics.", "docs/metrics.md", render, arguments)
 
 
 if __name__ == "__main__":
