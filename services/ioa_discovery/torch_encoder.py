@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.ports.embedder import Vector
@@ -59,8 +59,10 @@ class SentenceTransformerEncoder:
         """Return one vector of unit length per text. Text beyond the model's own limit is not read."""
         if not texts:
             return []
-        vectors = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True)
-        return [components(vector.tobytes()) for vector in cast("np.ndarray", vectors).astype("float32")]
+        vectors: np.ndarray = self._model.encode(
+            list(texts), normalize_embeddings=True, show_progress_bar=False, convert_to_numpy=True
+        )
+        return [components(vector.tobytes()) for vector in vectors.astype("float32")]
 
 
 def _loaded(kind: type[SentenceTransformer], model: str) -> SentenceTransformer:
