@@ -16,6 +16,7 @@ from ioa.adapters.nats_topology import (
     ANY_AGENT,
     ARTIFACTS,
     CARDS,
+    CONSUMERS,
     DEAD,
     FILES,
     GOAL_RECORDS,
@@ -27,6 +28,7 @@ from ioa.adapters.nats_topology import (
     OUTCOMES,
     RESULTS,
     ROUTERS,
+    STREAMS,
     TIMERS,
     WORK,
     pool_consumer,
@@ -40,8 +42,6 @@ CONTROL_PLANE, CLIENTS = "IOA", "IOA_CLIENTS"
 _API = "$JS.API"
 _ANY = "*"
 _UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
-_BUCKETS = (CARDS, LEASES, MEMBERS, GOAL_RECORDS)
-_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, *(f"KV_{bucket}" for bucket in _BUCKETS), _UPLOADS, _OBJECTS)
 
 
 class Service(StrEnum):
@@ -193,11 +193,10 @@ def _uploading() -> tuple[str, ...]:
 
 def _making_topology() -> tuple[str, ...]:
     """Make and change streams and the shared consumers, but neither delete nor purge any."""
-    consumers = ((GOALS, INTAKE), (WORK, ANY_AGENT), (TIMERS, ROUTERS))
     return (
         f"{_API}.INFO",
-        *(f"{_API}.STREAM.{verb}.{stream}" for stream in _STREAMS for verb in ("CREATE", "UPDATE", "INFO")),
-        *(f"{_API}.CONSUMER.DURABLE.CREATE.{stream}.{name}" for stream, name in consumers),
+        *(f"{_API}.STREAM.{verb}.{stream}" for stream in STREAMS for verb in ("CREATE", "UPDATE", "INFO")),
+        *(f"{_API}.CONSUMER.DURABLE.CREATE.{stream}.{name}" for stream, name, _ in CONSUMERS),
     )
 
 

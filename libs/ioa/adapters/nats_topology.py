@@ -33,6 +33,16 @@ ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
 
 INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 
+STREAMS = (
+    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
+    *(f"KV_{bucket}" for bucket in (CARDS, LEASES, MEMBERS, GOAL_RECORDS)),
+    *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
+)
+"""Every stream, those of buckets too, by its own name."""
+
+CONSUMERS = ((GOALS, INTAKE, None), (WORK, ANY_AGENT, subjects.WORK), (TIMERS, ROUTERS, subjects.ANY_TIMER))
+"""Every shared consumer but those of pools: its stream, its name, and the subject it is for."""
+
 ACK_WAIT = timedelta(seconds=6)
 """How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
 _EXPIRY_MARKER_TTL = timedelta(hours=1)
@@ -57,11 +67,10 @@ class Topology:
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
-        for stream in self._streams():
-            await _ensure_stream(js, stream)
-        await _ensure_consumer(js, GOALS, INTAKE, None)
-        await _ensure_consumer(js, WORK, ANY_AGENT, subjects.WORK)
-        await _ensure_consumer(js, TIMERS, ROUTERS, subjects.ANY_TIMER)
+        for config in self._streams():
+            await _ensure_stream(js, config)
+        for stream, name, subject in CONSUMERS:
+            await _ensure_consumer(js, stream, name, subject)
         for bucket in (CARDS, MEMBERS, GOAL_RECORDS):
             await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas))
         await _ensure_bucket(

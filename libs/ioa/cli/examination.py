@@ -21,23 +21,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_server import find_nats_server
-from ioa.adapters.nats_topology import (
-    ANY_AGENT,
-    ARTIFACTS,
-    CARDS,
-    DEAD,
-    FILES,
-    GOAL_RECORDS,
-    GOALS,
-    INTAKE,
-    LEASES,
-    LOG,
-    MEMBERS,
-    RESULTS,
-    ROUTERS,
-    TIMERS,
-    WORK,
-)
+from ioa.adapters.nats_topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.embedded import SERVICES
 from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
@@ -52,8 +36,6 @@ MAX_CLOCK_DIFFERENCE = timedelta(seconds=2)
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_SHARE = 0.05
 
-_STREAMS = (GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, *(f"KV_{bucket}" for bucket in (CARDS, LEASES, MEMBERS, GOAL_RECORDS)))
-_CONSUMERS = ((GOALS, INTAKE), (WORK, ANY_AGENT), (TIMERS, ROUTERS))
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
 _RECREATE = "Restart the services: each makes what is missing when it starts."
@@ -181,17 +163,17 @@ async def _jetstream(js: JetStreamContext) -> Finding:
 
 
 async def _streams(js: JetStreamContext) -> Finding:
-    missing = [name for name in (*_STREAMS, f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}") if await _is_missing(js.stream_info, name)]
+    missing = [name for name in STREAMS if await _is_missing(js.stream_info, name)]
     missing += [
         f"{stream}/{name}"
-        for stream, name in _CONSUMERS
+        for stream, name, _ in CONSUMERS
         if stream not in missing and await _is_missing(js.consumer_info, stream, name)
     ]
     if missing:
         return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
     if not (await js.stream_info(TIMERS)).config.allow_msg_schedules:
         return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
-    return Finding("streams", Health.OK, f"{len(_STREAMS) + 1} streams and buckets")
+    return Finding("streams", Health.OK, f"{len(STREAMS)} streams and buckets")
 
 
 async def _is_missing(look: Callable[..., Awaitable[object]], *names: str) -> bool:

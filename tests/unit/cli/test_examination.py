@@ -71,7 +71,7 @@ async def test_a_stream_that_is_missing_is_named(nats_url: str, tmp_path: Path) 
     await client.close()
     found = [next(one for one in examined.findings if one.check == "streams") for examined in (complete, lacking)]
     assert [(one.health, one.message) for one in found] == [
-        (Health.OK, "11 streams and buckets"),
+        (Health.OK, "13 streams and buckets"),
         (Health.PROBLEM, "Missing: IOA_DEAD."),
     ]
 
