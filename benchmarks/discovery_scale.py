@@ -1,12 +1,13 @@
 """Measure the index in a process of its own by the number of its agents: how fast it answers, what it finds, what it takes.
 
-    python -m benchmarks.discovery_scale [--agents 10000 100000] [--examples 4] [--queries 200] [--folder FOLDER]
+    python -m benchmarks.discovery_scale [--agents 10000 100000] [--examples 4] [--queries 200] [--folder FOLDER [--reuse]]
 
 Synthetic agents (`discovery_synthetic`) are written through the index as discovery writes them; then the search tree is built,
 while needs are asked one after the other. Times are those of `EdgeIndex.search` for one need, by all three signals, as the
 service waits for them; beside them stands the CPU time of all its processes, which a busy machine changes less. Recall is the
 share of the ten nearest that are found, against comparing everything with everything. Memory is that of the index's processes:
-what is theirs alone, and with the files that the system keeps in memory for them.
+what is theirs alone, and with the files that the system keeps in memory for them. With `--reuse` the index that an earlier run
+left in the folder is asked, and nothing is filled or built.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.discovery_synthetic import DIMENSION, Town
 from benchmarks.parts import run, temporary_folder
+from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import Candidates, IndexQuery, Signal
 from ioa.protocol.search import Filters
 from ioa_discovery.edge_index import EdgeIndex, open_edge_index
@@ -41,18 +43,24 @@ _NEVER = 10**12
 
 
 @dataclass(frozen=True)
-class Scale:
-    """What was measured at one size. Times in milliseconds, memory in megabytes."""
+class Making:
+    """What filling an index and building its search tree took. Times of needs in milliseconds, memory in megabytes."""
 
-    agents: int
-    points: int
     fill_s: float
     build_s: float
     build_peak_mb: int
     while_building_p50_ms: float
     while_building_p99_ms: float
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How an index answers. Times of needs in milliseconds, memory in megabytes."""
+
+    points_in_tree: int
     p50_ms: float
     p99_ms: float
+    least_ms: float
     cpu_ms: float
     text_recall: float
     examples_recall: float
@@ -63,10 +71,9 @@ class Scale:
     reopen_s: float
 
 
-async def measure(town: Town, queries: int, folder: Path) -> Scale:
-    """Fill an index, build its search tree, and ask."""
+async def make(town: Town, queries: int, folder: Path) -> Making:
+    """Fill an index and build its search tree, while needs are asked."""
     needs = town.queries(queries, LIMIT, Filters())
-    tagged = town.queries(queries // 4, LIMIT, Filters(tags=("tag-3",)))
     started = time.perf_counter()
     points = 0
     async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder, grow_by=_NEVER) as index:
@@ -77,6 +84,29 @@ async def measure(town: Town, queries: int, folder: Path) -> Scale:
     async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder) as index:
         peak, meanwhile = await _ask_until_built(index, needs) if points > GROW_BY_POINTS else (0, [0.0])
         built = time.perf_counter()
+    return Making(
+        fill_s=round(filled - started, 1),
+        build_s=round(built - filled, 1),
+        build_peak_mb=peak,
+        while_building_p50_ms=_percentile(meanwhile, 0.5),
+        while_building_p99_ms=_percentile(meanwhile, 0.99),
+    )
+
+
+async def measure(town: Town, queries: int, folder: Path) -> Answering:
+    """Ask an index that stands.
+
+    Raises:
+        InvalidInputError: It does not, or not with these agents.
+    """
+    needs = town.queries(queries, LIMIT, Filters())
+    tagged = town.queries(queries // 4, LIMIT, Filters(tags=("tag-3",)))
+    started = time.perf_counter()
+    async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder) as index:
+        if await index.count() != town.agents:
+            raise InvalidInputError(f"The index in {folder} is not of {town.agents:,} agents.", hint="Measure without --reuse.")
+        await index.search(needs[:1])
+        reopened = time.perf_counter() - started
         await _ask(index, needs)
         clock = machine.create_cpu_clock()
         before = clock()
@@ -85,29 +115,20 @@ async def measure(town: Town, queries: int, folder: Path) -> Scale:
         own, with_files = _memory()
         text, examples = await _recall(index, needs)
         tagged_text, tagged_examples = await _recall(index, tagged)
-    closed = time.perf_counter()
-    async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder) as index:
-        await index.search(needs[:1])
-        reopened = time.perf_counter() - closed
-    return Scale(
-        agents=town.agents,
-        points=points,
-        fill_s=round(filled - started, 1),
-        build_s=round(built - filled, 1),
-        build_peak_mb=peak,
-        while_building_p50_ms=_percentile(meanwhile, 0.5),
-        while_building_p99_ms=_percentile(meanwhile, 0.99),
-        p50_ms=_percentile(elapsed, 0.5),
-        p99_ms=_percentile(elapsed, 0.99),
-        cpu_ms=round(1_000 * spent / len(needs), 2),
-        text_recall=round(text, 3),
-        examples_recall=round(examples, 3),
-        tagged_recall=round(min(tagged_text, tagged_examples), 3),
-        own_mb=own,
-        with_files_mb=with_files,
-        disk_mb=_disk(folder),
-        reopen_s=round(reopened, 2),
-    )
+        return Answering(
+            points_in_tree=index.built_points,
+            p50_ms=_percentile(elapsed, 0.5),
+            p99_ms=_percentile(elapsed, 0.99),
+            least_ms=round(min(elapsed), 2),
+            cpu_ms=round(1_000 * spent / len(needs), 2),
+            text_recall=round(text, 3),
+            examples_recall=round(examples, 3),
+            tagged_recall=round(min(tagged_text, tagged_examples), 3),
+            own_mb=own,
+            with_files_mb=with_files,
+            disk_mb=_disk(folder),
+            reopen_s=round(reopened, 2),
+        )
 
 
 async def _ask_until_built(index: EdgeIndex, needs: Sequence[IndexQuery]) -> tuple[int, list[float]]:
@@ -184,8 +205,10 @@ async def benchmark(options: argparse.Namespace) -> None:
     """Measure each size and print a table."""
     measured = []
     for agents in options.agents:
+        town = Town(agents, options.examples)
         with _folder(options.folder, agents) as folder:
-            measured.append(asdict(await measure(Town(agents, options.examples), options.queries, folder)))
+            made = {} if options.reuse else asdict(await make(town, options.queries, folder))
+            measured.append({"agents": agents} | made | asdict(await measure(town, options.queries, folder)))
         machine.console.print(json.dumps(measured[-1]))
     table = Table("", *(f"{row['agents']:,}" for row in measured))
     for name in list(measured[0])[1:]:
@@ -200,7 +223,10 @@ def main() -> None:
     parser.add_argument("--examples", type=int, default=4, help="examples of an agent at the most, half of them on average")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--folder", type=Path, help="keep the indexes here; default: a temporary folder")
+    parser.add_argument("--reuse", action="store_true", help="ask the indexes that an earlier run left in the folder")
     options = parser.parse_args()
+    if options.reuse and options.folder is None:
+        parser.error("--reuse needs the --folder that an earlier run left its indexes in")
     machine.console.print(f"Discovery's index on {machine.describe()}, {machine.load()}")
     run(benchmark(options))
 
