@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from prometheus_client import Counter
+
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
 from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.clock import Clock
@@ -17,6 +19,13 @@ from ioa.ports.registry_store import RegistryView
 from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_task
 from ioa.protocol.registry import Acknowledged
+
+outcomes_kept = Counter(
+    "ioa_discovery_outcomes_total",
+    "Outcomes of tasks that owners of groups told and the log confirmed; one that is told again counts again",
+    ["outcome"],
+)
+_counts = {outcome: outcomes_kept.labels(outcome.value) for outcome in (TaskOutcome.DONE, TaskOutcome.FAILED)}
 
 
 class Assessor:
@@ -61,6 +70,7 @@ class Assessor:
                     task=task_name,
                 )
                 await self._outcomes.put(outcome, key=task_name)
+                _counts[task.outcome].inc()
         return Acknowledged()
 
 

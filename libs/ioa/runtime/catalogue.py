@@ -25,7 +25,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
     ("Group setup", ("ioa.runtime.census",)),
     ("Registry", ("ioa_registry.headcount",)),
-    ("Discovery", ("ioa_discovery.recall", "ioa_discovery.worker_process")),
+    ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.worker_process")),
     ("Agents", ("ioa.agent.agent_metrics",)),
 )
 

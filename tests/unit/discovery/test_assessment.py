@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from prometheus_client import REGISTRY
 
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
 from ioa.group.events import Entry, encode_entry
@@ -12,6 +13,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
+from ioa.protocol.messages import InformTaskResult, TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
@@ -24,6 +26,11 @@ from tests.unit.group.scenario import COMM, Scenario, card, launched
 ADA, BOB = AgentId("ada"), AgentId("bob")
 AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:ada")
 ENDED: Scenario = AT_WORK.finishes("t1").finishes("t2").announces("ada").concludes("ada")
+
+
+def counted() -> list[float]:
+    """Read how many tasks were done, and how many failed, by what this process counted."""
+    return [REGISTRY.get_sample_value("ioa_discovery_outcomes_total", {"outcome": one}) or 0.0 for one in ("done", "failed")]
 
 
 class Office:
@@ -96,6 +103,18 @@ async def test_an_assignee_that_is_gone_is_left_out() -> None:
     await office.file(ENDED)
     del office.cards.records[BOB]
     assert await office.report("t1") == []
+
+
+async def test_outcomes_are_counted() -> None:
+    """A task that was done and one that failed raise the counter of their outcome by one each; what is left out raises none."""
+    office = Office()
+    at_work = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:bob", "t3:ada")
+    failed = InformTaskResult(task_id=TaskId("t2"), outcome=TaskOutcome.FAILED, task_conclusion="I cannot.")
+    half_done = at_work.finishes("t1").speaks("bob", failed, turn=at_work.open("t2").turn)
+    await office.file(half_done.finishes("t3").announces("ada").concludes("ada"))
+    before = counted()
+    await office.report("t1", "t2", "t3")
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1]
 
 
 @pytest.mark.parametrize(
