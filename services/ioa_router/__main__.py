@@ -59,7 +59,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         endpoints = [
             Endpoint("say", subjects.ANY_SAY, router.say),
-            Endpoint("say_to_me", subjects.any_say_to(name), router.say),
+            Endpoint("say_to_me", subjects.any_say_to(name), router.say, is_own=True),
         ]
         async with (
             background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16), memberships.follow(restored.set), sweep()),

@@ -18,22 +18,10 @@ from nats.aio.msg import Msg
 from nats.js.api import Header
 from nats.js.errors import APIError
 
+from ioa.adapters.nats_sinks import MessageSink
+
 _NO_RESPONDERS = "503"
 _TIMEOUT_SECONDS = 5.0
-
-
-class _Acknowledgements(asyncio.Future[Msg]):
-    """Takes every message of a subscription: nats-py hands them to a future at once, to a callback by way of a queue and a task."""
-
-    def __init__(self, waiting: Mapping[str, asyncio.Future[Msg]]) -> None:
-        super().__init__()
-        self._waiting = waiting
-
-    def set_result(self, message: Msg) -> None:
-        """Give an acknowledgement to whoever waits for it."""
-        answer = self._waiting.get(message.subject.rpartition(".")[2])
-        if answer is not None and not answer.done():
-            answer.set_result(message)
 
 
 class AcknowledgedWrites:
@@ -56,7 +44,7 @@ class AcknowledgedWrites:
         if not self._inbox:
             # The subscription is on its way before anything else of this connection, so that nothing need wait for it.
             self._inbox = self._client.new_inbox()
-            await self._client.subscribe(f"{self._inbox}.*", future=_Acknowledgements(self._waiting))
+            await self._client.subscribe(f"{self._inbox}.*", future=MessageSink(self._pass_on))
         loop, number = asyncio.get_running_loop(), str(next(self._numbers))
         answer = self._waiting[number] = loop.create_future()
         expiry = loop.call_later(_TIMEOUT_SECONDS, self._expire, number)
@@ -66,6 +54,11 @@ class AcknowledgedWrites:
         finally:
             expiry.cancel()
             self._waiting.pop(number, None)
+
+    def _pass_on(self, message: Msg) -> None:
+        answer = self._waiting.get(message.subject.rpartition(".")[2])
+        if answer is not None and not answer.done():
+            answer.set_result(message)
 
     def _expire(self, number: str) -> None:
         answer = self._waiting.get(number)

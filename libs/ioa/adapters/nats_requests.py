@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TypeVar
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.micro import add_service
 from nats.micro.request import Request
 from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_failures import heeding_cancellation
+from ioa.adapters.nats_sinks import MessageSink
 from ioa.errors import Fault, ForbiddenError, IoaError, UnavailableError, from_wire
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
@@ -30,7 +33,6 @@ from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
-_MAX_IN_FLIGHT = 1_000
 
 _log = structlog.get_logger(__name__)
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -47,11 +49,15 @@ Reply = TypeVar("Reply", bound=Model)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A subject that is answered: the handler gets the request's subject and payload."""
+    """A subject that is answered: the handler gets the request's subject and payload.
+
+    `is_own` says that this replica alone answers it. It is not announced (ADR-32), and takes the shorter way of `MessageSink`.
+    """
 
     name: str
     subject: str
     handler: Handler
+    is_own: bool = False
 
 
 def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
@@ -77,29 +83,76 @@ def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], cl
 
 @asynccontextmanager
 async def open_service(
-    client: Client, name: str, description: str, version: str, endpoints: Sequence[Endpoint]
+    client: Client,
+    name: str,
+    description: str,
+    version: str,
+    endpoints: Sequence[Endpoint],
+    *,
+    at_once: int = 1_000,
+    waiting: int = 50_000,
 ) -> AsyncIterator[None]:
     """Answer requests as one replica of a micro service; on leaving, finish those in flight.
 
-    All replicas share a queue group, so each request reaches one of them. Requests are answered side by side.
+    All replicas share a queue group, so each request reaches one of them. Requests are answered side by side, `at_once` at the
+    most; up to `waiting` more wait for their turn, and beyond that whoever asks is told to come again.
     """
-    in_flight = asyncio.Semaphore(_MAX_IN_FLIGHT)
     async with asyncio.TaskGroup() as group:
         service = await add_service(client, name=name, description=description, version=version, queue_group=name, metadata={})
+        answering, own = _Answering(group, at_once, waiting), []
         for endpoint in endpoints:
-
-            async def handle(request: Request, endpoint: Endpoint = endpoint) -> None:
-                await in_flight.acquire()
-                group.create_task(_answer(endpoint, request, in_flight))
-
-            await service.add_endpoint(name=endpoint.name, subject=endpoint.subject, handler=handle)
+            take = partial(answering.take, endpoint)
+            if endpoint.is_own:
+                own.append(await client.subscribe(endpoint.subject, future=MessageSink(take)))
+            else:
+                await service.add_endpoint(name=endpoint.name, subject=endpoint.subject, handler=_handler(take))
         try:
             yield
         finally:
+            for subscription in own:
+                with suppress(nats.errors.ConnectionClosedError):
+                    await subscription.drain()  # type: ignore[no-untyped-call]
             await service.stop()
 
 
-async def _answer(endpoint: Endpoint, request: Request, in_flight: asyncio.Semaphore) -> None:
+def _handler(take: Callable[[Msg | Request], None]) -> Callable[[Request], Awaitable[None]]:
+    async def handle(request: Request) -> None:
+        take(request)
+
+    return handle
+
+
+class _Answering:
+    """Answers requests side by side, within the bounds that `open_service` names."""
+
+    def __init__(self, group: asyncio.TaskGroup, at_once: int, most_waiting: int) -> None:
+        self._group = group
+        self._at_once = at_once
+        self._most_waiting = most_waiting
+        self._in_flight = 0
+        self._waiting: deque[tuple[Endpoint, Request]] = deque()
+
+    def take(self, endpoint: Endpoint, message: Msg | Request) -> None:
+        """Answer a request as soon as there is room."""
+        request = Request(message) if isinstance(message, Msg) else message
+        if self._in_flight < self._at_once:
+            self._in_flight += 1
+            self._group.create_task(self._answer(endpoint, request))
+        elif len(self._waiting) < self._most_waiting:
+            self._waiting.append((endpoint, request))
+        else:
+            self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+
+    async def _answer(self, endpoint: Endpoint, request: Request) -> None:
+        try:
+            await _answer(endpoint, request)
+        finally:
+            self._in_flight -= 1
+            if self._waiting:
+                self.take(*self._waiting.popleft())
+
+
+async def _answer(endpoint: Endpoint, request: Request) -> None:
     started = time.perf_counter()
     code = "ok"
     try:
@@ -118,7 +171,6 @@ async def _answer(endpoint: Endpoint, request: Request, in_flight: asyncio.Semap
         _log.exception("request_crashed", endpoint=endpoint.name)
         await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
     finally:
-        in_flight.release()
         _answered(endpoint.subject, code).inc()
         _took(endpoint.subject).observe(time.perf_counter() - started)
 

@@ -23,9 +23,9 @@ from ioa.protocol.messages import TaskOutcome
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
 
 
-def take_turn(state: GroupState) -> GroupState:
-    """Count a turn: its holder has spoken."""
-    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0})
+def take_turn(state: GroupState, **changed: object) -> GroupState:
+    """Count a turn: its holder has spoken. `changed` is what else is another now, since copies take time."""
+    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, **changed})
 
 
 def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -57,7 +57,7 @@ def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupStat
     if not triggers:
         return open_conclusion(state, state.owner, at, forced=None)
     stage = Paused(pauser=holder, triggers=triggers, until=at + state.limits.pause_timeout)
-    return take_turn(state).model_copy(update={"stage": stage})
+    return take_turn(state, stage=stage)
 
 
 def hold_to_budget(state: GroupState, at: datetime) -> GroupState:

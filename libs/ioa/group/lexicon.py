@@ -92,7 +92,17 @@ def codes_of(piece: str) -> tuple[int, ...]:
     return tuple(codes)
 
 
-known_codes_of = lru_cache(maxsize=_MAX_PIECES)(codes_of)
+class _Codes(dict[str, tuple[int, ...]]):
+    """Pieces that were read before. A hit is one look into a table; an `lru_cache` also writes to a list then, all of it cold."""
+
+    def __missing__(self, piece: str) -> tuple[int, ...]:
+        if len(self) >= _MAX_PIECES:
+            self.clear()
+        codes = self[piece] = codes_of(piece)
+        return codes
+
+
+known_codes_of = _Codes().__getitem__
 """The same for pieces of at most `MAX_PIECE_CHARS`."""
 
 

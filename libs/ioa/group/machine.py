@@ -119,21 +119,23 @@ def _open(event: Event) -> Transition:
 
 
 def _apply(state: GroupState, event: Event) -> GroupState:
-    if state.phase.is_terminal:
-        raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({state.phase}).")
+    phase = state.phase
+    if phase.is_terminal:
+        raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({phase}).")
     if isinstance(event, GroupLaunched | LaunchAbandoned):
         raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
     if isinstance(event, Said | SubgroupOpened) and event.at >= state.limits.deadline:
         raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
     if isinstance(event, Said):
         _check_sender(state, event)
-    rule = TABLE.get((state.phase, kind_of(event)))
+    kind = kind_of(event)
+    rule = TABLE.get((phase, kind))
     if rule is None:
-        raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{kind_of(event)} is not legal while {state.phase}.")
+        raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{kind} is not legal while {phase}.")
     charged = budget.charge(state, event) if isinstance(event, Said) else state
     after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
     if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
-        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind_of(event)} changes nothing.")
+        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind} changes nothing.")
     return after
 
 
@@ -148,9 +150,9 @@ def _check_sender(state: GroupState, said: Said) -> None:
     if header.turn != state.turn:
         why = f"Turn {header.turn} is not the current one; that is {state.turn}."
         raise IllegalEventError(RejectionCode.STALE_TURN, why)
-    if state.floor_holder != header.sender:
-        holder = state.floor_holder or "nobody"
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holder} holds the floor, not {header.sender}.")
+    holder = state.floor_holder
+    if holder != header.sender:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{holder or 'nobody'} holds the floor, not {header.sender}.")
 
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:

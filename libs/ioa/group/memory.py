@@ -48,9 +48,9 @@ def given_before(state: GroupState, assignee: AgentId, task_desc: str, uses: Col
     return state.tasks[found.place] if found is not None else None
 
 
-def after_message(state: GroupState, speaker: AgentId, wording: Wording) -> GroupState:
-    """Remember a message."""
-    return _after(state, sketch_of(wording, _number(state, speaker), state.turn))
+def after_message(state: GroupState, speaker: AgentId, wording: Wording) -> tuple[Sketch, ...]:
+    """What is `heard` after a message."""
+    return _with(state.heard, sketch_of(wording, _number(state, speaker), state.turn))
 
 
 def after_assignment(state: GroupState, assigner: AgentId, specs: Iterable[TaskSpec]) -> GroupState:
@@ -66,11 +66,12 @@ def after_result(state: GroupState, task_id: TaskId, content: str) -> GroupState
     wording = wording_of(content)
     if not wording.features:
         return state
-    return _after(state, sketch_of(wording, _number(state, state.tasks[place].assignee), place, kind=OF_RESULT))
+    sketch = sketch_of(wording, _number(state, state.tasks[place].assignee), place, kind=OF_RESULT)
+    return state.model_copy(update={"heard": _with(state.heard, sketch)})
 
 
-def _after(state: GroupState, sketch: Sketch) -> GroupState:
-    return state.model_copy(update={"heard": (*state.heard, sketch)[-LOOKBACK:]})
+def _with(heard: tuple[Sketch, ...], sketch: Sketch) -> tuple[Sketch, ...]:
+    return (*heard, sketch)[-LOOKBACK:]
 
 
 def _standing(state: GroupState) -> list[Sketch]:
@@ -95,4 +96,4 @@ def _names(state: GroupState, old: Remembered) -> set[int]:
 
 
 def _number(state: GroupState, agent_id: AgentId) -> int:
-    return next(at for at, member in enumerate(state.members) if member.agent_id == agent_id)
+    return [member.agent_id for member in state.members].index(agent_id)

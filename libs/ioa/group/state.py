@@ -280,13 +280,13 @@ class GroupState(Model):
     @property
     def turns_left(self) -> int:
         """How many turns nobody has used and no nested team was lent."""
-        used = self.turns_taken + self.nested_turns + sum(loan.turns for loan in self.loans)
+        used = self.turns_taken + self.nested_turns + sum([loan.turns for loan in self.loans])
         return max(0, self.limits.max_turns - used)
 
     @property
     def open_tasks(self) -> tuple[OpenTask, ...]:
         """The tasks that are not closed yet, in the order they were given out."""
-        return tuple(task for task in self.tasks if isinstance(task, OpenTask))
+        return tuple([task for task in self.tasks if isinstance(task, OpenTask)])
 
     def task(self, task_id: TaskId) -> OpenTask | ClosedTask | None:
         """Find a task by its id."""
@@ -298,18 +298,19 @@ class GroupState(Model):
 
     def is_member(self, agent_id: AgentId) -> bool:
         """Whether the agent belongs to the group, lost or not."""
-        return any(member.agent_id == agent_id for member in self.members)
+        return agent_id in [member.agent_id for member in self.members]
 
     def living(self) -> tuple[AgentId, ...]:
         """The members whose lease stands, in the order they joined."""
-        return tuple(member.agent_id for member in self.members if not member.lost)
+        return tuple([member.agent_id for member in self.members if not member.lost])
 
     def next_deadline(self) -> datetime | None:
         """When the group must be looked at again if nothing is said; None once it has ended."""
         if isinstance(self.stage, Ended):
             return None
-        times = [self.limits.deadline, *(task.lease_until for task in self.open_tasks)]
-        times += [task.deadline for task in self.open_tasks if task.deadline is not None]
-        if isinstance(self.stage, Discussing | Handing | Paused | Concluding):
+        times = [self.limits.deadline]
+        for task in self.open_tasks:
+            times += (task.lease_until,) if task.deadline is None else (task.lease_until, task.deadline)
+        if not isinstance(self.stage, Assigned):
             times.append(self.stage.until)
         return min(times)

@@ -22,6 +22,7 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.sketch import Sketch
 from ioa.group.state import Concluding, Discussing, GroupState, Handing, Paused
 from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
@@ -48,11 +49,12 @@ def _discussion(state: GroupState, said: Said) -> GroupState:
     if speaker == message.header.sender or speaker not in state.living():
         why = f"{speaker} cannot be the next speaker: name another living member."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
-    return floor.grant(floor.take_turn(_hear(state, message.header.sender, message.payload.content)), speaker, said.at)
+    heard = _hear(state, message.header.sender, message.payload.content)
+    return floor.grant(floor.take_turn(state, heard=heard), speaker, said.at)
 
 
-def _hear(state: GroupState, speaker: AgentId, content: str) -> GroupState:
-    """Refuse what was said already, before it becomes a turn for everyone; remember what is new."""
+def _hear(state: GroupState, speaker: AgentId, content: str) -> tuple[Sketch, ...]:
+    """Refuse what was said already, before it becomes a turn for everyone; return what the group remembers from now on."""
     wording = wording_of(content)
     again = memory.said_before(state, speaker, wording)
     if again is not None:
@@ -85,7 +87,7 @@ def _pause(state: GroupState, said: Said) -> GroupState:
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
     until = said.at + state.limits.pause_timeout
     stage = Paused(pauser=message.header.sender, triggers=message.payload.triggers, until=until)
-    return floor.take_turn(state).model_copy(update={"stage": stage})
+    return floor.take_turn(state, stage=stage)
 
 
 def _conclude(state: GroupState, said: Said) -> GroupState:

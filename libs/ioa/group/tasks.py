@@ -50,7 +50,7 @@ def assign(state: GroupState, said: Said) -> GroupState:
         stage = Assigned(assigner=sender, waiting=waiting)
     else:
         stage = Handing(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
-    after = floor.take_turn(state).model_copy(update={"stage": stage, "tasks": (*state.tasks, *opened)})
+    after = floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
     return memory.after_assignment(after, sender, payload.tasks)
 
 

@@ -43,42 +43,48 @@ async def serving(client: Client, *endpoints: Endpoint) -> AsyncIterator[NatsReq
         yield NatsRequester(client)
 
 
-async def test_a_request_is_answered(nats_client: Client) -> None:
+@pytest.fixture(params=[False, True], ids=["shared", "own"])
+def own(request: pytest.FixtureRequest) -> bool:
+    """Whether the subject is shared by all replicas or belongs to one: both ways promise the same."""
+    return bool(request.param)
+
+
+async def test_a_request_is_answered(nats_client: Client, own: bool) -> None:
     """A request comes to its endpoint's method, decoded, and its answer comes back."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
         assert await requester.request(SUBJECT, Echo(text="Grüße ✂"), Echo) == Echo(text="Grüße ✂")
 
 
 @pytest.mark.parametrize("code", sorted(ERRORS))
-async def test_an_error_keeps_its_class(nats_client: Client, code: str) -> None:
+async def test_an_error_keeps_its_class(nats_client: Client, code: str, own: bool) -> None:
     """Whatever a service raises arrives as the class it was, with message and hint on one line each."""
     raised = ERRORS[code]("It broke:\nGrüße ✂, {a}.", hint="Mend\r\nit.")
 
     async def fail(_: Echo) -> Echo:
         raise raised
 
-    async with serving(nats_client, Endpoint("fail", SUBJECT, answer(Echo, fail))) as requester:
+    async with serving(nats_client, Endpoint("fail", SUBJECT, answer(Echo, fail), is_own=own)) as requester:
         with pytest.raises(IoaError) as caught:
             await requester.request(SUBJECT, Echo(text=""), Echo)
     assert (type(caught.value), caught.value.message, caught.value.hint) == (type(raised), "It broke: Grüße ✂, {a}.", "Mend it.")
 
 
-async def test_a_crash_is_told_and_survived(nats_client: Client) -> None:
+async def test_a_crash_is_told_and_survived(nats_client: Client, own: bool) -> None:
     """A method that fails in a way nobody foresaw says so to the asker, who learns no details, and answers the next one."""
 
     async def divide(request: Echo) -> Echo:
         return Echo(text=str(1 // len(request.text)))
 
-    async with serving(nats_client, Endpoint("divide", SUBJECT, answer(Echo, divide))) as requester:
+    async with serving(nats_client, Endpoint("divide", SUBJECT, answer(Echo, divide), is_own=own)) as requester:
         with pytest.raises(IoaError, match="its log says why"):
             await requester.request(SUBJECT, Echo(text=""), Echo)
         assert await requester.request(SUBJECT, Echo(text="x"), Echo) == Echo(text="1")
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\xc1", b"\x81\xa4text\x07", b"{}", b"\x90" * 4_000])
-async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes) -> None:
+async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes, own: bool) -> None:
     """A payload that is no request is refused as invalid input."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))):
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         reply = await nats_client.request(SUBJECT, garbage, timeout=5)
     assert (reply.headers or {}).get("Nats-Service-Error-Code") == InvalidInputError.wire_code
 
@@ -128,7 +134,7 @@ async def test_another_kind_of_answer_is_refused(nats_client: Client) -> None:
             await requester.request(SUBJECT, Echo(text="x"), Deregister)
 
 
-async def test_requests_run_side_by_side(nats_client: Client) -> None:
+async def test_requests_run_side_by_side(nats_client: Client, own: bool) -> None:
     """One slow request blocks no other."""
     last_came = asyncio.Event()
 
@@ -138,10 +144,45 @@ async def test_requests_run_side_by_side(nats_client: Client) -> None:
         await last_came.wait()
         return request
 
-    async with serving(nats_client, Endpoint("wait", SUBJECT, answer(Echo, wait_for_last))) as requester:
+    async with serving(nats_client, Endpoint("wait", SUBJECT, answer(Echo, wait_for_last), is_own=own)) as requester:
         asked = [str(number) for number in range(40)] + ["last"]
         answers = await asyncio.gather(*(requester.request(SUBJECT, Echo(text=text), Echo) for text in asked))
     assert [given.text for given in answers] == asked
+
+
+async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bool) -> None:
+    """Two at once are answered, two more when there is room, and all others are told at once to come again."""
+    asked, all_answered, go = list(range(9)), asyncio.Event(), asyncio.Event()
+    taken: list[str] = []
+
+    async def slow(request: Echo) -> Echo:
+        taken.append(request.text)
+        await go.wait()
+        return request
+
+    async def ask(requester: NatsRequester, number: int) -> str:
+        try:
+            return (await requester.request(SUBJECT, Echo(text=str(number)), Echo)).text
+        except UnavailableError as error:
+            refused.append(error.message)
+            if len(refused) == 5:
+                all_answered.set()
+            return "refused"
+
+    refused: list[str] = []
+    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    async with (
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], at_once=2, waiting=2),
+        asyncio.TaskGroup() as group,
+    ):
+        await heard(nats_client)
+        answers = [group.create_task(ask(NatsRequester(nats_client), number)) for number in asked]
+        await all_answered.wait()
+        taken_before = list(taken)
+        go.set()
+    assert taken_before == ["0", "1"]
+    assert [one.result() for one in answers] == ["0", "1", "2", "3", *["refused"] * 5]
+    assert set(refused) == {"Too many requests wait for slow."}
 
 
 async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: NatsServer) -> None:
@@ -163,7 +204,7 @@ async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: N
     assert sorted(served, key=int) == [str(number) for number in range(60)]
 
 
-async def test_leaving_finishes_what_is_in_flight(nats_client: Client) -> None:
+async def test_leaving_finishes_what_is_in_flight(nats_client: Client, own: bool) -> None:
     """A replica that is told to stop still answers what it has taken, and takes nothing more."""
     taken, leave = asyncio.Event(), asyncio.Event()
 
@@ -175,7 +216,10 @@ async def test_leaving_finishes_what_is_in_flight(nats_client: Client) -> None:
     async def ask(requester: NatsRequester) -> Echo:
         return await requester.request(SUBJECT, Echo(text="x"), Echo)
 
-    async with asyncio.TaskGroup() as group, serving(nats_client, Endpoint("slow", SUBJECT, answer(Echo, slow))) as requester:
+    async with (
+        asyncio.TaskGroup() as group,
+        serving(nats_client, Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)) as requester,
+    ):
         asked = group.create_task(ask(requester))
         await taken.wait()
         leave.set()
@@ -184,9 +228,9 @@ async def test_leaving_finishes_what_is_in_flight(nats_client: Client) -> None:
         await NatsRequester(nats_client).request(SUBJECT, Echo(text="x"), Echo)
 
 
-async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
     """Nothing has to be restarted when nats-server was killed: the same replica answers."""
-    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))) as requester:
+    async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
         await crash(nats_server)
         await nats_server.start()
 
@@ -199,9 +243,9 @@ async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: 
         assert await eventually(asked, lambda given: given is not None) == Echo(text="back")
 
 
-async def test_a_service_can_stop_while_the_server_is_away(nats_client: Client, nats_server: NatsServer) -> None:
+async def test_a_service_can_stop_while_the_server_is_away(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
     """A replica ends in good order even when there is nobody left to tell."""
-    async with asyncio.timeout(5), serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo))):
+    async with asyncio.timeout(5), serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         await crash(nats_server)
         await eventually(lambda: not nats_client.is_connected)
     assert not nats_client.is_connected

@@ -106,8 +106,9 @@ def _introduction(text: str) -> list[str]:
     """Keep of an announcement ("For sales.csv, give me:") only what names something."""
     if not re.search(rf"{SHIELDED}|\d", text):
         return []
+    nothing = rf"(?:(?!{SHIELDED})\W)*"
     about = re.fullmatch(
-        rf"(?:for|using|with|from|about|in|on|given)\s+(.*?{NAMED})\W*(?:please|give\s+me|do|i\s+need|i\s+want)?\W*",
+        rf"(?:for|using|with|from|about|in|on|given)\s+(.*?{NAMED}){nothing}(?:please|give\s+me|do|i\s+need|i\s+want)?{nothing}",
         text,
         re.IGNORECASE,
     )

@@ -96,6 +96,7 @@ _NAMES = re.compile(
 @given(goals)
 @example("1. summarise notes.txt\n2) count its words\nwhat is 15% of 240")
 @example("here is our file orders.csv. thanks")
+@example("using readme.md, (see costs.xlsx, page 2): compute the total sales in sales.csv")
 def test_nothing_that_is_named_gets_lost(goal: str) -> None:
     """Each file name, address, number and quotation of the goal is in some need."""
     text = "\n".join(need.text for need in split_goal(goal))
