@@ -30,6 +30,7 @@ class AcknowledgedWrites:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._inbox = ""
+        self._loop: asyncio.AbstractEventLoop
         self._numbers = itertools.count()
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
 
@@ -43,11 +44,12 @@ class AcknowledgedWrites:
         """
         if not self._inbox:
             # The subscription is on its way before anything else of this connection, so that nothing need wait for it.
+            self._loop = asyncio.get_running_loop()
             self._inbox = self._client.new_inbox()
             await self._client.subscribe(f"{self._inbox}.*", future=MessageSink(self._pass_on))
-        loop, number = asyncio.get_running_loop(), str(next(self._numbers))
-        answer = self._waiting[number] = loop.create_future()
-        expiry = loop.call_later(_TIMEOUT_SECONDS, self._expire, number)
+        number = str(next(self._numbers))
+        answer = self._waiting[number] = self._loop.create_future()
+        expiry = self._loop.call_later(_TIMEOUT_SECONDS, self._expire, number)
         try:
             await self._client.publish(subject, data, reply=f"{self._inbox}.{number}", headers=dict(headers))
             return _sequence(await answer)

@@ -38,8 +38,8 @@ class heeding_cancellation:  # noqa: N801  # reads as the statement it is used i
             raise asyncio.CancelledError
 
 
-class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
-    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`, and heed cancellation.
+class unavailable_unless_stored:  # noqa: N801
+    """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`. For writes that do not wait by nats-py.
 
     Args:
         what: What was asked, as the subject of a sentence.
@@ -50,9 +50,25 @@ class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
     def __init__(self, what: str) -> None:
         self._what = what
 
+    def __enter__(self) -> None:
+        """Nothing is needed before."""
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        super().__exit__(kind, error, traceback)
         if isinstance(error, APIError):
             raise UnavailableError(f"{self._what} was refused by JetStream: {error.description or error}.") from error
         if isinstance(error, nats.errors.Error | TimeoutError | OSError):
             raise UnavailableError(f"{self._what} is out of reach ({str(error) or type(error).__name__}).") from error
+
+
+class unavailable_unless_answered(unavailable_unless_stored):  # noqa: N801
+    """The same for everything that waits by nats-py, and heed cancellation."""
+
+    __slots__ = ("_heeding",)
+
+    def __enter__(self) -> None:
+        self._heeding = heeding_cancellation()
+        self._heeding.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._heeding.__exit__(kind, error, traceback)
+        super().__exit__(kind, error, traceback)

@@ -9,7 +9,7 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats_acks import AcknowledgedWrites
-from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
+from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.adapters.nats_topology import LOG
 from ioa.group.events import EncodedEntry, Entry
 from ioa.ports.group_log import AppendConflictError, StoredEntry
@@ -34,7 +34,7 @@ class NatsGroupLog:
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
         """Append if nobody else has; see the port."""
         headers = {_EXPECTED_SEQUENCE: str(expected_seq)}
-        with unavailable_unless_answered(f"The log of {comm_id}"):
+        with unavailable_unless_stored(f"The log of {comm_id}"):
             try:
                 return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
             except APIError as error:

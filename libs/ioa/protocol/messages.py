@@ -36,7 +36,10 @@ class Phase(StrEnum):
     @property
     def is_terminal(self) -> bool:
         """Whether nothing can happen in the group any more."""
-        return self in (Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED)
+        return self in _TERMINAL
+
+
+_TERMINAL = frozenset({Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED})
 
 
 class TaskSpec(Model):
