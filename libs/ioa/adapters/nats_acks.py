@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 from collections.abc import Mapping
 
 import nats.errors
@@ -17,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 from nats.js.errors import APIError
+from pydantic_core import from_json
 
 from ioa.adapters.nats_sinks import MessageSink
 
@@ -71,7 +71,7 @@ class AcknowledgedWrites:
 def _sequence(message: Msg) -> int:
     if message.headers and message.headers.get(Header.STATUS) == _NO_RESPONDERS:
         raise nats.errors.NoRespondersError
-    answer = json.loads(message.data)
+    answer = from_json(message.data)
     if "error" in answer:
         raise APIError.from_error(answer["error"])
     return int(answer["seq"])

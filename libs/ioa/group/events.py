@@ -160,9 +160,12 @@ class EventKind(StrEnum):
     LAUNCH_ABANDONED = "launch_abandoned"
 
 
+_KINDS = {kind.value: kind for kind in EventKind}
+
+
 def kind_of(event: Event) -> EventKind:
     """Name the event's column in the transition table."""
-    return EventKind(event.message.payload.type if isinstance(event, Said) else event.type)
+    return _KINDS[event.message.payload.type if isinstance(event, Said) else event.type]
 
 
 class Entry(Model):
