@@ -1,11 +1,11 @@
 """Measure which repetitions the group machine refuses, which other messages it refuses by mistake, and what that saves.
 
-    python benchmarks/repetition.py [--fresh] [--list] [--cost]
+    python benchmarks/repetition.py [--recorded] [--list] [--cost]
 
-The conversations in `tests/data/repetition/` are written, not recorded: chats in the style of language models, with planted
-repetitions (verbatim, lightly and strongly rephrased) and planted messages that only look like one. The detector was developed on
-the first three files and never on `fresh`, which another author wrote. Tokens are counted as words times 1.3. A message that
-becomes a turn is read by every other member; a refused one is read by nobody, but its sender reads the refusal.
+The conversations in `tests/data/repetition/` have planted repetitions (verbatim, lightly and strongly rephrased) and messages that
+only look like one. Most were written in the style of language models, `recorded` holds what real agents said to each other. The
+detector was developed on the other files and never on `recorded`, of which only totals are shown. Tokens are counted as words times
+1.3. A message that becomes a turn is read by every other member; a refused one is read by nobody, but its sender reads the refusal.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ioa.group.wording import wording_of
 from ioa.protocol.ids import AgentId
 
 DATA = Path(__file__).parents[1] / "tests" / "data" / "repetition"
-DEVELOPMENT = {"tuning": "tuning.jsonl", "held out": "held_out.jsonl", "pairs": "pairs.jsonl"}
-FRESH = {"fresh": "fresh.jsonl"}
+DEVELOPMENT = {"tuning": "tuning.jsonl", "held out": "held_out.jsonl", "pairs": "pairs.jsonl", "fresh": "fresh.jsonl"}
+UNREAD = {"recorded": "recorded.jsonl"}
 TOKENS_PER_WORD = 1.3
 REFUSAL_WORDS = 20
 """About what the machine's refusal says."""
@@ -167,9 +167,9 @@ def _least_microseconds(part: Callable[[], object], *, rounds: int = 9, times: i
 
 
 def main() -> None:
-    """Print the table. Whoever lists the mistakes on `fresh` has to replace it, so that is not possible here."""
+    """Print the table. Whoever lists the mistakes on `recorded` has to replace it, so that is not possible here."""
     parser = argparse.ArgumentParser(description="Measure the detection of repetitions.")
-    parser.add_argument("--fresh", action="store_true", help="measure on the conversations that nothing was developed on, too")
+    parser.add_argument("--recorded", action="store_true", help="measure on the conversations that nothing was developed on, too")
     parser.add_argument("--list", action="store_true", help="list the mistakes on the conversations of development")
     parser.add_argument("--cost", action="store_true", help="measure CPU time and size of the state instead")
     options = parser.parse_args()
@@ -177,7 +177,7 @@ def main() -> None:
     if options.cost:
         console.print(cost())
         return
-    files = DEVELOPMENT | (FRESH if options.fresh else {})
+    files = DEVELOPMENT | (UNREAD if options.recorded else {})
     scores = {name: score(read(DATA / file)) for name, file in files.items()}
     console.print(table(scores))
     for name in DEVELOPMENT if options.list else ():

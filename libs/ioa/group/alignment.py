@@ -25,9 +25,8 @@ def is_exchanged(new: Sequence[int], old: Sequence[int]) -> bool:
 def is_swapped(new: Sequence[int], old: Sequence[int], names: Collection[int], numbers: Collection[int]) -> bool:
     """Whether two names have changed places: who does what is another matter then."""
     if len(new) == len(old):
-        moved = {one for one, other in zip(new, old, strict=True) if one != other}
-        are_things = moved.isdisjoint(GENERAL_BYTES)
-        if len(moved) == 2 and are_things and not moved.isdisjoint({*names, *numbers}):
+        places = [at for at, (one, other) in enumerate(zip(new, old, strict=True)) if one != other]
+        if len(places) == 2 and _are_exchanged([new[at] for at in places], {*names, *numbers}, places[1] - places[0]):
             return True
     said = [word for word in dict.fromkeys(new) if word in old]
     known = [word for word in dict.fromkeys(old) if word in new]
@@ -40,6 +39,12 @@ def is_swapped(new: Sequence[int], old: Sequence[int], names: Collection[int], n
         and _holds_others(known[known.index(other) : known.index(one)], names)
         for one, other in pairwise(order)
     )
+
+
+def _are_exchanged(two: Sequence[int], names: Collection[int], distance: int) -> bool:
+    """Whether these two have changed places because they are told apart, not because one of them is put before the other."""
+    named = sum(word in names for word in two)
+    return named == len(two) or (named == 1 and distance > 1 and not any(word in GENERAL_BYTES for word in two))
 
 
 def _holds_others(words: Sequence[int], names: Collection[int]) -> bool:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import chain
 
 from ioa.group import synonyms, vocabulary
+from ioa.group.numerals import NUMBERS, SPREAD, parts_of
 from ioa.group.stems import singular_of, stem_of, verbs_of
 
 FEATURE = 0xFFFF_FFFF
@@ -23,18 +24,19 @@ EXACT, CAPITAL, QUOTED, PARTICIPLE = (1 << bit for bit in range(32, 36))
 WORDS = 1 << 36
 """Codes below are words, all others marks."""
 
-NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY, READY, PLEADS, QUESTION = (
-    1 << bit for bit in range(36, 49)
+NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY, READY, PLEADS, QUESTION, SPREADS = (
+    1 << bit for bit in range(36, 50)
 )
-"""Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word."""
-ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY = (
-    1 << bit for bit in range(49, 61)
+"""Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word. `SPREADS` is a
+word that may be part of a number."""
+ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY, WAS = (
+    1 << bit for bit in range(50, 63)
 )
 """Marks of what a text does: `REPORTS` that something has been done, or `SETTLES` that it is."""
-POLES_FROM = 61
+POLES_FROM = 63
 """The first of the marks of `vocabulary.POLES`, two for each pair."""
 
-MAX_PIECE_CHARS = 64
+_MAX_PIECE_CHARS = 64
 _MAX_PIECES = 32_768
 _LEAST_SHARED = 4
 """Shorter stems are shared by words that have nothing to do with each other."""
@@ -54,11 +56,12 @@ _MARKING: tuple[tuple[frozenset[str], int], ...] = (
     (vocabulary.ADDRESSING, YOU),
     (vocabulary.SETTLED, READY),
     (vocabulary.CONDITIONAL, SUPPOSES),
+    (SPREAD, SPREADS),
     (frozenset({"has", "have"}), HAS),
     (frozenset({"am", "are", "is"}), IS),
     (frozenset({"to"}), TO),
     (frozenset({"but", "only"}), CLAUSE_ENDS),
-    (frozenset({"been", "did", "had", "was", "were"}), PAST),
+    (frozenset({"been", "did", "had", "was", "were"}), PAST | WAS),
     *((frozenset(words.split()), 1 << bit) for bit, words in enumerate(chain.from_iterable(vocabulary.POLES), start=POLES_FROM)),
 )
 _SAYING_NOTHING = (
@@ -66,17 +69,18 @@ _SAYING_NOTHING = (
 )
 _PARTICIPLES = frozenset("begun bought built chosen cut done found held kept left made met paid put sent set sold written".split())
 
-_WORD = re.compile(r"[\w'’]+(?:[.\-/_:,][\w'’]+)*%?|[\"“«]|[.!?:;,()]+")
+_WORD = re.compile(r"[\w'’]+(?:[.\-/_:,][\w'’]+)*%?|[\"“«]|[$€£]|[.!?:;,()]+")
+_CURRENCIES = {"$": "dollar", "€": "euro", "£": "pound"}
 _SEPARATORS = re.compile(r"[.\-/_:,%]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_DIGIT = re.compile(r"\d")
+_UNDONE = re.compile(r"un(?!der|i|til|less|fortun|usual|expect)\w{4,}(?:ed|able|ful|ly|al|ic|ible|t)")
 _GROUP_ENDS = re.compile(r"[\n|]")
 _CLITIC = re.compile(r"['’](s|ll|re|ve|d|m)$", re.IGNORECASE)
 
 
 def codes_of(piece: str) -> tuple[int, ...]:
     """Tell what a piece of text without spaces means, punctuation included; nothing for most function words."""
-    if piece.isascii() and piece.isalpha() and piece.lower() not in vocabulary.NUMBERS:
+    if piece.isascii() and piece.isalpha() and piece.lower() not in NUMBERS:
         return tuple(_codes(piece, 0))
     codes: list[int] = []
     quoted = 0
@@ -85,8 +89,10 @@ def codes_of(piece: str) -> tuple[int, ...]:
             quoted = 0 if codes else QUOTED
         elif found[0] in ".!?:;,()":
             codes.append(_mark_of(found))
-        elif (value := _exact_value(found)) is not None:
-            codes.append(feature_of_text(value) | EXACT)
+        elif found in _CURRENCIES:
+            codes.append(feature_of(_CURRENCIES[found]))
+        elif (exact := _exact(found)) is not None:
+            codes += exact
         else:
             codes += (code | quoted if code < WORDS else code for part in _SEPARATORS.split(found) for code in _word(part))
     return tuple(codes)
@@ -96,14 +102,16 @@ class _Codes(dict[str, tuple[int, ...]]):
     """Pieces that were read before. A hit is one look into a table; an `lru_cache` also writes to a list then, all of it cold."""
 
     def __missing__(self, piece: str) -> tuple[int, ...]:
-        if len(self) >= _MAX_PIECES:
-            self.clear()
-        codes = self[piece] = codes_of(piece)
+        codes = codes_of(piece)
+        if len(piece) <= _MAX_PIECE_CHARS:
+            if len(self) >= _MAX_PIECES:
+                self.clear()
+            self[piece] = codes
         return codes
 
 
 known_codes_of = _Codes().__getitem__
-"""The same for pieces of at most `MAX_PIECE_CHARS`."""
+"""The same, remembered."""
 
 
 @lru_cache(maxsize=_MAX_PIECES)
@@ -152,22 +160,25 @@ def _codes(word: str, marks: int) -> Iterator[int]:
         if marks:
             yield marks
         return
+    if _UNDONE.fullmatch(lower) and lower not in _GENERAL and lower not in _TOPICAL:
+        word, marks = word[2:], marks | NEGATES
     if marks:
         yield marks
     is_participle = (lower.endswith("ed") and len(lower) > 3) or lower in _PARTICIPLES
-    yield feature_of(word) | (CAPITAL if is_capital else 0) | (PARTICIPLE if is_participle else 0)
+    feature = feature_of(word)
+    is_name = is_capital and feature & 0xFF not in GENERAL_BYTES
+    yield feature | (CAPITAL if is_name else 0) | (PARTICIPLE if is_participle else 0)
 
 
-def _exact_value(chunk: str) -> str | None:
-    """The chunk itself if it is a number, an identifier, a file or an address; None for words."""
-    lower = chunk.lower().strip("'’")
-    if lower in vocabulary.NUMBERS:
-        return vocabulary.NUMBERS[lower]
-    if _DIGIT.search(lower):
-        number = lower.rstrip("%").replace(",", "")
-        return re.sub(r"\.0+$", "", number)
-    if "_" in lower.strip("_") or re.search(r"\w{2}\.\w{2}", lower) or lower.count("/") > 1:
-        return lower
+def _exact(chunk: str) -> list[int] | None:
+    """Read a chunk that is a number, perhaps with its unit, an identifier, a file or an address; None for words."""
+    lower = chunk.lower()
+    if said := parts_of(chunk):
+        numbers, words = said
+        marks = [_MARKS_OF[lower]] if lower in _MARKS_OF else []
+        return marks + [feature_of_text(number) | EXACT for number in numbers] + [code for word in words for code in _word(word)]
+    if "_" in lower.strip("_'’") or re.search(r"\w{2}\.\w{2}", lower) or lower.count("/") > 1:
+        return [feature_of_text(lower.strip("'’")) | EXACT]
     return None
 
 

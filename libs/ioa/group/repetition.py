@@ -27,6 +27,8 @@ from ioa.group.lexicon import (
     REPORTS,
     SETTLES,
     SUPPOSES,
+    WAS,
+    feature_of_text,
 )
 from ioa.group.sketch import (
     ASKED,
@@ -37,6 +39,8 @@ from ioa.group.sketch import (
     OF_RESULT,
     OF_TASK,
     PLANNED,
+    WORDS_COUNTED_AT,
+    WORDS_FROM,
     Remembered,
     Sketch,
     digest_of,
@@ -46,7 +50,6 @@ from ioa.group.sketch import (
     poles_of,
     short,
     sketch_of,
-    words_in,
     words_of,
 )
 from ioa.group.wording import Wording, wording_of
@@ -60,18 +63,22 @@ _MOST_NEW = 0.42
 """The share of its own words that a repetition may have, by weight."""
 _LONG = 14
 """Of so many words the share is surer, and less of it is another matter."""
-_MOST_NEW_IN_A_LONG_ONE = 0.32
-_MOST_NEW_IN_A_SAMPLE = 0.26
+_MOST_NEW_IN_A_LONG_ONE = 0.4
+_MOST_NEW_IN_A_SAMPLE = 0.3
 """Of many words one in six is alike by its byte alone."""
-_LEAST_COVERED = 0.6
+_LEAST_COVERED = 0.55
 """The share of the earlier words that a repetition says again, by weight."""
 _SAME_TASK = 0.8
 """The share that two tasks have in common if they are the same: tasks are alike by nature."""
+_SURE = 1
+"""How much more a number says than a word."""
 _SHORT = 6
 """With fewer words a repetition names nothing of its own."""
 _VERY_SHORT = 5
 """With fewer words a general one that is another makes another message."""
 _MANY_ACKNOWLEDGEMENTS = 2
+_ENUMERATED = 2
+_COUNTS = tuple(short(feature_of_text(str(number))) for number in range(2, 9))
 
 
 def repeated(
@@ -89,9 +96,9 @@ def repeated(
         return _acknowledged_before(by, heard)
     said = words_of(new.features)
     for sketch in reversed(heard):
-        old = packed(sketch)
-        known = words_in(old)
-        # This tells nearly all messages apart, so it is looked at first.
+        old = sketch.encode("latin-1")
+        known = old[WORDS_FROM : WORDS_FROM + old[WORDS_COUNTED_AT]]
+        # This tells nearly all messages apart, so it is looked at first, and calls no function of ours.
         if known and 2 * len(known.translate(None, said)) <= len(known):
             earlier = opened(old)
             if _does_the_same(new, by, earlier) and _says_the_same(new, earlier, names_of(earlier)):
@@ -126,13 +133,14 @@ def _acknowledged_before(by: int, heard: Sequence[Sketch]) -> Remembered | None:
 def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
     """Whether it is no answer, correction, question or news of what was said."""
     does, did = new.marks, old.marks
-    if did & ASKED and not does & ASKS and by != old.who and (not does & OBLIGES or does & COMMITS):
+    if did & ASKED and not does & ASKS and by != old.who and (not does & OBLIGES or does & COMMITS or did & ASKED_WHAT):
         return False
     if does & CORRECTS and not did & CORRECTED:
         return False
     if does & QUESTION and does & NAMES_QUESTION and not did & (ASKED | ASKED_WHAT):
         return False
-    return bool(does & (PLANS | MAY | SUPPOSES)) or not _tells_news(new, old)
+    suggests = does & QUESTION and does & NAMES_QUESTION and did & ASKED and not does & WAS
+    return bool(suggests or does & (PLANS | MAY | SUPPOSES)) or not _tells_news(new, old)
 
 
 def _tells_news(new: Wording, old: Remembered) -> bool:
@@ -156,12 +164,13 @@ def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> boo
         return False
     if own and (things or len(known) < _VERY_SHORT) and (new.marks & MAY_CORRECT or (not is_sample and is_exchanged(said, known))):
         return False
-    if things and len(said) < _SHORT:
+    if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED:
         return False
     if not is_sample and is_swapped(said, known, words_of(new.names.union(names)), words_of(new.exact)):
         return False
     may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if len(said) >= _LONG else _MOST_NEW
-    return _weight(own) <= may_add * _weight(said) and _weight(missing) <= (1 - _LEAST_COVERED) * _weight(known)
+    sure = _SURE * len(new.exact)
+    return _weight(own) <= may_add * (_weight(said) + sure) and _weight(missing) <= (1 - _LEAST_COVERED) * (_weight(known) + sure)
 
 
 def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
@@ -169,7 +178,7 @@ def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = 
     if old.marks & IS_SAMPLE:
         if digest_of(new.exact) != old.digest:
             return False
-    elif not old.exact.issuperset(map(short, new.exact)):
+    elif not _has_its_numbers(new.exact, old):
         return False
     if any(feature & 0xFF not in old.words for feature in _comparable(new.names, old) if feature not in names):
         return False
@@ -179,6 +188,12 @@ def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = 
     if not negates and len(old.negated) == 1 and old.negated in words_of(new.features):
         return False
     return negates != bool(old.negated) or not _are_poles_apart(poles_of(new), old.poles)
+
+
+def _has_its_numbers(exact: Collection[int], old: Remembered) -> bool:
+    """Whether there is no other number; one that counts what several others tell is none."""
+    added = {short(feature) for feature in exact} - old.exact
+    return not added or (len(exact) == len(old.exact) + 1 and added.issubset(_COUNTS[: max(0, len(old.exact) - 1)]))
 
 
 def _comparable(features: Iterable[int], old: Remembered) -> list[int]:

@@ -29,7 +29,7 @@ ASKED, ASKED_WHAT, CORRECTED, PLANNED, IS_PAST, IS_SAMPLE, OF_TASK, OF_RESULT = 
 _MARKS = ((ASKS, ASKED), (NAMES_QUESTION, ASKED_WHAT), (CORRECTS, CORRECTED), (PLANS, PLANNED), (PAST, IS_PAST))
 _IMPLIED = {OF_TASK: ASKED | PLANNED, OF_RESULT: IS_PAST}
 """A task is a request, and a result is news no more."""
-_HEADER = 8
+WORDS_COUNTED_AT, WORDS_FROM = 6, 8
 _ALL_POLES = 0xFFF
 
 
@@ -70,11 +70,6 @@ def sketch_of(wording: Wording, who: int, place: int, *, kind: int = 0, uses: It
     return (header + said + denied + tail).decode("latin-1")
 
 
-def words_in(sketch: bytes) -> bytes:
-    """The words of a packed sketch."""
-    return sketch[_HEADER : _HEADER + sketch[6]]
-
-
 def place_in(sketch: Sketch) -> int:
     """The turn or the place of the task that a sketch bears."""
     return ord(sketch[2]) << 8 | ord(sketch[3])
@@ -87,7 +82,7 @@ def packed(sketch: Sketch) -> bytes:
 
 def opened(sketch: bytes) -> Remembered:
     """Take a sketch apart."""
-    end_of_words = _HEADER + sketch[6]
+    end_of_words = WORDS_FROM + sketch[WORDS_COUNTED_AT]
     end_of_negated = end_of_words + sketch[7]
     marks = sketch[0]
     tail = [int.from_bytes(sketch[at : at + 2], "big") for at in range(end_of_negated, len(sketch), 2)]
@@ -98,7 +93,7 @@ def opened(sketch: bytes) -> Remembered:
         who=sketch[1],
         place=int.from_bytes(sketch[2:4], "big"),
         poles=int.from_bytes(sketch[4:6], "big"),
-        words=sketch[_HEADER:end_of_words],
+        words=sketch[WORDS_FROM:end_of_words],
         negated=sketch[end_of_words:end_of_negated],
         exact=frozenset() if marks & IS_SAMPLE else frozenset(tail),
         digest=digest,

@@ -7,7 +7,7 @@ The tables are general English of people who plan, work and report together. Opp
 from __future__ import annotations
 
 GENERAL = """
-able capable | accept accepted acceptance approve approval endorse consent agree agreed agreement
+able capable capability | accept accepted acceptance approve approval endorse consent agree agreed agreement
 achieve accomplish attain
 add append include insert incorporate attach supplement extend extra additional another further contain comprise
 allow permit permission enable authorize permissible | alone sole solely single
@@ -18,45 +18,45 @@ ask request inquire query wonder
 assess evaluate evaluation assessment gauge judge judgement rate rating score grade
 assume presume suppose suspect guess believe belief | attempt try tried test tested testing trial
 avoid prevent avert | aware conscious | bad poor terrible awful worse worst | base ground
-begin began begun start commence initiate kick launch onset beginning outset
-big bigger biggest large largest larger huge sizable considerable substantial greatest greater vast
+begin began begun start kickoff commence initiate kick launch onset beginning outset
+big bigger biggest enormous massive giant immense large largest larger huge sizable considerable substantial greatest greater vast
 block obstruct hinder impede | book reserve reservation | borrow lend lent loan
 bring brought carry carried convey haul | broken break broke crash collapse fail failed failure defect
-buy bought purchase acquire procure obtain | calculate compute computation calculation determine derive
+buy bought purchase acquire procure obtain | calculate compute computation recalculate calculation determine derive
 call phone ring telephone | cancel revoke | capture record log | careful cautious
 cause trigger provoke induce lead led
-change modify modification alter adjust adjustment adapt adaptation amend edit revise revision
-check verify verification validate validation doublecheck ensure review proofread inspect inspection
+change modify modification rework alter adjust adjustment adapt adaptation amend edit revise revision
+check confirm confirmation verify verification validate validation doublecheck ensure review proofread inspect inspection
 choose chose chosen select pick selection decide decision opt settle | clean cleanse tidy wash
-closed closing shut closure | clear clearly obvious evident plain
+closed closing shut closure | clear clearly obvious evident plain apparent
 collect gather compile assemble collate retrieve fetch collection
-combine merge consolidate integrate unify join | compare comparison contrast
+combine merge consolidate bundle integrate unify join | compare comparison contrast
 complete finish finished completed completion conclude conclusion finalise finalize end over ended done wrap
 complex complicated | concern affect influence impact effect | connect link couple | consider contemplate
-construct build built create develop produce generate make made form prepare preparation craft put
+construct build built create implement implementation develop produce generate make made form prepare preparation craft put
 contact approach | continue proceed resume go goes goon carryon follow | convert transform turn
-convince convincing persuasive compelling strong stronger strengthen robust reinforce
+convince convincing persuade persuasive compelling strong stronger strengthen robust reinforce
 copy duplicate replicate repeat | correspond match fit fits suit | cover covered coverage span | cut trim crop
-damage harm hurt destroy ruin spoil | deal handle manage treat address tackle | delay postpone defer
+damage harm hurt destroy ruin spoil | deal handle manage treat address tackle | delay postpone defer reschedule
 deliver submit provide supply send sent pass forward mail post hand give gave given grant present
-demand insist | deploy release publish rollout
-describe explain describing explanation description outline describes | differ different other distinct
+demand insist | deploy deployment release publish publication rollout shipped shipping
+describe elaborate explain describing explanation description outline describes | differ different other distinct
 difficult hard tough tricky demanding | direct directly | disappear vanish gone
-discover find found identify detect locate spot notice observe
+discover discovery find found identify identification detect locate spot notice observe
 discuss talk discussion conversation debate speak spoke spoken speech
-distribute divide split share partition allocate | draw drew drawn sketch
-drop discard remove delete eliminate exclude omit strike struck skip
+distribute divide split dispatch share partition allocate | draw drew drawn sketch
+drop erase purge wipe prune dispose discard remove delete eliminate exclude omit strike struck skip
 duty mandatory obligatory compulsory required require requirement need necessary necessitate necessity must
 early earlier sooner | easy easier simple simpler straightforward effortless | emphasis focus concentrate
 empty blank vacant | enough suffice sufficient adequate | enter input
-essential crucial vital critical important key indispensable main primary principal chief major central
+essential crucial significant vital critical important key indispensable main primary principal chief major central
 establish founded
 estimate approximate approximation expect expectation anticipate reckon forecast predict prediction
-examine examination investigate investigation study analyse analyze analysis analytics explore research
+examine examination investigate analyst probe investigation study analyse analyze analysis analytics explore research
 exceed surpass | exist existence | expire lapse elapse run | express voice
 fall fell fallen decline decrease sink sank shrink reduce lower lessen diminish minimise minimize reduction less fewer
 fast faster fastest quick quicker quickest rapid speedy swift prompt soon
-fear afraid worry worried anxious scared | fill populate | fix repair solve resolve remedy mend rectify cure
+fear afraid worry worried anxious scared | fill populate | fix repair solve solution patch hotfix resolve remedy mend rectify cure
 forget forgot forgotten | free gratis complimentary | fresh new newer newest novel recent latest
 full whole entire total overall | gain win won
 good fine suitable appropriate proper decent nice better best improve improvement enhance enhancement optimise optimize
@@ -73,7 +73,7 @@ maximum most max | signify means meant imply | meet met | mention state note | m
 mix blend mixture | move moving moved transfer migrate migration relocate shift | narrow slim
 near nearby neighbouring neighboring adjacent next close | odd strange weird unusual | offer propose proposal
 old older oldest former | open opened opening unlocked | pay paid payment
-perform execute conduct operate work works function | possible feasible viable doable potential
+perform execute execution conduct operate work works function | possible feasible viable doable potential
 prefer preference favour favor rather like | previous prior past | prioritise prioritize priority
 probable probably presumably likely | protect protection guard shield secure safe
 prove proof proven evidence | push press | quiet silent silence calm | rare seldom | ready prepared set
@@ -83,7 +83,7 @@ regular usual typical normal common ordinary standard | remain stay rest remaini
 remind reminder | replace substitute exchange switch | represent depict | rewrite rephrase reword
 rough coarse | search seek sought | sell sold | separate apart individual | serious severe grave
 short shorter shortest shorten brief concise abbreviate
-show shown display demonstrate illustrate reveal indicate | sign signed signature | similar alike comparable
+show shown display present demonstrate illustrate reveal indicate | sign signed signature | similar alike comparable
 slow slower sluggish | small smaller smallest little tiny minor | special particular specific | spend spent
 spread scatter | strict stringent rigorous | succeed success successful | summarise summarize recap
 surprise surprised unexpected | take took taken | think thought | throw threw thrown
@@ -111,10 +111,37 @@ equal identical | boring dull | crowded busy | deep depth | die died dead | guid
 wake woke | drain emptied | surely definitely | original initial | opposite contrary | partly partially
 alternate | abandon give-up
 approach method strategy technique procedure | assignment job task chore
-component part section portion segment piece module | goal aim objective target purpose intention
+component part section portion segment piece module | goal aim intend intent objective target purpose intention
 information data detail | issue problem trouble difficulty challenge | number count amount quantity sum
 notion concept | people person | phase stage step | place location site venue | subject topic theme
 word term expression
+accelerate hasten expedite | access entry | adhere comply conform obey | adopt embrace | align alignment harmonise harmonize
+arbitrary random | archive archived | assign delegate entrust appoint nominate designate | advantage benefit upside merit
+drawback downside disadvantage shortcoming | annotate annotated | behave behaviour behavior | bias skew distort distortion
+cite quote quotation citation | classify categorise categorize classification | coherent consistent consistency
+collaborate cooperate collaboration cooperation | compatible compatibility interoperable
+concurrent parallel simultaneous simultaneously | configure configuration config setting setup | activate enabled
+deactivate disable | debug troubleshoot diagnose diagnosis | default fallback
+deprecate deprecated obsolete outdated legacy stale | detach disconnect unplug | deteriorate worsen degrade degradation
+deviate deviation diverge divergence discrepancy mismatch | disagree dispute quarrel disagreement
+disturb disrupt interrupt interruption disruption bother | efficient efficiency effective | embed nest nested
+encourage motivate motivation | enforce impose | engage involve involvement | thorough comprehensive detailed
+excess surplus excessive | example instance | extract extraction parse parsing | filter sift | flexible adaptable versatile
+fluctuate vary variation volatile | upcoming forthcoming | ratio proportion fraction | generic universal | idle inactive dormant
+incident outage downtime | incomplete unfinished partial | incorrect inaccurate false invalid erroneous faulty
+insufficient inadequate | initialise initialize bootstrap | introduce introduction intro preface | isolate isolated quarantine
+iterate iteration round | lag latency | simulate simulation emulate mock stub | modern contemporary
+negotiate bargain negotiation | noise noisy loud | normalise normalize standardise standardize | optional voluntary
+overload overburden overwhelm | polish refine refinement | plausible credible | practical pragmatic
+preliminary provisional tentative interim temporary | progress headway | qualify qualified eligible | react reaction
+readable legible readability | revert undo rollback restore recover recovery
+restructure refactor reorganise reorganize rearrange | refund reimburse reimbursement repay
+register registration enroll enrol signup | relax loosen | renew renewal | responsible accountable responsibility
+retry reattempt | reuse recycle | reverse invert | satisfy fulfil fulfill | situation circumstance | skill competence expertise
+snippet excerpt passage fragment | spike surge jump soar | stuck jammed | sync synchronise synchronize synchronization
+terminate kill abort | threshold cutoff | compromise tradeoff | tune calibrate calibration finetune
+unchanged untouched unaffected intact undamaged | vote ballot | format layout template | hypothesis assumption
+compress compression
 """
 """Verbs, adjectives and abstract words: who rephrases exchanges these first, so they say little about what a text is about."""
 
@@ -131,7 +158,7 @@ holiday vacation | hotel accommodation lodging | illness disease sickness | imag
 income revenue earnings turnover | lawyer attorney counsel solicitor | lorry truck | manual handbook
 market promote advertise marketing | measurement measure metric | medicine drug medication | mobile smartphone
 overview summary | parcel package packet | profit margin | pupil student learner | quality | query question
-road street | salary wage | seller vendor supplier | shop retailer | sofa couch | source reference origin
+road street | salary wage compensation | seller vendor supplier | shop retailer | sofa couch | source reference origin
 speed pace velocity | table spreadsheet sheet | teacher instructor | train railway | trend pattern tendency
 website webpage page | west western | east eastern | north northern | south southern | half halve halved semi
 cellar basement | garden yard | autumn | film movie | conference congress | crew team group
@@ -146,17 +173,35 @@ university college | internet web | exam exams | carpet rug | sweets candy | jum
 bathroom toilet restroom | coach trainer | hobby pastime | shade shadow | statistics stats | dataset
 diary journal | appendix annex | footnote annotation | heading caption | keyword | laptop notebook computer
 bug glitch
+km kilometre kilometer | metre meter m | cm centimetre centimeter | mm millimetre millimeter | mile mi | hour hr hrs h
+minute mins | seconds sec secs | ms millisecond | kg kilogram kilogramme kilo | litre liter | kb kilobyte | mb megabyte
+gb gigabyte | tb terabyte | euro eur | dollar usd | pound gbp | kw kilowatt | year annual yearly annually | month monthly
+day daily | week weekly | database db datastore | column field attribute | row tuple | endpoint api | frontend ui gui
+cpu processor | memory ram | disk ssd storage | throughput bandwidth | parameter param | array vector
+exception traceback stacktrace | library framework lib | code codebase | container docker pod | vulnerability weakness
+attack breach intrusion | authentication auth | milestone checkpoint | backlog todo | meeting session | department division
+headquarters hq | board committee council panel | director executive ceo | intern trainee apprentice | applicant candidate
+contractor freelancer | consultant adviser advisor | competitor rival | receipt voucher | discount rebate | credit mortgage
+stock inventory | warehouse depot storehouse | shipment consignment | ad advert advertisement commercial | newsletter bulletin
+bibliography references | font typeface | slide presentation deck | video clip footage | outlier anomaly | correlation association
+survey questionnaire poll | participant respondent | route path trail | device gadget appliance equipment instrument tool
+cable wire cord | sensor detector | law statute legislation | clause provision | licence license
+district neighbourhood neighborhood | town city municipality | region area zone territory province
+prerequisite dependency precondition | artefact artifact deliverable output | batch chunk | pipeline workflow
+chatbot bot assistant | backup snapshot | edge border boundary | bottleneck chokepoint | scale magnitude | january jan
+february feb | august aug | september sept | october oct | november nov | december dec | monday mon | tuesday tue tues
+wednesday wed | thursday thu thurs | friday fri
 """
 """Things: a text that names other things is about something else."""
 
 OPPOSITES = """
-add drop | allow forbid | allow refuse | accept refuse | begin complete | begin halt | big small | bad good
-broken succeed | buy sell | cheap expensive | complex easy | difficult easy | early late | empty full
-fall grow | fast slow | fresh old | gain lose | have lack | high low | keep change | keep drop | hide show
-long short | maximum minimum | open closed | rare regular | strong weak | convince weak | forget remember
-previous near | import export | internal external | left right | north south | west east | last first
-day night | morning evening | remote local | public private | increase reduce | win lose | arrive leave
-pass broken | push pull | rough exact | deploy cancel | send receive | inside outside | upper lower
-senior junior | winter summer
+add drop | allow forbid | allow refuse | accept refuse | begin complete | begin halt | big small | bad good | broken succeed
+buy sell | cheap expensive | complex easy | difficult easy | early late | empty full | fall grow | fast slow | fresh old
+gain lose | have lack | high low | keep change | keep drop | hide show | long short | maximum minimum | open closed | rare regular
+strong weak | convince weak | forget remember | previous near | import export | internal external | left right | north south
+west east | last first | day night | morning evening | remote local | public private | increase reduce | win lose | arrive leave
+pass broken | push pull | rough exact | deploy cancel | send receive | inside outside | upper lower | senior junior
+winter summer | activate deactivate | advantage drawback | connect detach | upload download | encode decode | encrypt decrypt
+duty optional | frontend backend | temporary permanent | lock unlock | incorrect correct | load unload | client server
 """
 """Pairs of which the one is never said for the other, in whatever words."""

@@ -11,31 +11,32 @@ import re
 
 FUNCTION_WORDS = frozenset(
     """
-    a about above accordingly actually additionally after afterward afterwards ah all almost alone along alongside already also
-    although am amid among amongst an and another any anybody anyhow anyone anything anyway apparently approximately are around
-    as aside at away back based basis be became because become becomes been before behind being below beside besides beyond bit
-    both bulk but by can case cases certainly come concerning consequently could currently depending despite did directly do
-    does doing down during each either else elsewhere enough especially essentially even eventually ever every everybody
-    everyone everything everywhere exactly fact finally firstly for from further furthermore generally get gets getting give
-    given go goes going got had has have having he hence her here hereby hers herself highly him himself his hopefully how
-    however i if immediately in including indeed inside instantly into is it its itself just kind kindly largely lastly less let
-    lets like likely likewise lot lots made mainly make makes making manner many matter matters may maybe me meanwhile merely
-    might mine moment more moreover most mostly much must my myself namely nearly necessarily need needs nonetheless normally
-    now nowadays nowhere obviously of off oh on once one ones only onto or originally other others otherwise ought our ours out
-    outside over overall own particular particularly per percent percentage perhaps personally perspective plus possibly
-    presently presumably previously primarily probably properly provided purely put quite rather really recently regard
-    regarding relatively require required requires respect respectively roughly same seem seemed seems sense separately shall
-    she should side similarly simply since single slightly so some somebody someone something somewhere soon sort specifically
-    still stuff such suddenly supposed supposedly sure surely take taken takes taking than that the their theirs them themselves
-    then there thereafter thereby therefore these they thing things this those though through throughout thus till time times to
-    together too toward towards truly turns typically ultimately under unfortunately unless until up upon us usually versus very
-    via want wants was way ways we well were what whatever whatsoever when whenever where whereas whereby wherever whether which
-    whichever while who whoever whole whom whose why will with within would yet you your yours yourself
+    a able about above accordingly actually additionally after afterward afterwards ah all almost alone along alongside already
+    also although am amid among amongst an and another any anybody anyhow anyone anything anyway apparently approximately are
+    around as aside at away back based basis be became because become becomes been before behind being below beside besides
+    beyond bit both bulk but by can case cases certainly come concerning consequently could currently depending despite did
+    directly do does doing down during each either else elsewhere enough especially essentially even eventually ever every
+    everybody everyone everything everywhere exactly fact finally firstly for from further furthermore generally get gets
+    getting give given go goes going got had has have having he hence her here hereby hers herself highly him himself his
+    hopefully how however i if immediately in including indeed inside instantly into is it its itself just kind kindly largely
+    lastly less let lets like likely likewise lot lots made mainly make makes making manner many matter matters may maybe me
+    meanwhile merely might mine moment more moreover most mostly much must my myself namely nearly necessarily need needs
+    nonetheless normally now nowadays nowhere obviously of off oh on once one ones only onto or originally other others
+    otherwise ought our ours out outside over overall own particular particularly per percent percentage perhaps personally
+    perspective plus possibly presently presumably previously primarily probably properly provided purely put quite rather
+    really recently regard regarding relatively require required requires respect respectively roughly same seem seemed seems
+    sense separately shall she should side similarly simply since single slightly so some somebody someone something somewhere
+    soon sort specifically still stuff such suddenly supposed supposedly sure surely take taken takes taking than that the their
+    theirs them themselves then there thereafter thereby therefore these they thing things this those though through throughout
+    thus till time times to together too toward towards truly turns typically ultimately under unfortunately unless until up
+    upon us usually versus very via want wants was way ways we well were what whatever whatsoever when whenever where whereas
+    whereby wherever whether which whichever while who whoever whole whom whose why will with within would yet you your yours
+    yourself
 
     al als au auch auf aus aux avec bei bien bitte brauchen braucht ce cette como con danke dann dans das dass de del dem den
     der des die du ein eine einem einen einer el elle en er es est et favor für gracias ha haben han hat ich ihr il ils im ist
-    je la las le les lo los merci mit noch nous o oder ont ou par para por pour que qui schon se sie sind soll sollen sollte
-    sont su sur tu un una und une unos unter von vous werden wie wir wird y yo zu zum zur über
+    je la las le les lo los merci mit noch nochmal nochmals nous o oder ont ou par para por pour que qui schon se sie sind soll
+    sollen sollte sont su sur tu un una und une unos unter von vous werden wie wir wird y yo zu zum zur über
     """.split()
 )
 COURTESY = frozenset(
@@ -65,7 +66,7 @@ PERHAPS_CORRECTING = frozenset("actually instead longer nevertheless rather".spl
 """These announce something other than before, or are mere ornament."""
 
 AUXILIARIES = frozenset("must ought shall should will would".split())
-POSSIBLE = frozenset("can could may might".split())
+POSSIBLE = frozenset("able can could may might".split())
 OBLIGING = frozenset("must necessary need needed needs ought required should".split())
 PLANNING = frozenset("going let necessary need needed plan planned propose proposal required suggest suggestion want wants".split())
 """With the auxiliaries: who says one of these speaks of what is to come."""
@@ -82,8 +83,10 @@ CONDITIONAL = frozenset("after if once until when whenever".split())
 
 REMINDING = frozenset(
     """
-    asked described discussed doubt explained forget hesitate mentioned message messages noted objection objections
-    outlined pointed problem proposed stated step suggested sum turn words worries worry wrote said
+    aligned asked clarify clarity completeness confirm described discussed doubt emphasise emphasize essence explained forget
+    helps hesitate highlight mentioned message messages mind noted noting nutshell objection objections outlined pointed problem
+    proposed recap reiterate rephrase restate said stated suggested summarise summarize summary turn understand understanding
+    understood words worries worry wrote
     """.split()
 )
 """A text with one of these may hold a phrase that only refers to what was said."""
@@ -102,26 +105,8 @@ ACKNOWLEDGING = re.compile(
     r"\b(?:sounds? like a (?:good |great )?(?:plan|idea|deal)|(?:works|sounds? \w+|is fine|suits)(?: for| to| by| with)? me"
     r"|good (?:catch|call|point|work|job|news)|well (?:done|said|put)|love (?:it|that|this)|will do|i see|no objections?"
     r"|understood|fair enough|makes sense|on board|all for it|count me in|same here|let['’]?s (?:do it|go|proceed)"
-    r"|couldn['’]t agree more|go ahead|nothing to add|looking forward to it)\b",
+    r"|couldn['’]t agree more|go ahead|nothing to add|looking forward to it"
+    r"|(?:thanks|thank you)[\w ]{0,20} for (?:the|your|this|that|all) (?:\w+ )?\w+(?= *(?:[.!,;]|$)))\b",
     re.IGNORECASE,
 )
 """Phrases that acknowledge; looked for in short texts only."""
-
-_UP_TO_NINETEEN = (
-    "two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-)
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
-_ORDINALS = "second third fourth fifth sixth seventh eighth ninth tenth"
-NUMBERS = {
-    **{word: str(number) for number, word in enumerate(_UP_TO_NINETEEN.split(), start=2)},
-    **{word: str(number) for number, word in enumerate(_ORDINALS.split(), start=2)},
-    **{word: str(10 * tens) for tens, word in enumerate(_TENS.split(), start=2)},
-    "zero": "0",
-    "twice": "2",
-    "2nd": "2",
-    "3rd": "3",
-    **dict.fromkeys("double doubled doubles doubling".split(), "2"),
-    "dozen": "12",
-    "hundred": "100",
-    "thousand": "1000",
-}

@@ -24,7 +24,6 @@ from ioa.group.lexicon import (
     FEATURE,
     HAS,
     IS,
-    MAX_PIECE_CHARS,
     MAY,
     NEGATES,
     OBLIGES,
@@ -40,13 +39,14 @@ from ioa.group.lexicon import (
     REPORTS,
     SENTENCE_ENDS,
     SETTLES,
+    SPREADS,
     TO,
     WORDS,
     YOU,
-    codes_of,
     feature_of_text,
     known_codes_of,
 )
+from ioa.group.numerals import in_digits
 from ioa.group.vocabulary import ACKNOWLEDGING
 
 _MAX_READ_CHARS = 16_000
@@ -59,15 +59,21 @@ _MOST_NAMES = 0.3
 """With more words in capitals than this share it is a language, or a heading, that capitalizes more than names."""
 
 _ENUMERATION = re.compile(r"(?m)^[ \t]*(?:\(?\d{1,2}[.)]|[-*•#]+)[ \t]+")
+_LEFT_OUT = re.compile(r"\[…[^\]\n]{0,60}\]")
 _QUOTES = re.compile(r"(?m)^[ \t]*>.*$|“[^“”]{12,}”|\"[^\"\n]{12,}\"|«[^«»]{12,}»")
-_QUOTE_MARKS = frozenset('"“«>')
 _SAID = "(?:said|mentioned|noted|stated|explained|suggested|proposed|pointed out|wrote|outlined|described|discussed|asked)"
+_AGAIN = "(?:summari[sz]e|recap|clarify|confirm|restate|reiterate|rephrase|highlight|emphasi[sz]e|be (?:clear|sure))"
 _REMINDERS = re.compile(
     r"\b(?:as|like) \w+(?:['’]ve| have| had)? (?:already |just |previously )?"
     + _SAID
     + r"(?: (?:before|earlier|above|already|previously|in (?:turn|message|step) \w+|\w+ (?:messages?|turns?) ago))?\b"
     r"|\bfor the (?:second|third|fourth|last|\w+th) time\b|\b(?:in|from) (?:turn|message) \d+\b"
     r"|\b(?:in other words|to sum up|in sum)\b"
+    rf"|(?:^|(?<=[.!?:;,] ))(?:so,? |just )?(?:to|let me(?: just)?) {_AGAIN}\b"
+    r"|\bin (?:summary|essence|a nutshell)\b|\b(?:keep|bear) in mind(?: that)?\b"
+    r"|\bif i (?:understand|understood)(?: (?:you|this|that|it|\w+ly))?(?: correctly| right)?\b|\bmy understanding (?:is|of)\b"
+    r"|\b(?:it['’]?s|it is) (?:worth|important to) (?:noting|mentioning|note|mention|remember)(?: that)?\b"
+    r"|\bso(?: that)? we(?:['’]re| are) (?:all )?aligned\b|\bhope (?:this|that|it) helps\b|\bfor (?:clarity|completeness)\b"
     r"|\b(?:no (?:problem|worries|doubt|objections?)|don['’]t (?:worry|forget|hesitate))\b",
     re.IGNORECASE,
 )
@@ -96,7 +102,7 @@ class Wording(NamedTuple):
 def wording_of(text: str) -> Wording:
     """Read a text. What it quotes does not count, if it says something beside it."""
     head = text if len(text) <= _MAX_READ_CHARS else text[:_MAX_READ_CHARS]
-    if _QUOTE_MARKS.isdisjoint(head):
+    if not ('"' in head or "“" in head or "«" in head or ">" in head):
         read = _read(head)
     else:
         own_words = _QUOTES.sub(" ", head)
@@ -112,34 +118,41 @@ def wording_of(text: str) -> Wording:
 def _read(text: str) -> Wording:
     if "\n" in text or not text[:1].isalpha():
         text = _ENUMERATION.sub("\n", text).replace("\n", " ; ")
+    if "[…" in text:
+        text = _LEFT_OUT.sub(" ", text)
+    if text[text.find(" ") - 1 : text.find(" ")] == ":":
+        text = f'"{text}'  # whom it is for is a name
     read = _read_pieces(text.split())
+    said = text
     if len(read.features) <= _LEAST_SAID and len(text) <= _SHORT_CHARS:
-        text = ACKNOWLEDGING.sub(" ", text)
-        read = _read_pieces(text.split())
-    return _read_pieces(_REMINDERS.sub(" ", text).split()) if read.marks & REMINDS else read
+        said = ACKNOWLEDGING.sub(" ", said)
+    if read.marks & REMINDS:
+        said = _REMINDERS.sub(" ", said)
+    if read.marks & SPREADS:
+        said = in_digits(said)
+    return read if said == text else _read_pieces(said.split())
 
 
 def _read_pieces(pieces: list[str]) -> Wording:
     """Read the pieces between spaces. The loop is the hot path: words first, and nothing is looked at twice."""
-    codes = known_codes_of if max(map(len, pieces), default=0) <= MAX_PIECE_CHARS else codes_of
     features: dict[int, None] = {}  # a set that keeps its order
     special: list[int] = []
     negated: list[int] = []
     news: list[int] = []
     marks = last = 0
     negating, opening = False, True
-    for code in chain.from_iterable(map(codes, pieces)):
+    for code in chain.from_iterable(map(known_codes_of, pieces)):
         if code < WORDS:
-            feature = code & FEATURE
-            features[feature] = None
             if code > FEATURE:
                 special.append(code & ~CAPITAL if opening else code)
                 if code & PARTICIPLE:
                     marks |= PAST | (REPORTS if last & HAS else SETTLES if last & IS else 0)
                     if last & HAS:
-                        news.append(feature)
+                        news.append(code & FEATURE)
+                code &= FEATURE
+            features[code] = None
             if negating:
-                negated.append(feature)
+                negated.append(code)
                 negating = False
             opening = False
         else:
@@ -173,4 +186,4 @@ def _special(codes: Iterable[int], pieces: int) -> tuple[frozenset[int], tuple[i
     """The names, and what is exact, among the words that are not plain."""
     names = {code & FEATURE for code in codes if code & (CAPITAL | QUOTED)}
     exact = dict.fromkeys(code & FEATURE for code in codes if code & EXACT)
-    return frozenset(names) if len(names) <= _MOST_NAMES * pieces else frozenset(), tuple(exact)
+    return frozenset(names) if len(names) <= max(2, _MOST_NAMES * pieces) else frozenset(), tuple(exact)

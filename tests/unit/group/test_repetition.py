@@ -80,10 +80,84 @@ def test_what_is_only_alike_is_no_repetition(text: str, of: str) -> None:
     assert not is_repetition(text, of)
 
 
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("The import moved fourteen thousand rows, in batches of 2.5k, within half an hour.",
+         "Within 30 minutes, in batches of 2,500, the import moved 14,000 rows."),
+        ("By the twenty-first a couple of reviewers have to read the 3-page contract.",
+         "Two reviewers have to read the contract of three pages by the 21st."),
+        ("A trip of 40km is the same as 24.85 miles.", "40 kilometres to miles = 24.85 mi"),
+    ],
+)  # fmt: skip
+def test_a_number_is_the_same_however_it_is_written(text: str, of: str) -> None:
+    """Words, digits, multiples and units that are spelled out or not make no other message, in either direction."""
+    assert (is_repetition(text, of), is_repetition(of, text)) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("The import moved fourteen thousand rows in batches.", "The import moved fifteen thousand rows in batches."),
+        ("The queue holds 2.4k jobs of the night.", "The queue holds 2,500 jobs of the night."),
+        ("The nightly job runs at 4, 12 and 18 o'clock on both hosts.", "The nightly job runs at 4 and 18 o'clock on both hosts."),
+    ],
+)
+def test_another_number_is_another_message(text: str, of: str) -> None:
+    """Whatever way it is written."""
+    assert not is_repetition(text, of)
+
+
+def test_a_count_of_what_was_enumerated_is_no_other_number() -> None:
+    """Who says how many there are of what stands there adds nothing; where nothing was enumerated, it does."""
+    of = "The gate closes at 6:30 in the north and at 22:15 in the south, for each train to the coast."
+    assert is_repetition("For each train to the coast the gate closes at two times, 6:30 in the north and 22:15 in the south.", of)
+    assert not is_repetition(
+        "The gate in the north closes for three trains to the coast.", "The gate in the north closes for trains to the coast."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "of", "is_again"),
+    [
+        (
+            "The Lisbon warehouse ran out of paper during the strike.",
+            "The warehouse in Lisbon ran out of paper during the strike.",
+            True,
+        ),
+        (
+            "In prices.csv the currency is given behind each amount.",
+            "The currency in prices.csv is given behind each amount.",
+            True,
+        ),
+        ("Please load Porto before Lisbon tonight.", "Please load Lisbon before Porto tonight.", False),
+        ("Frank pays the tickets for Tom tonight.", "Tom pays the tickets for Frank tonight.", False),
+    ],
+)
+def test_names_that_change_places_are_swapped_and_a_name_put_first_is_not(text: str, of: str, is_again: bool) -> None:
+    """A name before the word it stood behind is the same; two names in each other's place are another matter."""
+    assert is_repetition(text, of) is is_again
+
+
+def test_whom_a_text_is_for_is_a_name() -> None:
+    """The same words for another agent are another request."""
+    of = "csv-reader: Sum the orders of each month and shop."
+    assert is_repetition("csv-reader: For each shop and month, sum up the orders.", of)
+    assert not is_repetition("plotter: Sum the orders of each month and shop.", of)
+
+
 def test_who_asks_again_repeats_and_who_answers_does_not() -> None:
-    """The same question in other words is a repetition, whoever asks it."""
+    """The same question in other words is a repetition, whoever asks it; what somebody proposes in reply is an answer."""
     asked = "Which currency should the axis of the chart show?"
     assert is_repetition("Could anybody tell me which currency the chart's axis should show?", asked)
+    assert not is_repetition("The axis of the chart should show the currency of the invoices.", asked)
+
+
+def test_a_suggestion_may_be_asked_again_and_news_of_it_asked_for() -> None:
+    """What about doing it is could we do it; was it done is another question."""
+    of = "Should we cache the schema of the table between two requests?"
+    assert is_repetition("What about having the schema of the table cached between two requests?", of)
+    assert not is_repetition("Why was the schema of the table cached between two requests?", of)
 
 
 def _acknowledge(*speakers: int) -> list[bool]:

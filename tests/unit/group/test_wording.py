@@ -18,6 +18,11 @@ from ioa.group.wording import wording_of
         ("1. Draw the chart\n2. Send it", "- Draw the chart\n- Send it"),
         ("We analyse the prices.", "An analysis of the price"),
         ("für den Raum", "Raum"),
+        ("We were not able to compile it.", "We could not compile it."),
+        ("The parser is untested.", "The parser is not tested."),
+        ("To summarise, the parser fails.", "The parser fails."),
+        ("If I understand correctly, the parser fails.", "The parser fails."),
+        ("The parser [… 212 characters left out …] fails.", "The parser fails."),
     ],
 )
 def test_another_wording_says_the_same(one: str, other: str) -> None:
@@ -49,7 +54,14 @@ def test_what_is_quoted_counts_only_if_nothing_else_is_said() -> None:
     assert wording_of(quote).features == wording_of(quote.strip('"')).features
 
 
-@pytest.mark.parametrize("text", ["", "…", "Great, thank you!", "I agree, that sounds good.", "Of course, no problem."])
+def test_a_general_word_in_capitals_is_no_name() -> None:
+    """Headings and other languages aside, only what no table knows names something."""
+    assert wording_of("We start with the Method, in Paris.").names == wording_of("We start in Paris.").names != frozenset()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "…", "Great, thank you!", "I agree, that sounds good.", "Of course, no problem.", "Thank you for the quick reply!"]
+)
 def test_an_acknowledgement_says_nothing(text: str) -> None:
     """Courtesy has no features."""
     assert wording_of(text).features == ()
