@@ -109,10 +109,13 @@ async def open_service(
         try:
             yield
         finally:
-            for subscription in own:
-                with suppress(nats.errors.ConnectionClosedError):
-                    await subscription.drain()  # type: ignore[no-untyped-call]
-            await service.stop()
+            try:
+                for subscription in own:
+                    with suppress(nats.errors.ConnectionClosedError):
+                        await subscription.drain()  # type: ignore[no-untyped-call]
+                await service.stop()
+            finally:
+                answering.close()
 
 
 def _handler(take: Callable[[Msg | Request], None]) -> Callable[[Request], Awaitable[None]]:
@@ -131,17 +134,27 @@ class _Answering:
         self._most_waiting = most_waiting
         self._in_flight = 0
         self._waiting: deque[tuple[Endpoint, Request]] = deque()
+        self._closed = False
 
     def take(self, endpoint: Endpoint, message: Msg | Request) -> None:
-        """Answer a request as soon as there is room."""
+        """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
+        if self._closed:
+            return
         request = Request(message) if isinstance(message, Msg) else message
         if self._in_flight < self._at_once:
-            self._in_flight += 1
-            self._group.create_task(self._answer(endpoint, request))
+            self._start(endpoint, request)
         elif len(self._waiting) < self._most_waiting:
             self._waiting.append((endpoint, request))
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+
+    def close(self) -> None:
+        """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
+        self._closed = True
+
+    def _start(self, endpoint: Endpoint, request: Request) -> None:
+        self._in_flight += 1
+        self._group.create_task(self._answer(endpoint, request))
 
     async def _answer(self, endpoint: Endpoint, request: Request) -> None:
         try:
@@ -149,7 +162,7 @@ class _Answering:
         finally:
             self._in_flight -= 1
             if self._waiting:
-                self.take(*self._waiting.popleft())
+                self._start(*self._waiting.popleft())
 
 
 async def _answer(endpoint: Endpoint, request: Request) -> None:

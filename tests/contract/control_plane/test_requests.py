@@ -228,6 +228,28 @@ async def test_leaving_finishes_what_is_in_flight(nats_client: Client, own: bool
         await NatsRequester(nats_client).request(SUBJECT, Echo(text="x"), Echo)
 
 
+async def test_leaving_answers_what_waits(nats_client: Client, own: bool) -> None:
+    """Requests that wait for their turn when a replica is told to stop were taken, and are answered."""
+    go = asyncio.Event()
+
+    async def slow(request: Echo) -> Echo:
+        await go.wait()
+        return request
+
+    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], at_once=1),
+    ):
+        requester = NatsRequester(nats_client)
+        await heard(nats_client)
+        asked = [group.create_task(requester.request(SUBJECT, Echo(text=str(number)), Echo)) for number in range(5)]
+        await heard(nats_client)  # the tasks ask while this waits
+        await heard(nats_client)  # and by now all they asked has come
+        asyncio.get_running_loop().call_soon(go.set)
+    assert [one.result().text for one in asked] == ["0", "1", "2", "3", "4"]
+
+
 async def test_a_service_answers_again_after_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer, own: bool) -> None:
     """Nothing has to be restarted when nats-server was killed: the same replica answers."""
     async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)) as requester:
