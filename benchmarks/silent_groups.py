@@ -21,6 +21,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
@@ -166,13 +167,13 @@ class SilentGroups:
                 group.create_task(one.talk(start + pause * number / len(self._groups), pause))
             await self._answered
 
-    async def on_push(self, message: Msg) -> None:
+    def on_push(self, message: Msg) -> None:
         """Let a member hear a push."""
         agent_id = message.subject.rsplit(".", 1)[1]
         if group := self._by_agent.get(AgentId(agent_id)):
             group.hear(agent_id, message.data, message.reply)
 
-    async def on_answer(self, message: Msg) -> None:
+    def on_answer(self, message: Msg) -> None:
         """Count what was accepted; anything else ends the talk."""
         if self._answered.done():
             return
@@ -190,8 +191,8 @@ async def open_silent_groups(url: str, *, groups: int, members: int, turns: int)
     async with open_connection(NatsSettings(url, "silent")) as client:
         silent = SilentGroups(client, groups, members, turns)
         await launch(client, silent.charters)
-        await client.subscribe(subjects.inbox(AgentId("*")), cb=silent.on_push)
-        await client.subscribe(silent.answers, cb=silent.on_answer)
+        await client.subscribe(subjects.inbox(AgentId("*")), future=MessageSink(silent.on_push))
+        await client.subscribe(silent.answers, future=MessageSink(silent.on_answer))
         await client.flush()
         yield silent
 
