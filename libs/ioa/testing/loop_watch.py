@@ -2,7 +2,7 @@
 
 The time counts in which the callback ran, slept or waited for the GIL. The time in which the thread was ready to run and the
 machine had no core for it does not (Linux tells it in `/proc/self/task/*/schedstat`), so that a busy machine causes no false alarm;
-nor does the longest such time of another thread, since a callback that starts a thread waits until it runs.
+nor does such time of a thread that the callback started, since it waits until that one runs.
 A thread that looks on from beside takes the stack while the callback holds the loop. When it cannot look, and the callback uses no
 core either, somebody holds the GIL all the while, perhaps a library's call in another thread that waits for the disk: that is a
 block too, but it is reported only from four times the threshold on, since a busy disk is not the code's fault, and without the
@@ -51,7 +51,7 @@ class Measured:
         elapsed: From its start to its end.
         computed: How long it had a core.
         starved: How long its thread was ready to run and had none.
-        starved_other: The same of that other thread of the process which was so longest.
+        starved_new: The same of a thread that was started meanwhile.
         starved_all: The same, summed over all threads of the process.
         looks: How often the onlooker saw it, which takes the GIL.
     """
@@ -59,14 +59,14 @@ class Measured:
     elapsed: float
     computed: float
     starved: float
-    starved_other: float
+    starved_new: float
     starved_all: float
     looks: int
 
     def blocked(self, threshold: timedelta) -> timedelta | None:
         """For how long the callback held its loop; None if that is no block."""
         if self.looks > 1 or self.computed > threshold.total_seconds():
-            held, limit = max(self.elapsed - self.starved - self.starved_other, self.computed), threshold
+            held, limit = max(self.elapsed - self.starved - self.starved_new, self.computed), threshold
         else:  # hardly a look got through; a single one may have been let in by the end of what held the GIL
             held, limit = self.elapsed - self.starved_all, threshold * _GIL_PATIENCE
         return timedelta(seconds=held) if timedelta(seconds=held) > limit else None
@@ -120,8 +120,8 @@ class LoopWatch:
         # The delays at the start were noted up to one look earlier: the error is small and in favour of the callback.
         starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
         computed = time.thread_time() - running.core_time - (self._collected - running.collected)
-        own = starved.pop(thread, 0.0)
-        measured = Measured(elapsed, computed, own, max(starved.values(), default=0.0), own + sum(starved.values()), running.looks)
+        started = max((delay for task, delay in starved.items() if task not in running.delays), default=0.0)
+        measured = Measured(elapsed, computed, starved.get(thread, 0.0), started, sum(starved.values()), running.looks)
         held = measured.blocked(self.threshold)
         if held is not None:
             self.blocks.append(Block(repr(handle), held, running.stack))
