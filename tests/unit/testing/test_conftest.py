@@ -13,7 +13,7 @@ import time
 tasks = []
 
 async def test_blocks_the_loop():
-    time.sleep(0.3)
+    time.sleep(2)  # long enough to be seen on a machine that is busy, too
 
 async def test_leaves_a_task():
     tasks.append(asyncio.create_task(asyncio.sleep(60)))
