@@ -3,8 +3,9 @@
     python -m benchmarks.discovery_scale [--agents 10000 100000] [--examples 4] [--queries 200] [--folder FOLDER [--reuse]]
 
 Synthetic agents (`discovery_synthetic`) are written through the index as discovery writes them; then the search tree is built,
-while needs are asked one after the other. Times are those of `EdgeIndex.search` for one need, by all three signals, as the
-service waits for them; beside them stands the CPU time of all its processes, which a busy machine changes less. Recall is the
+while needs are asked one after the other. Times are those of `EdgeIndex.search` for one need, as the service waits for them: for
+the nearest texts and examples once the need is embedded, and for words in common while it is; beside them stands the CPU time of
+both in all processes, which a busy machine changes less. Recall is the
 share of the ten nearest that are found, against comparing everything with everything. Memory is that of the index's processes:
 what is theirs alone, and with the files that the system keeps in memory for them. With `--reuse` the index that an earlier run
 left in the folder is asked, and nothing is filled or built.
@@ -19,7 +20,7 @@ import statistics
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from rich.table import Table
@@ -28,7 +29,7 @@ from benchmarks import machine
 from benchmarks.discovery_synthetic import DIMENSION, Town
 from benchmarks.parts import run, temporary_folder
 from ioa.errors import InvalidInputError
-from ioa.ports.agent_index import Candidates, IndexQuery, Signal
+from ioa.ports.agent_index import NO_TERMS, Candidates, IndexQuery, Signal
 from ioa.protocol.search import Filters
 from ioa_discovery.edge_index import EdgeIndex, open_edge_index
 from ioa_discovery.live_shard import GROW_BY_POINTS
@@ -61,6 +62,8 @@ class Answering:
     p50_ms: float
     p99_ms: float
     least_ms: float
+    words_p50_ms: float
+    words_p99_ms: float
     cpu_ms: float
     text_recall: float
     examples_recall: float
@@ -110,7 +113,7 @@ async def measure(town: Town, queries: int, folder: Path) -> Answering:
         await _ask(index, needs)
         clock = machine.create_cpu_clock()
         before = clock()
-        elapsed = await _ask(index, needs)
+        words, elapsed = await _ask(index, needs)
         spent = clock() - before
         own, with_files = _memory()
         text, examples = await _recall(index, needs)
@@ -120,6 +123,8 @@ async def measure(town: Town, queries: int, folder: Path) -> Answering:
             p50_ms=_percentile(elapsed, 0.5),
             p99_ms=_percentile(elapsed, 0.99),
             least_ms=round(min(elapsed), 2),
+            words_p50_ms=_percentile(words, 0.5),
+            words_p99_ms=_percentile(words, 0.99),
             cpu_ms=round(1_000 * spent / len(needs), 2),
             text_recall=round(text, 3),
             examples_recall=round(examples, 3),
@@ -136,18 +141,21 @@ async def _ask_until_built(index: EdgeIndex, needs: Sequence[IndexQuery]) -> tup
     peak = 0
     elapsed: list[float] = []
     while not index.built_points:
-        elapsed += await _ask(index, needs[len(elapsed) % len(needs) :][:1])
+        words, near = await _ask(index, needs[len(elapsed) % len(needs) :][:1])
+        elapsed += map(sum, zip(words, near, strict=True))
         peak = max(peak, _memory()[0])
         await asyncio.sleep(_POLL_SECONDS)
     return peak, elapsed
 
 
-async def _ask(index: EdgeIndex, needs: Sequence[IndexQuery]) -> list[float]:
-    elapsed = []
+async def _ask(index: EdgeIndex, needs: Sequence[IndexQuery]) -> tuple[list[float], list[float]]:
+    """Ask as the searcher does; return how long each need took by words, and by all else."""
+    elapsed: tuple[list[float], list[float]] = ([], [])
     for need in needs:
-        started = time.perf_counter()
-        await index.search([need])
-        elapsed.append(1_000 * (time.perf_counter() - started))
+        for asked, times in zip((replace(need, dense=None), replace(need, terms=NO_TERMS)), elapsed, strict=True):
+            started = time.perf_counter()
+            await index.search([asked])
+            times.append(1_000 * (time.perf_counter() - started))
     return elapsed
 
 

@@ -205,7 +205,7 @@ class EdgeIndex:
     async def _search(self, query: IndexQuery, *, exact: bool) -> Candidates:
         request = SearchAgents(
             PointQuery(
-                dense=packed_vector(query.dense),
+                dense=packed_vector(query.dense) if query.dense is not None else None,
                 terms=Terms(query.terms.indices, query.terms.values) if query.terms.indices else None,
                 must=points.must_match(query.filters),
                 exclude=query.exclude,
@@ -219,8 +219,8 @@ class EdgeIndex:
             await self._count_failure()
             raise
         self._failures = 0
-        self.last_query = query
-        return {signal: [Candidate._make((*face, score)) for face, score in found.get(signal.value, ())] for signal in Signal}
+        self.last_query = query if query.dense is not None else self.last_query
+        return {signal: list(map(Candidate._make, found.get(signal.value, ()))) for signal in Signal}
 
     async def _count_failure(self) -> None:
         """Give a store up that fails again and again: what it holds is derived."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,11 +24,11 @@ from ioa_discovery.shard_requests import (
     POINTS_PER_AGENT,
     TEXT,
     WIDER,
-    Face,
     Found,
     Nearness,
     PointQuery,
     PointRecord,
+    Row,
     ScrollAgents,
     Terms,
     components,
@@ -41,7 +42,9 @@ except ImportError as error:
 
     raise MissingExtraError.of("The in-process index", "discovery") from error
 
-_MAX_FACES = 1_000_000
+from ioa_discovery.faces import Faces
+
+_MAX_POINTS = 1_000_000
 _BREADTH = 128
 _SELECTIVE = 0.4
 _BYTES_PER_COMPONENT = 4
@@ -50,6 +53,8 @@ _LINKED_FIELD = "pool"
 _CARDS, _EXAMPLES = "cards", "examples"
 """The folders of a shard's halves."""
 _SEGMENTS = 2
+_SPARE, _FORGET = 1.1, 0.98
+_MAX_FILTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +97,10 @@ class Shard:
 
     def __init__(self, engines: Halves, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
         self._engines = engines
-        self._fields = list(fields)
         self._exact_below = exact_below
-        self._faces: dict[int, tuple[Face, int]] = {}
+        self._faces = Faces(fields)
+        self._small: dict[tuple[object, ...], bool] = {}
+        self._points_per_agent = float(POINTS_PER_AGENT)
 
     def put(self, agent_ids: Sequence[str], records: Sequence[PointRecord]) -> None:
         """Replace all points of some agents."""
@@ -106,22 +112,25 @@ class Shard:
 
     def set_payload(self, agent_ids: Sequence[str], payload: Mapping[str, object]) -> None:
         """Set some payload of all points of some agents. By filter: by id it would be kept for points that do not exist."""
+        self._small.clear()
         for engine in self._engines.both():
             engine.update(edge.UpdateOperation.set_payload_by_filter(_of(agent_ids), dict(payload)))
 
     def delete(self, agent_ids: Sequence[str]) -> None:
         """Forget agents."""
+        self._small.clear()
         for engine in self._engines.both():
-            known, _ = engine.scroll(edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=False))
-            for record in known:
-                self._faces.pop(_number(record.id), None)
+            known, _ = engine.scroll(edge.ScrollRequest(limit=_MAX_POINTS, filter=_of(agent_ids), with_payload=False))
+            self._faces.forget(record.id for record in known)
             if known:
                 engine.update(edge.UpdateOperation.delete_points_by_filter(_of(agent_ids)))
 
     def search(self, query: PointQuery, *, exact: bool = False) -> Found:
         """Return the best agents by each signal that the query has."""
-        dense = components(query.dense).tolist()
-        asked: dict[str, edge.Query] = {name: edge.Query.Nearest(dense, using=name) for name in (TEXT, EXAMPLES)}
+        asked: dict[str, edge.Query] = {}
+        if query.dense is not None:
+            dense = components(query.dense).tolist()
+            asked = {name: edge.Query.Nearest(dense, using=name) for name in (TEXT, EXAMPLES)}
         if query.terms is not None:
             asked[BM25] = edge.Query.Nearest(_sparse(query.terms), using=BM25)
         return {name: self._best(name, nearest, query, exact=exact) for name, nearest in asked.items()}
@@ -136,18 +145,18 @@ class Shard:
 
         texts, examples = scores(TEXT, len(agent_ids)), scores(EXAMPLES, len(agent_ids) * EXAMPLES_PER_AGENT)
         matched: dict[str, tuple[float, int]] = {}
-        for (face, number), point in zip(self._faces_of(self._engines.examples, examples), examples, strict=True):
-            matched.setdefault(face[0], (point.score, number))
+        for (agent, number), point in zip(self._faces.of(self._engines.examples, examples), examples, strict=True):
+            matched.setdefault(agent[0], (point.score, number))
         cards = self._engines.cards.retrieve([point.id for point in texts], with_payload=[CARD_FIELD], with_vector=False)
         stored = {record.id: (record.payload or {})[CARD_FIELD] for record in cards}
         return {
-            face[0]: Nearness(stored[point.id], point.score, *matched.get(face[0], (-1.0, 0)))
-            for (face, _), point in zip(self._faces_of(self._engines.cards, texts), texts, strict=True)
+            agent[0]: Nearness(stored[point.id], point.score, *matched.get(agent[0], (-1.0, 0)))
+            for (agent, _), point in zip(self._faces.of(self._engines.cards, texts), texts, strict=True)
         }
 
     def fetch(self, agent_ids: Sequence[str]) -> list[PointRecord]:
         """Return all points of some agents."""
-        request = edge.ScrollRequest(limit=_MAX_FACES, filter=_of(agent_ids), with_payload=True, with_vector=True)
+        request = edge.ScrollRequest(limit=_MAX_POINTS, filter=_of(agent_ids), with_payload=True, with_vector=True)
         return [_record(record) for engine in self._engines.both() for record in engine.scroll(request)[0]]
 
     def page(self, request: ScrollAgents) -> tuple[list[Mapping[str, Any]], int | None]:
@@ -181,40 +190,33 @@ class Shard:
         for engine in self._engines.both():
             engine.close()
 
-    def _best(self, name: str, nearest: edge.Query, query: PointQuery, *, exact: bool) -> list[tuple[Face, float]]:
+    def _best(self, name: str, nearest: edge.Query, query: PointQuery, *, exact: bool) -> Sequence[Row]:
         """Return the best agents by one signal. An agent has many examples: its best one counts, and more points are asked for."""
-        engine = self._engines.of(name)
-        must: list[edge.ConditionType] = [edge.FieldCondition(key, match=edge.MatchValue(value)) for key, value in query.must]
-        allowed = edge.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
-        params = _EXACT if exact or self._is_small(engine, allowed) else _APPROXIMATE
-        limit = query.limit * (POINTS_PER_AGENT if name == EXAMPLES else 1)
+        engine, allowed = self._engines.of(name), _allowed(query)
+        params = _EXACT if exact or self._is_small(name, query, allowed) else _APPROXIMATE
+        limit = ceil(query.limit * self._points_per_agent) if name == EXAMPLES else query.limit
         while True:
             points = engine.query(edge.QueryRequest(limit=limit, query=nearest, filter=allowed, params=params, with_payload=False))
-            agents: dict[str, tuple[Face, float]] = {}
-            for (face, _), point in zip(self._faces_of(engine, points), points, strict=True):
-                agents.setdefault(face[0], (face, point.score))
-            if len(agents) >= query.limit or len(points) < limit:
-                return list(agents.values())[: query.limit]
+            rows, looked_at = self._faces.agents(engine, points, query.limit)
+            if len(rows) == query.limit or len(points) < limit:
+                break
             limit *= WIDER
+        if name == EXAMPLES and len(rows) == query.limit:
+            # As many as were needed lately, and some to spare: asking twice costs more than asking for more.
+            self._points_per_agent = max(_SPARE * looked_at / len(rows), _FORGET * self._points_per_agent)
+        return rows
 
-    def _is_small(self, engine: edge.EdgeShard, allowed: edge.Filter) -> bool:
+    def _is_small(self, name: str, query: PointQuery, allowed: edge.Filter) -> bool:
+        """Tell whether few points match; remembered until something changes."""
+        engine = self._engines.of(name)
         if engine.info().points_count <= self._exact_below:
             return True
-        return engine.count(edge.CountRequest(filter=allowed, exact=False)) <= self._exact_below
-
-    def _faces_of(self, engine: edge.EdgeShard, points: Sequence[edge.ScoredPoint]) -> list[tuple[Face, int]]:
-        """Return the points' payloads, and which examples they are, from memory: reading one takes longer than finding it."""
-        numbers = cast(list[int], [point.id for point in points])
-        missing: list[edge.PointId] = [number for number in numbers if number not in self._faces]
-        if len(self._faces) + len(missing) > _MAX_FACES:
-            self._faces.clear()
-            missing = list(numbers)
-        if missing:
-            for record in engine.retrieve(missing, with_payload=[*self._fields, EXAMPLE_FIELD], with_vector=False):
-                payload = record.payload or {}
-                face = tuple(payload[field] for field in self._fields)
-                self._faces[_number(record.id)] = face, payload[EXAMPLE_FIELD]
-        return [self._faces[number] for number in numbers]
+        asked = (name, query.must, query.exclude)
+        if asked not in self._small:
+            if len(self._small) == _MAX_FILTERS:
+                self._small.clear()
+            self._small[asked] = engine.count(edge.CountRequest(filter=allowed, exact=False)) <= self._exact_below
+        return self._small[asked]
 
 
 _EXACT = edge.SearchParams(exact=True)
@@ -300,6 +302,11 @@ def _config(
         optimizers=optimizers,
         wal_enabled=wal,
     )
+
+
+def _allowed(query: PointQuery) -> edge.Filter:
+    must: list[edge.ConditionType] = [edge.FieldCondition(key, match=edge.MatchValue(value)) for key, value in query.must]
+    return edge.Filter(must=must, must_not=_of(query.exclude).must if query.exclude else None)
 
 
 def _of(agent_ids: Sequence[str]) -> edge.Filter:

@@ -143,11 +143,11 @@ def _recall(shard: Shard, agents: Sequence[_Agent], need: Vector, must: tuple[tu
     for name, score in scores.items():
         with_vector = [agent for agent in allowed if name == TEXT or agent.examples]
         right = {agent.name for agent in sorted(with_vector, key=score, reverse=True)[:_BEST]}
-        hits += len(right & {face[0] for face, _ in found[name]})
+        hits += len(right & {row[0] for row in found[name]})
         total += len(right)
     rare = {agent.name for agent in allowed if _RARE in agent.terms}
-    first = {face[0] for face, _ in found[BM25][: len(rare)]}
-    in_order = all(pairs == sorted(pairs, reverse=True) for pairs in ([score for _, score in hits] for hits in found.values()))
+    first = {row[0] for row in found[BM25][: len(rare)]}
+    in_order = all(scores == sorted(scores, reverse=True) for scores in ([row[-1] for row in rows] for rows in found.values()))
     return hits / total if in_order and len(first & rare) == min(len(rare), _BEST) else 0.0
 
 

@@ -134,7 +134,7 @@ class QdrantIndex:
                 if len(agents) < query.limit and len(answer.points) == request.limit:
                     again.append((number, signal, query))
             asked, wider = again, wider * WIDER
-        self.last_query = queries[-1] if queries else self.last_query
+        self.last_query = next((query for query in reversed(queries) if query.dense is not None), self.last_query)
         return found
 
     async def compare(self, need: Vector, agent_ids: Sequence[AgentId]) -> Mapping[AgentId, Likeness]:
@@ -210,12 +210,12 @@ _AGENTS = models.Filter(must=[models.FieldCondition(key=EXAMPLE_FIELD, match=mod
 
 
 def _has(query: IndexQuery, signal: Signal) -> bool:
-    return signal is not Signal.BM25 or bool(query.terms.indices)
+    return bool(query.terms.indices) if signal is Signal.BM25 else query.dense is not None
 
 
 def _request(query: IndexQuery, signal: Signal, wider: int, *, exact: bool) -> models.QueryRequest:
     """Ask for the best points by one signal; for more than agents are wanted where an agent has many points."""
-    nearest = _sparse(query.terms.indices, query.terms.values) if signal is Signal.BM25 else list(query.dense)
+    nearest = _sparse(query.terms.indices, query.terms.values) if signal is Signal.BM25 else list(query.dense or ())
     return models.QueryRequest(
         query=nearest,
         using=signal.value,

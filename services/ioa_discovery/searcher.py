@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from ioa.errors import PayloadTooLargeError
-from ioa.ports.agent_index import AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
-from ioa.ports.embedder import Embedder
+from ioa.ports.agent_index import NO_TERMS, AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
+from ioa.ports.embedder import Embedder, Vector
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
@@ -73,42 +73,50 @@ class Searcher:
         Raises:
             PayloadTooLargeError: The cards of all hits do not fit into one answer.
         """
-        queries = await self._queries(request)
-        found = await self._candidates(queries, [need.k for need in request.needs])
+        vectors, found = await self._found(request)
         # One need after the other: each takes milliseconds on the event loop, and lets others go first when it asks the index.
         by_need = [
-            NeedHits(need=need, hits=await self._hits(request, need, query, candidates))
-            for need, query, candidates in zip(request.needs, queries, found, strict=True)
+            NeedHits(need=need, hits=await self._hits(request, need, vector, candidates))
+            for need, vector, candidates in zip(request.needs, vectors, found, strict=True)
         ]
         result = SearchResult(by_need=tuple(by_need), merged=merge(answer.hits for answer in by_need)[: request.budget])
         _check_size(result)
         return result
 
-    async def _queries(self, request: Search) -> list[IndexQuery]:
+    async def _found(self, request: Search) -> tuple[Sequence[Vector], list[Candidates]]:
+        """Embed the needs and ask the index for each: by its words meanwhile, since both take long and neither needs the other."""
         texts = [need_text(need) for need in request.needs]
-        vectors = await self._embedder.embed(texts)
-        words = await _words(texts)
-        return [
-            IndexQuery(
-                dense=vector, terms=terms, filters=need.filters, exclude=excluded(request, need), limit=max(PREFETCH, need.k)
-            )
-            for need, vector, terms in zip(request.needs, vectors, words, strict=True)
-        ]
+        try:
+            async with asyncio.TaskGroup() as group:
+                embedding = group.create_task(self._embedder.embed(texts))
+                by_words = [
+                    IndexQuery(None, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
+                    for need, terms in zip(request.needs, await _words(texts), strict=True)
+                ]
+                alike = await self._index.search(by_words)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        vectors = embedding.result()
+        near = await self._index.search(
+            [replace(query, dense=vector, terms=NO_TERMS) for query, vector in zip(by_words, vectors, strict=True)]
+        )
+        found: list[Candidates] = [{**one, Signal.BM25: other[Signal.BM25]} for one, other in zip(near, alike, strict=True)]
+        queries = [replace(query, dense=vector) for query, vector in zip(by_words, vectors, strict=True)]
+        return vectors, await self._widened(found, queries, [need.k for need in request.needs])
 
-    async def _candidates(self, queries: Sequence[IndexQuery], wanted: Sequence[int]) -> list[Candidates]:
-        """Ask the index; ask it for more where the replicas of a few large pools crowded the others out."""
-        found = list(await self._index.search(queries))
+    async def _widened(self, found: list[Candidates], queries: Sequence[IndexQuery], wanted: Sequence[int]) -> list[Candidates]:
+        """Ask the index for more where the replicas of a few large pools crowded the others out."""
         for number, query in enumerate(queries):
             while _is_crowded(found[number], query.limit, wanted[number]):
                 query = replace(query, limit=query.limit * _WIDER)
                 [found[number]] = await self._index.search([query])
         return found
 
-    async def _hits(self, request: Search, need: Need, query: IndexQuery, candidates: Candidates) -> tuple[Hit, ...]:
+    async def _hits(self, request: Search, need: Need, vector: Vector, candidates: Candidates) -> tuple[Hit, ...]:
         """Choose and describe the agents; one that was removed while the search ran is left out."""
         fused = _fused(candidates)
         placed = self._standings.place(request, need, fused.matches())
-        near = await self._index.compare(query.dense, [one.match.found for one in placed])
+        near = await self._index.compare(vector, [one.match.found for one in placed])
         return tuple(_hit(fused, one, near[one.match.found]) for one in placed if one.match.found in near)
 
 

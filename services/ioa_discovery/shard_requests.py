@@ -44,9 +44,12 @@ class PointRecord(NamedTuple):
 
 
 class PointQuery(NamedTuple):
-    """One need: the best agents by each named vector among those that carry all of `must` and are not among `exclude`."""
+    """One need: the best agents by each named vector among those that carry all of `must` and are not among `exclude`.
 
-    dense: bytes
+    Without `dense`, by its terms alone; without terms, by the others alone.
+    """
+
+    dense: bytes | None
     terms: Terms | None
     must: tuple[tuple[str, str | int], ...]
     exclude: tuple[str, ...]
@@ -186,10 +189,10 @@ class Checkpoint:
     """Bring everything to disk, so that the next start has nothing to replay."""
 
 
-Face: TypeAlias = tuple[Any, ...]
-"""The payload that a candidate comes with, in the order of `OpenShard.fields`; the first is the agent's id."""
-Found: TypeAlias = Mapping[str, Sequence[tuple[Face, float]]]
-"""For each named vector that was asked for, candidates and scores, best first."""
+Row: TypeAlias = tuple[Any, ...]
+"""A candidate: the payload it comes with, in the order of `OpenShard.fields`, of which the first is the agent's id; its score."""
+Found: TypeAlias = Mapping[str, Sequence[Row]]
+"""For each named vector that was asked for, candidates, best first."""
 
 
 def packed_vector(vector: Sequence[float]) -> bytes:

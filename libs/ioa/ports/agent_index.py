@@ -31,6 +31,9 @@ class SparseVector:
     values: tuple[float, ...]
 
 
+NO_TERMS = SparseVector((), ())
+
+
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
     """A card with everything it is found by.
@@ -52,9 +55,12 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class IndexQuery:
-    """One need, as an engine sees it: up to `limit` candidates are asked for by each signal."""
+    """One need, as an engine sees it: up to `limit` candidates are asked for by each signal.
 
-    dense: Vector
+    Without `dense` only words are compared, and without terms everything else; a signal that is not asked for holds nothing.
+    """
+
+    dense: Vector | None
     terms: SparseVector
     filters: Filters
     exclude: tuple[AgentId, ...]

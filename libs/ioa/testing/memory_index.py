@@ -56,9 +56,10 @@ class MemoryIndex:
         allowed = [entry for entry in self._entries.values() if _allows(query, entry)]
         rarity = self._rarity(query.terms)
         words = [(entry, _overlap(entry.terms, rarity)) for entry in allowed]
+        need, near = query.dense or (), allowed if query.dense is not None else []
         return {
-            Signal.TEXT: _best([(entry, cosine(query.dense, entry.text)) for entry in allowed], query.limit),
-            Signal.EXAMPLES: _best([(entry, _nearest(query.dense, entry)) for entry in allowed if entry.examples], query.limit),
+            Signal.TEXT: _best([(entry, cosine(need, entry.text)) for entry in near], query.limit),
+            Signal.EXAMPLES: _best([(entry, _nearest(need, entry)) for entry in near if entry.examples], query.limit),
             Signal.BM25: _best([(entry, score) for entry, score in words if score > 0], query.limit),
         }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from ioa.errors import ConflictError, UnavailableError
-from ioa.ports.agent_index import AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
+from ioa.ports.agent_index import NO_TERMS, AgentIndex, Candidates, Indexed, IndexEntry, IndexQuery, Signal, SparseVector
 from ioa.ports.embedder import Vector
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
@@ -281,6 +282,16 @@ async def test_every_engine_gives_the_same_answer(index: AgentIndex) -> None:
     ]
     expected, actual = [flat(await target.search(needs)) for target in (reference, index)]
     assert {place: pytest.approx(score, abs=1e-4) for place, score in expected.items()} == actual
+
+
+async def test_the_parts_of_a_query_find_what_the_whole_finds(index: AgentIndex) -> None:
+    """Without a vector only words are compared, without words all but them, and both together are the whole."""
+    await index.put([entry("a", NORTH, examples=(EAST,), words="draw charts"), entry("b", EAST, words="sing songs")])
+    whole = query(BETWEEN, "charts songs")
+    by_words, by_meaning = replace(whole, dense=None), replace(whole, terms=NO_TERMS)
+    found, alike, near = await index.search([whole, by_words, by_meaning])
+    assert [sorted(signal for signal in Signal if one[signal]) for one in (alike, near)] == [["bm25"], ["examples", "text"]]
+    assert {**near, Signal.BM25: alike[Signal.BM25]} == found
 
 
 def unit(chance: random.Random) -> Vector:

@@ -64,6 +64,24 @@ def test_a_tree_finds_the_right_agents(shard: Shard, must: tuple[tuple[str, str 
         query = PointQuery(direction(chance), None, must, (), BEST)
         approximate, exact = shard.search(query), shard.search(query, exact=True)
         for name in (TEXT, EXAMPLES):
-            found, right = ({face[0] for face, _ in answer[name]} for answer in (approximate, exact))
+            found, right = ({row[0] for row in answer[name]} for answer in (approximate, exact))
             recalls.append(len(found & right) / len(right))
     assert sum(recalls) / len(recalls) >= 0.95
+
+
+def test_agents_with_many_like_examples_do_not_hide_others(tmp_path: Path) -> None:
+    """As many agents are found as are wanted, however many points that takes, also when that has changed since the last time."""
+    shard = Shard(create_engines(tmp_path, DIMENSION, ("agent_id",), "online", wal=False), ["agent_id"])
+    chance = random.Random(3)
+    need = direction(chance)
+    shard.put(["many"], [example("many", number, need) for number in range(1, 51)])
+    shard.put(["few"], [example("few", 51, direction(chance))])
+    found = [[row[0] for row in shard.search(PointQuery(need, None, (), (), 2))[EXAMPLES]] for _ in range(2)]
+    shard.put(["next"], [example("next", 52, need)])
+    found.append([row[0] for row in shard.search(PointQuery(need, None, (), ("many",), 2))[EXAMPLES]])
+    assert found == [["many", "few"], ["many", "few"], ["next", "few"]]
+
+
+def example(agent_id: str, number: int, vector: bytes) -> PointRecord:
+    """Make an agent's example."""
+    return PointRecord(number, {EXAMPLES: vector}, None, {"agent_id": agent_id, "online": 1, "example": number})
