@@ -73,7 +73,7 @@ async def open_edge_index(
         dimension: Its vectors' length.
         folder: Where the store is.
         restarted: Is called when the engine's process had died and runs again. It holds what it held, unless that was damaged.
-        grow_by: So many points beyond those in the search tree make a new one.
+        grow_by: So many points outside the search tree make a new one.
 
     Raises:
         ConflictError: Another process has the folder open.
@@ -150,7 +150,7 @@ class EdgeIndex:
 
     @property
     def built_points(self) -> int:
-        """How many points the search tree was built over; 0 without one."""
+        """How many points the search tree was built over, or had left at the last start; 0 without one."""
         return self._shard.built_points
 
     async def put(self, entries: Sequence[IndexEntry]) -> None:
@@ -159,7 +159,7 @@ class EdgeIndex:
             batch = entries[start : start + _WRITE_AGENTS]
             agent_ids = [entry.card.agent_id for entry in batch]
             records = [record for entry in batch for record in points.records(entry)]
-            await self._shard.write(PutAgents(agent_ids, records), agent_ids, new_points=len(records))
+            await self._shard.write(PutAgents(agent_ids, records), agent_ids)
 
     async def set_online(self, agent_ids: Sequence[AgentId], online: bool) -> None:
         """Record whether agents are alive."""

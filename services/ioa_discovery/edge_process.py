@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from ioa_discovery.edge_shard import Shard, TreeSettings
+from ioa_discovery.edge_halves import TreeSettings
+from ioa_discovery.edge_shard import Shard
 from ioa_discovery.engine_check import check_engine
 from ioa_discovery.shard_requests import (
     BuildTree,
@@ -55,7 +56,7 @@ class ShardServant:
         self.state = state
 
     def answer(self, request: object) -> object:
-        """Do what is asked of the shard."""
+        """Do what is asked of the shard; a change is answered by how many points are outside its search tree then."""
         match request:
             case SearchAgents(query, exact):
                 return self._shard.search(query, exact=exact)
@@ -71,7 +72,7 @@ class ShardServant:
                 self._shard.build_tree()
                 return ShardState(self.state.name, self._shard.points(), self._shard.points())
         self._change(request)
-        return None
+        return self._shard.outside()
 
     def _change(self, request: object) -> None:
         match request:
@@ -83,6 +84,7 @@ class ShardServant:
                 self._shard.delete(agent_ids)
             case Checkpoint():
                 self._shard.flush()
+                self._store.remember_tree(self.state.name, self._shard.points() - self._shard.outside())
             case TakeOver(built_points):
                 self._shard.flush()
                 self._store.make_current(self.state.name, built_points)
@@ -91,7 +93,9 @@ class ShardServant:
 
     def close(self) -> None:
         """Bring everything to disk."""
+        left = self._shard.points() - self._shard.outside()
         self._shard.close()
+        self._store.remember_tree(self.state.name, left)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,14 @@ is told to look further (ACORN), since a plain walk through the tree would end a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
-from pathlib import Path
 from typing import Any, cast
 
+import qdrant_edge as edge
+
+from ioa_discovery.edge_halves import Halves
+from ioa_discovery.faces import Faces
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
     BM25,
@@ -35,55 +37,11 @@ from ioa_discovery.shard_requests import (
     packed_vector,
 )
 
-try:
-    import qdrant_edge as edge
-except ImportError as error:
-    from ioa.errors import MissingExtraError
-
-    raise MissingExtraError.of("The in-process index", "discovery") from error
-
-from ioa_discovery.faces import Faces
-
 _MAX_POINTS = 1_000_000
 _BREADTH = 128
 _SELECTIVE = 0.4
-_BYTES_PER_COMPONENT = 4
-_CACHED_BELOW_POINTS = 500_000
-_LINKED_FIELD = "pool"
-_CARDS, _EXAMPLES = "cards", "examples"
-"""The folders of a shard's halves."""
-_SEGMENTS = 2
 _SPARE, _FORGET = 1.1, 0.98
 _MAX_FILTERS = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class TreeSettings:
-    """How a search tree is built: links per point, breadth of the search for them, and from how many points on it is."""
-
-    links: int = 16
-    breadth: int = 100
-    from_points: int = EXACT_BELOW_POINTS
-    threads: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Halves:
-    """The engine's handles of a shard's two halves.
-
-    Two, since within one each point would have room for a vector of either kind, on disk and in the search tree's memory.
-    """
-
-    cards: edge.EdgeShard
-    examples: edge.EdgeShard
-
-    def of(self, name: str) -> edge.EdgeShard:
-        """Return the half that holds a named vector."""
-        return self.examples if name == EXAMPLES else self.cards
-
-    def both(self) -> tuple[edge.EdgeShard, edge.EdgeShard]:
-        """Return both, in the order in which they are written: what the card says is true once it is there."""
-        return self.examples, self.cards
 
 
 class Shard:
@@ -93,18 +51,22 @@ class Shard:
         engines: The engine's own handles.
         fields: The payload that candidates come with; the first is the agent's id.
         exact_below: Up to how many matching points everything is compared.
+        outside: How many of its points are not in its search tree.
     """
 
-    def __init__(self, engines: Halves, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS) -> None:
+    def __init__(self, engines: Halves, fields: Sequence[str], *, exact_below: int = EXACT_BELOW_POINTS, outside: int = 0) -> None:
         self._engines = engines
         self._exact_below = exact_below
         self._faces = Faces(fields)
         self._small: dict[tuple[object, ...], bool] = {}
         self._points_per_agent = float(POINTS_PER_AGENT)
+        self._outside = outside
+        self._written: set[edge.PointId] = set()
 
     def put(self, agent_ids: Sequence[str], records: Sequence[PointRecord]) -> None:
         """Replace all points of some agents."""
         self.delete(agent_ids)
+        self._written.update(record.point_id for record in records)
         for engine, is_example in zip(self._engines.both(), (True, False), strict=True):
             new = [_point(record) for record in records if bool(record.payload[EXAMPLE_FIELD]) == is_example]
             if new:
@@ -113,15 +75,17 @@ class Shard:
     def set_payload(self, agent_ids: Sequence[str], payload: Mapping[str, object]) -> None:
         """Set some payload of all points of some agents. By filter: by id it would be kept for points that do not exist."""
         self._small.clear()
-        for engine in self._engines.both():
+        for engine, known in self._points_of(agent_ids):
+            # What is written to leaves the search tree, whatever is written: the engine moves it to where it can be changed.
+            self._written.update(known)
             engine.update(edge.UpdateOperation.set_payload_by_filter(_of(agent_ids), dict(payload)))
 
     def delete(self, agent_ids: Sequence[str]) -> None:
         """Forget agents."""
         self._small.clear()
-        for engine in self._engines.both():
-            known, _ = engine.scroll(edge.ScrollRequest(limit=_MAX_POINTS, filter=_of(agent_ids), with_payload=False))
-            self._faces.forget(record.id for record in known)
+        for engine, known in self._points_of(agent_ids):
+            self._faces.forget(known)
+            self._written.difference_update(known)
             if known:
                 engine.update(edge.UpdateOperation.delete_points_by_filter(_of(agent_ids)))
 
@@ -171,7 +135,11 @@ class Shard:
 
     def points(self) -> int:
         """Return how many points there are."""
-        return sum(engine.info().points_count for engine in self._engines.both())
+        return self._engines.points()
+
+    def outside(self) -> int:
+        """Return how many points are not in the search tree, at the most: each search compares all of them."""
+        return min(self.points(), self._outside + len(self._written))
 
     def build_tree(self) -> None:
         """Build the search trees over what has none yet, and merge what has grown apart."""
@@ -189,6 +157,11 @@ class Shard:
         self.flush()
         for engine in self._engines.both():
             engine.close()
+
+    def _points_of(self, agent_ids: Sequence[str]) -> Iterator[tuple[edge.EdgeShard, list[edge.PointId]]]:
+        asked = edge.ScrollRequest(limit=_MAX_POINTS, filter=_of(agent_ids), with_payload=False)
+        for engine in self._engines.both():
+            yield engine, [record.id for record in engine.scroll(asked)[0]]
 
     def _best(self, name: str, nearest: edge.Query, query: PointQuery, *, exact: bool) -> Sequence[Row]:
         """Return the best agents by one signal. An agent has many examples: its best one counts, and more points are asked for."""
@@ -226,82 +199,6 @@ _APPROXIMATE = edge.SearchParams(
     quantization=edge.QuantizationSearchParams(rescore=True, oversampling=1.0),
     acorn=edge.AcornSearchParams(enable=True, max_selectivity=_SELECTIVE),
 )
-
-
-def create_engines(
-    path: Path, dimension: int, keywords: Sequence[str], flag: str, *, tree: TreeSettings | None = None, wal: bool = True
-) -> Halves:
-    """Create an empty shard in an empty folder.
-
-    Args:
-        path: The folder.
-        dimension: The vectors' length.
-        keywords: Payload that is filtered by; `flag` is so too, and is 0 or 1.
-        flag: See `keywords`.
-        tree: How `build_tree` shall build a search tree; usually it does so beside, in a copy that is loaded for that.
-        wal: Whether what was written is there after the process was killed; else only what was flushed is.
-    """
-
-    def create(name: str) -> edge.EdgeShard:
-        half = path / name
-        half.mkdir(parents=True)
-        engine = edge.EdgeShard.create(str(half), _config(name, dimension, tree, wal=wal))
-        index = edge.UpdateOperation.create_field_index
-        for field in keywords:
-            # Links within pools alone: those of other fields would cost more to build than looking further costs a search.
-            engine.update(index(field, edge.KeywordIndexParams(enable_hnsw=field == _LINKED_FIELD)))
-        engine.update(index(flag, edge.IntegerIndexParams(lookup=True, range=False, enable_hnsw=False)))
-        engine.flush()
-        return engine
-
-    return Halves(create(_CARDS), create(_EXAMPLES))
-
-
-def load_engines(path: Path) -> Halves:
-    """Open a shard as it was left."""
-    return Halves(edge.EdgeShard.load(str(path / _CARDS)), edge.EdgeShard.load(str(path / _EXAMPLES)))
-
-
-def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
-    """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
-    memory = edge.Memory.Cached if points < _CACHED_BELOW_POINTS else edge.Memory.Cold
-
-    def load(name: str) -> edge.EdgeShard:
-        return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
-
-    return Halves(load(_CARDS), load(_EXAMPLES))
-
-
-def _config(
-    name: str, dimension: int, tree: TreeSettings | None, *, memory: edge.Memory | None = None, wal: bool | None = None
-) -> edge.EdgeConfig:
-    """Describe one half of a shard.
-
-    A search tree holds 8-bit vectors in memory. The vectors themselves, by which it scores again what it found, lie in files
-    that the system keeps in memory as far as there is room, and reads ahead where `memory` is not cold.
-    """
-    settings = quantization = optimizers = None
-    if tree is not None:
-        kilobytes = max(1, tree.from_points * dimension * _BYTES_PER_COMPONENT // 1024)
-        settings = edge.HnswIndexConfig(
-            m=tree.links,
-            payload_m=tree.links,
-            ef_construct=tree.breadth,
-            full_scan_threshold=kilobytes,
-            max_indexing_threads=tree.threads,
-        )
-        quantization = edge.ScalarQuantizationConfig(edge.ScalarType.Int8, quantile=0.99, always_ram=True)
-        optimizers = edge.EdgeOptimizersConfig(indexing_threshold=kilobytes, default_segment_number=_SEGMENTS)
-    vector = edge.EdgeVectorParams(
-        dimension, edge.Distance.Cosine, hnsw_config=settings, quantization_config=quantization, memory=memory
-    )
-    words = {BM25: edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)}
-    return edge.EdgeConfig(
-        vectors={EXAMPLES if name == _EXAMPLES else TEXT: vector},
-        sparse_vectors=words if name == _CARDS else None,
-        optimizers=optimizers,
-        wal_enabled=wal,
-    )
 
 
 def _allowed(query: PointQuery) -> edge.Filter:

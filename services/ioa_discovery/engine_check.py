@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
-from ioa_discovery.edge_shard import Shard, TreeSettings, create_engines
+from ioa_discovery.edge_halves import TreeSettings, create_engines
+from ioa_discovery.edge_shard import Shard
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,
     BM25,

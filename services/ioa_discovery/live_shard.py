@@ -63,7 +63,7 @@ async def open_live_shard(
         inherited: File descriptors that each process of it keeps open.
         process: The first of them, already started.
         restarted: Is called when the process had died and runs again, perhaps with less than it had.
-        grow_by: So many points beyond those in the search tree make a new one.
+        grow_by: So many points outside the search tree make a new one.
 
     Raises:
         IoaError: The engine is wrong, or the store cannot be had.
@@ -95,8 +95,8 @@ class LiveShard:
         self._unsaved_agents = 0
         self._has_grown = asyncio.Event()
         state = cast(ShardState, worker.state)
-        self._name, self._built_points, self._points = state.name, state.built_points, state.points
-        self._note_growth(0)
+        self._name, self._built_points = state.name, state.built_points
+        self._note_growth(state.points - state.built_points)
 
     @property
     def pid(self) -> int | None:
@@ -105,24 +105,24 @@ class LiveShard:
 
     @property
     def built_points(self) -> int:
-        """How many points the search tree was built over; 0 without one."""
+        """How many points the search tree was built over, or had left at the last start; 0 without one."""
         return self._built_points
 
     async def read(self, request: object) -> object:
         """Ask something that changes nothing, before any write that waits."""
         return await self._worker.ask(request, urgent=True)
 
-    async def write(self, request: object, agent_ids: Sequence[str], *, new_points: int = 0) -> None:
+    async def write(self, request: object, agent_ids: Sequence[str]) -> None:
         """Change something about some agents. It is there after a crash when this returns."""
         async with self._writing:
-            await self._worker.ask(request)
+            outside = cast(int, await self._worker.ask(request))
             if self._touched is not None:
                 self._touched.update(dict.fromkeys(agent_ids))
             self._unsaved_agents += len(agent_ids)
             if self._unsaved_agents >= _CHECKPOINT_AGENTS:
                 await self._worker.ask(Checkpoint())
                 self._unsaved_agents = 0
-        self._note_growth(new_points)
+            self._note_growth(outside)
 
     async def discard(self) -> None:
         """Drop the store, which answers wrongly or not at all, and begin with an empty one."""
@@ -163,7 +163,7 @@ class LiveShard:
         async with AsyncExitStack() as stack:
             async with self._writing:
                 await self._worker.ask(Checkpoint())
-                request = CopyShard(self._opening, self._name, self._points)
+                request = CopyShard(self._opening, self._name, self._built_points + self._outside)
                 builder = await stack.enter_async_context(open_pipe(EDGE_PROCESS, request, inherited=self._inherited))
                 self._touched = {}
             return cast(ShardState, await builder.ask(BuildTree()))
@@ -176,16 +176,16 @@ class LiveShard:
         async with self._writing:
             while self._touched:
                 await self._carry_over(successor)
-            await successor.ask(TakeOver(built.points))
+            outside = cast(int, await successor.ask(TakeOver(built.points)))
             # From now on the store itself names this shard.
             successor.opening = self._opening
             predecessor, self._worker = self._worker, successor
             outgrown, self._name = self._name, built.name
             self._built_points = built.points
             self._has_grown.clear()
+            self._note_growth(outside)
         await predecessor.retire()
         await asyncio.to_thread(shutil.rmtree, Path(self._opening.folder) / outgrown, ignore_errors=True)
-        self._note_growth(0)
 
     async def _carry_over(self, successor: WorkerProcess) -> None:
         assert self._touched is not None
@@ -195,7 +195,7 @@ class LiveShard:
         records = cast(list[PointRecord], await self._worker.ask(FetchAgents(agent_ids)))
         await successor.ask(PutAgents(agent_ids, records) if records else DeleteAgents(agent_ids))
 
-    def _note_growth(self, new_points: int) -> None:
-        self._points += new_points
-        if self._points - self._built_points > max(self._grow_by, _GROW_BY_SHARE * self._built_points):
+    def _note_growth(self, outside: int) -> None:
+        self._outside = outside
+        if outside > max(self._grow_by, _GROW_BY_SHARE * self._built_points):
             self._has_grown.set()

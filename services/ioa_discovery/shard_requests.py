@@ -88,7 +88,7 @@ class CopyShard:
 
 @dataclass(frozen=True, slots=True)
 class ShardState:
-    """What was opened: the shard's name, how many points it has, and how many it had when its search tree was built."""
+    """What was opened: the shard's name, how many points it has, and how many of them are in its search tree."""
 
     name: str
     points: int

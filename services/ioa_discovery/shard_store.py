@@ -11,7 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ioa_discovery.edge_shard import Halves, Shard, TreeSettings, create_engines, load_engines, load_for_building
+from ioa_discovery.edge_halves import Halves, TreeSettings, create_engines, load_engines, load_for_building
+from ioa_discovery.edge_shard import Shard
 from ioa_discovery.shard_requests import STAMP, CopyShard, OpenShard, ShardState
 
 _SHARD = "shard-"
@@ -28,8 +29,8 @@ class ShardStore:
     def open(self) -> tuple[Shard, ShardState]:
         """Open the shard that was asked for, or the current one; an empty one if that is of another kind or cannot be read."""
         name, built_points, engines = self._named() or self._current() or self._empty()
-        shard = Shard(engines, self._opening.fields)
-        return shard, ShardState(name, shard.points(), built_points)
+        points = engines.points()
+        return Shard(engines, self._opening.fields, outside=points - built_points), ShardState(name, points, built_points)
 
     def copy(self, request: CopyShard, tree: TreeSettings) -> tuple[Shard, ShardState]:
         """Copy a shard under the next name and open the copy, ready for its search tree to be built."""
@@ -46,12 +47,20 @@ class ShardStore:
         new.write_text(json.dumps({**self._kind(), "shard": name, "built_points": built_points}))
         new.replace(self._folder / STAMP)
 
+    def remember_tree(self, name: str, points: int) -> None:
+        """Note how many points are left in a shard's search tree, if the shard is the current one."""
+        if self._read_stamp().get("shard") == name:
+            self.make_current(name, points)
+
     def _kind(self) -> dict[str, Any]:
         return {**self._opening.kind, "dimension": self._opening.dimension}
 
     def _named(self) -> tuple[str, int, Halves] | None:
         name = self._opening.shard
-        return (name, 0, load_engines(self._folder / name)) if name else None
+        if not name:
+            return None
+        engines = load_engines(self._folder / name)
+        return name, engines.points(), engines
 
     def _current(self) -> tuple[str, int, Halves] | None:
         stamp = self._read_stamp()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa_discovery.edge_shard import Shard, TreeSettings, create_engines
+from ioa_discovery.edge_halves import TreeSettings, create_engines
+from ioa_discovery.edge_shard import Shard
 from ioa_discovery.shard_requests import EXAMPLES, TEXT, PointQuery, PointRecord, packed_vector
 
 DIMENSION = 16

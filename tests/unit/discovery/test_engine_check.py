@@ -6,7 +6,8 @@ import pytest
 import qdrant_edge as edge
 
 from ioa.errors import IoaError
-from ioa_discovery.edge_shard import Shard, create_engines
+from ioa_discovery.edge_halves import create_engines
+from ioa_discovery.edge_shard import Shard
 from ioa_discovery.engine_check import check_engine
 from ioa_discovery.shard_requests import Found, PointQuery
 
