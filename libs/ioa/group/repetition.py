@@ -28,6 +28,7 @@ from ioa.group.lexicon import (
     SETTLES,
     SUPPOSES,
     WAS,
+    feature_of,
     feature_of_text,
 )
 from ioa.group.sketch import (
@@ -59,11 +60,11 @@ LOOKBACK = 10
 TASKS_REMEMBERED = 16
 """How many of the last tasks a new one is compared with."""
 
-_MOST_NEW = 0.42
+_MOST_NEW = 0.5
 """The share of its own words that a repetition may have, by weight."""
 _LONG = 14
 """Of so many words the share is surer, and less of it is another matter."""
-_MOST_NEW_IN_A_LONG_ONE = 0.4
+_MOST_NEW_IN_A_LONG_ONE = 0.44
 _MOST_NEW_IN_A_SAMPLE = 0.3
 """Of many words one in six is alike by its byte alone."""
 _LEAST_COVERED = 0.55
@@ -78,7 +79,12 @@ _VERY_SHORT = 5
 """With fewer words a general one that is another makes another message."""
 _MANY_ACKNOWLEDGEMENTS = 2
 _ENUMERATED = 2
+"""From so many numbers on a text is known by them."""
+_DENYING = frozenset(
+    feature_of(word) & 0xFF for word in "avoid block broken drop except forbid free halt lack limit lose refuse".split()
+)
 _COUNTS = tuple(short(feature_of_text(str(number))) for number in range(2, 9))
+"""What says how many others there are, from the smallest one on."""
 
 
 def repeated(
@@ -185,7 +191,7 @@ def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = 
     negates = bool(new.marks & NEGATES)
     if not old.negated and any(feature & 0xFF in old.words for feature in new.negated):
         return False
-    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features):
+    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features) and not _denies_otherwise(new, old):
         return False
     return negates != bool(old.negated) or not _are_poles_apart(poles_of(new), old.poles)
 
@@ -194,6 +200,11 @@ def _has_its_numbers(exact: Collection[int], old: Remembered) -> bool:
     """Whether there is no other number; one that counts what several others tell is none."""
     added = {short(feature) for feature in exact} - old.exact
     return not added or (len(exact) == len(old.exact) + 1 and added.issubset(_COUNTS[: max(0, len(old.exact) - 1)]))
+
+
+def _denies_otherwise(new: Wording, old: Remembered) -> bool:
+    """Whether a text lacks, avoids or forbids, in a word of its own, what the other one says there is not."""
+    return not _DENYING.isdisjoint(set(words_of(new.features)).difference(old.words))
 
 
 def _comparable(features: Iterable[int], old: Remembered) -> list[int]:

@@ -139,6 +139,18 @@ def test_names_that_change_places_are_swapped_and_a_name_put_first_is_not(text: 
     assert is_repetition(text, of) is is_again
 
 
+@pytest.mark.parametrize(
+    ("text", "is_again"),
+    [
+        ("The exported invoices come in plain text and lack the customer number.", True),
+        ("The exported invoices come in plain text with the customer number.", False),
+    ],
+)
+def test_who_lacks_something_is_without_it(text: str, is_again: bool) -> None:
+    """What one text denies may be lacking in the other one, but not there."""
+    assert is_repetition(text, "The exported invoices come in plain text without the customer number.") is is_again
+
+
 def test_whom_a_text_is_for_is_a_name() -> None:
     """The same words for another agent are another request."""
     of = "csv-reader: Sum the orders of each month and shop."
