@@ -143,10 +143,11 @@ def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
         return False
     if does & CORRECTS and not did & CORRECTED:
         return False
-    if does & QUESTION and does & NAMES_QUESTION and not did & (ASKED | ASKED_WHAT):
+    if does & QUESTION and not did & (ASKED | ASKED_WHAT) and (does & NAMES_QUESTION or not did & PLANNED):
         return False
     suggests = does & QUESTION and does & NAMES_QUESTION and did & ASKED and not does & WAS
-    return bool(suggests or does & (PLANS | MAY | SUPPOSES)) or not _tells_news(new, old)
+    plans = does & SUPPOSES or (does & (PLANS | MAY) and not does & REPORTS)
+    return bool(suggests or plans) or not _tells_news(new, old)
 
 
 def _tells_news(new: Wording, old: Remembered) -> bool:
