@@ -29,12 +29,13 @@ NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY
 )
 """Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word. `SPREADS` is a
 word that may be part of a number."""
-ASKS, NAMES_QUESTION, CORRECTS, MAY_CORRECT, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY, WAS = (
-    1 << bit for bit in range(50, 63)
+ASKS, NAMES_QUESTION, CORRECTS, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY, WAS = (
+    1 << bit for bit in range(50, 62)
 )
 """Marks of what a text does: `REPORTS` that something has been done, or `SETTLES` that it is."""
-POLES_FROM = 63
+POLES_FROM = 62
 """The first of the marks of `vocabulary.POLES`, two for each pair."""
+MAY_CORRECT = 1 << POLES_FROM + 2 * len(vocabulary.POLES)
 
 _MAX_PIECE_CHARS = 64
 _MAX_PIECES = 32_768
@@ -75,6 +76,7 @@ _SEPARATORS = re.compile(r"[.\-/_:,%]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNDONE = re.compile(r"un(?!der|i|til|less|fortun|usual|expect)\w{4,}(?:ed|able|ful|ly|al|ic|ible|t)")
 _GROUP_ENDS = re.compile(r"[\n|]")
+_OF_CLITICS = {"ll": PLANS | COMMITS, "d": PLANS}
 _CLITIC = re.compile(r"['’](s|ll|re|ve|d|m)$", re.IGNORECASE)
 
 
@@ -148,7 +150,7 @@ def _word(part: str) -> Iterator[int]:
         for run in unspaced:
             yield from (feature_of(run[at : at + 2]) for at in range(max(1, len(run) - 1)))
     elif word:
-        yield from _codes(word, PLANS | COMMITS if clitic and clitic.group(1).lower() == "ll" else 0)
+        yield from _codes(word, _OF_CLITICS.get(clitic.group(1).lower(), 0) if clitic else 0)
 
 
 def _codes(word: str, marks: int) -> Iterator[int]:

@@ -37,6 +37,7 @@ from ioa.group.sketch import (
     CORRECTED,
     IS_PAST,
     IS_SAMPLE,
+    MAY_HAVE_CORRECTED,
     OF_RESULT,
     OF_TASK,
     PLANNED,
@@ -143,7 +144,7 @@ def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
         return False
     if does & CORRECTS and not did & CORRECTED:
         return False
-    if does & QUESTION and not did & (ASKED | ASKED_WHAT) and (does & NAMES_QUESTION or not did & PLANNED):
+    if does & QUESTION and not did & (ASKED | ASKED_WHAT if does & NAMES_QUESTION else ASKED | PLANNED):
         return False
     suggests = does & QUESTION and does & NAMES_QUESTION and did & ASKED and not does & WAS
     plans = does & SUPPOSES or (does & (PLANS | MAY) and not does & REPORTS)
@@ -167,9 +168,10 @@ def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> boo
     own = said.translate(None, known).translate(None, words_of(names))
     missing = known.translate(None, said)
     things = own.translate(None, GENERAL_BYTES)
+    may_correct = new.marks & MAY_CORRECT and not old.poles & MAY_HAVE_CORRECTED
     if _has_opposites(new, old, own, missing):
         return False
-    if own and (things or len(known) < _VERY_SHORT) and (new.marks & MAY_CORRECT or (not is_sample and is_exchanged(said, known))):
+    if own and (things or len(known) < _VERY_SHORT) and (may_correct or (not is_sample and is_exchanged(said, known))):
         return False
     if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED:
         return False

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ioa.group.lexicon import ASKS, CORRECTS, NAMES_QUESTION, PAST, PLANS, POLES_FROM
+from ioa.group.lexicon import ASKS, CORRECTS, MAY_CORRECT, NAMES_QUESTION, PAST, PLANS, POLES_FROM
 from ioa.group.wording import Wording
 
 Sketch = str
@@ -30,7 +30,8 @@ _MARKS = ((ASKS, ASKED), (NAMES_QUESTION, ASKED_WHAT), (CORRECTS, CORRECTED), (P
 _IMPLIED = {OF_TASK: ASKED | PLANNED, OF_RESULT: IS_PAST}
 """A task is a request, and a result is news no more."""
 WORDS_COUNTED_AT, WORDS_FROM = 6, 8
-_ALL_POLES = 0xFFF
+MAY_HAVE_CORRECTED = MAY_CORRECT >> POLES_FROM
+_ALL_POLES = 0x1FFF
 
 
 class Remembered(NamedTuple):

@@ -16,7 +16,7 @@ FUNCTION_WORDS = frozenset(
     around as aside at away back based basis be became because become becomes been before behind being below beside besides
     beyond bit both bulk but by can case cases certainly come concerning consequently could currently depending despite did
     directly do does doing down during each either else elsewhere enough especially essentially even eventually ever every
-    everybody everyone everything everywhere exactly fact finally firstly for from further furthermore generally get gets
+    everybody everyone everything everywhere exactly fact finally firstly followed following for from further furthermore generally get gets
     getting give given go goes going got had has have having he hence her here hereby hers herself highly him himself his
     hopefully how however i if immediately in including indeed inside instantly into is it its itself just kind kindly largely
     lastly less let lets like likely likewise lot lots made mainly make makes making manner many matter matters may maybe me

@@ -54,6 +54,7 @@ _MAX_READ_CHARS = 16_000
 _SHORT_CHARS = 80
 _LEAST_SAID = 3
 """With fewer features of its own a text says what it quotes, and a short one may be mere courtesy."""
+_I_WILL = COMMITS | PLANS
 _PAIRING = HAS | IS | YOU | AUXILIARY
 _MOST_NAMES = 0.3
 """With more words in capitals than this share it is a language, or a heading, that capitalizes more than names."""
@@ -146,7 +147,7 @@ def _read_pieces(pieces: list[str]) -> Wording:
             if code > FEATURE:
                 special.append(code & ~CAPITAL if opening else code)
                 if code & PARTICIPLE:
-                    marks |= PAST | (REPORTS if last & HAS else SETTLES if last & IS else 0)
+                    marks |= PAST | (REPORTS if last & HAS or last & _I_WILL == COMMITS else SETTLES if last & IS else 0)
                     if last & HAS:
                         news.append(code & FEATURE)
                 code &= FEATURE
