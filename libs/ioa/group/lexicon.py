@@ -29,11 +29,11 @@ NEGATES, CLAUSE_ENDS, SENTENCE_ENDS, OPENS, REMINDS, HAS, IS, TO, YOU, AUXILIARY
 )
 """Marks by which a text is read. `OPENS` is a function word in capitals, after which a name is not the first word. `SPREADS` is a
 word that may be part of a number."""
-ASKS, NAMES_QUESTION, CORRECTS, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY, WAS = (
-    1 << bit for bit in range(50, 62)
+ASKS, NAMES_QUESTION, CORRECTS, PLANS, OBLIGES, COMMITS, PAST, REPORTS, SETTLES, SUPPOSES, MAY, CANNOT, WAS = (
+    1 << bit for bit in range(50, 63)
 )
 """Marks of what a text does: `REPORTS` that something has been done, or `SETTLES` that it is."""
-POLES_FROM = 62
+POLES_FROM = 63
 """The first of the marks of `vocabulary.POLES`, two for each pair."""
 MAY_CORRECT = 1 << POLES_FROM + 2 * len(vocabulary.POLES)
 
@@ -48,6 +48,7 @@ _MARKING: tuple[tuple[frozenset[str], int], ...] = (
     (vocabulary.PERHAPS_CORRECTING, MAY_CORRECT),
     (vocabulary.AUXILIARIES, AUXILIARY | PLANS),
     (vocabulary.POSSIBLE, AUXILIARY | MAY),
+    (vocabulary.IMPOSSIBLE, MAY | CANNOT),
     (vocabulary.PLANNING, PLANS),
     (vocabulary.OBLIGING, OBLIGES),
     (vocabulary.COMMITTING, COMMITS),
@@ -76,6 +77,7 @@ _SEPARATORS = re.compile(r"[.\-/_:,%]+")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNDONE = re.compile(r"un(?!der|i|til|less|fortun|usual|expect)\w{4,}(?:ed|able|ful|ly|al|ic|ible|t)")
 _GROUP_ENDS = re.compile(r"[\n|]")
+_AFFIRMED = {"ca": "can", "wo": "will", "sha": "shall"}
 _OF_CLITICS = {"ll": PLANS | COMMITS, "d": PLANS}
 _CLITIC = re.compile(r"['’](s|ll|re|ve|d|m)$", re.IGNORECASE)
 
@@ -156,7 +158,9 @@ def _word(part: str) -> Iterator[int]:
 def _codes(word: str, marks: int) -> Iterator[int]:
     lower, is_capital = word.lower(), word[0].isupper()
     negates = lower.endswith(("n't", "n’t"))
-    marks |= _MARKS_OF.get(lower, 0)
+    marks |= _MARKS_OF.get(_AFFIRMED.get(lower[:-3], lower[:-3]) if negates else lower, 0)
+    if negates and marks & MAY:
+        marks |= CANNOT
     if negates or lower in _SAYING_NOTHING:
         marks |= (OPENS if is_capital else 0) | (NEGATES if negates else 0)
         if marks:

@@ -75,7 +75,7 @@ _SAME_TASK = 0.8
 _SURE = 1
 """How much more a number says than a word."""
 _SHORT = 6
-"""With fewer words a repetition names nothing of its own."""
+"""With fewer words a repetition names nothing of its own in place of something else."""
 _VERY_SHORT = 5
 """With fewer words a general one that is another makes another message."""
 _MANY_ACKNOWLEDGEMENTS = 2
@@ -173,13 +173,18 @@ def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> boo
         return False
     if own and (things or len(known) < _VERY_SHORT) and (may_correct or (not is_sample and is_exchanged(said, known))):
         return False
-    if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED:
+    if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED and _replaces(things, missing):
         return False
     if not is_sample and is_swapped(said, known, words_of(new.names.union(names)), words_of(new.exact)):
         return False
     may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if len(said) >= _LONG else _MOST_NEW
     sure = _SURE * len(new.exact)
     return _weight(own) <= may_add * (_weight(said) + sure) and _weight(missing) <= (1 - _LEAST_COVERED) * (_weight(known) + sure)
+
+
+def _replaces(things: bytes, missing: bytes) -> bool:
+    """Whether a text names something in place of something else, or more than one thing."""
+    return len(things) > 1 or missing.translate(None, GENERAL_BYTES) != b""
 
 
 def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:

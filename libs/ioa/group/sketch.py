@@ -31,7 +31,7 @@ _IMPLIED = {OF_TASK: ASKED | PLANNED, OF_RESULT: IS_PAST}
 """A task is a request, and a result is news no more."""
 WORDS_COUNTED_AT, WORDS_FROM = 6, 8
 MAY_HAVE_CORRECTED = MAY_CORRECT >> POLES_FROM
-_ALL_POLES = 0x1FFF
+_ALL_POLES = (MAY_HAVE_CORRECTED << 1) - 1
 
 
 class Remembered(NamedTuple):

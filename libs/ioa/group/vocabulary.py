@@ -16,22 +16,22 @@ FUNCTION_WORDS = frozenset(
     around as aside at away back based basis be became because become becomes been before behind being below beside besides
     beyond bit both bulk but by can case cases certainly come concerning consequently could currently depending despite did
     directly do does doing down during each either else elsewhere enough especially essentially even eventually ever every
-    everybody everyone everything everywhere exactly fact finally firstly followed following for from further furthermore generally get gets
-    getting give given go goes going got had has have having he hence her here hereby hers herself highly him himself his
-    hopefully how however i if immediately in including indeed inside instantly into is it its itself just kind kindly largely
-    lastly less let lets like likely likewise lot lots made mainly make makes making manner many matter matters may maybe me
-    meanwhile merely might mine moment more moreover most mostly much must my myself namely nearly necessarily need needs
-    nonetheless normally now nowadays nowhere obviously of off oh on once one ones only onto or originally other others
-    otherwise ought our ours out outside over overall own particular particularly per percent percentage perhaps personally
-    perspective plus possibly presently presumably previously primarily probably properly provided purely put quite rather
-    really recently regard regarding relatively require required requires respect respectively roughly same seem seemed seems
-    sense separately shall she should side similarly simply since single slightly so some somebody someone something somewhere
-    soon sort specifically still stuff such suddenly supposed supposedly sure surely take taken takes taking than that the their
-    theirs them themselves then there thereafter thereby therefore these they thing things this those though through throughout
-    thus till time times to together too toward towards truly turns typically ultimately under unfortunately unless until up
-    upon us usually versus very via want wants was way ways we well were what whatever whatsoever when whenever where whereas
-    whereby wherever whether which whichever while who whoever whole whom whose why will with within would yet you your yours
-    yourself
+    everybody everyone everything everywhere exactly fact finally firstly followed following for from further furthermore
+    generally get gets getting give given go goes going got had has have having he hence her here hereby hers herself highly him
+    himself his hopefully how however i if immediately in including indeed inside instantly into is it its itself just kind
+    kindly largely lastly less let lets like likely likewise lot lots made mainly majority make makes making manner many matter
+    matters may maybe me meanwhile merely might mine moment more moreover most mostly much must my myself namely nearly
+    necessarily need needs nonetheless normally now nowadays nowhere obviously of off oh on once one ones only onto or
+    originally other others otherwise ought our ours out outside over overall own particular particularly per percent percentage
+    perhaps personally perspective plus possibly presently presumably previously primarily probably properly provided purely put
+    quite rather really recently regard regarding relatively require required requires respect respectively roughly same seem
+    seemed seems sense separately shall she should side similarly simply since single slightly so some somebody someone
+    something somewhere soon sort specifically still stuff such suddenly supposed supposedly sure surely take taken takes taking
+    than that the their theirs them themselves then there thereafter thereby therefore these they thing things this those though
+    through throughout thus till time times to together too toward towards truly turns typically ultimately under unfortunately
+    unless until up upon us usually versus very via want wants was way ways we well were what whatever whatsoever when whenever
+    where whereas whereby wherever whether which whichever while who whoever whole whom whose why will with within would yet you
+    your yours yourself
 
     al als au auch auf aus aux avec bei bien bitte brauchen braucht ce cette como con danke dann dans das dass de del dem den
     der des die du ein eine einem einen einer el elle en er es est et favor für gracias ha haben han hat ich ihr il ils im ist
@@ -54,7 +54,7 @@ COURTESY = frozenset(
 """Greeting, agreeing, thanking and announcing: a text of nothing else is an acknowledgement."""
 
 NEGATIONS = frozenset(
-    "cannot jamais kein keine keinen neither never nicht nie no nobody none nor not nothing nunca pas without".split()
+    "cannot jamais kein keine keinen neither never nicht nie no nobody none nor not nothing nunca pas unable without".split()
 )
 
 CORRECTING = frozenset(
@@ -67,6 +67,7 @@ PERHAPS_CORRECTING = frozenset("actually instead longer nevertheless rather".spl
 
 AUXILIARIES = frozenset("must ought shall should will would".split())
 POSSIBLE = frozenset("able can could may might".split())
+IMPOSSIBLE = frozenset("cannot unable".split())
 OBLIGING = frozenset("must necessary need needed needs ought required should".split())
 PLANNING = frozenset("going let necessary need needed plan planned propose proposal required suggest suggestion want wants".split())
 """With the auxiliaries: who says one of these speaks of what is to come."""
@@ -98,6 +99,7 @@ POLES = (
     ("on", "off"),
     ("up", "down"),
     ("next tomorrow", "last previous yesterday"),
+    ("included includes including", "except excluding"),
 )
 """A text that says a word of the one kind means something else than a text with a word of the other."""
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from ioa.group.lexicon import (
     ASKS,
     AUXILIARY,
+    CANNOT,
     CAPITAL,
     CLAUSE_ENDS,
     COMMITS,
@@ -169,7 +170,7 @@ def _read_pieces(pieces: list[str]) -> Wording:
         last = code
     if marks & (QUESTION | PLEADS):
         marks |= ASKS
-    if marks & MAY and marks & (COMMITS | YOU):
+    if marks & MAY and marks & (COMMITS | YOU) and not marks & CANNOT:
         marks |= PLANS  # what somebody can do is a fact, what I or you can do is an offer or a request
     return Wording(tuple(features), frozenset(negated), *_special(special, len(pieces)), frozenset(news), marks)
 

@@ -151,6 +151,38 @@ def test_who_lacks_something_is_without_it(text: str, is_again: bool) -> None:
     assert is_repetition(text, "The exported invoices come in plain text without the customer number.") is is_again
 
 
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        ("Let us send the parcels by rail rather than by air.", "I would send the parcels by rail instead of by air."),
+        ("I was unable to open the archive of March.", "I couldn't open the archive of March."),
+        ("The majority of the parcels arrive late on Mondays.", "On Mondays most of the parcels arrive late."),
+        ("The harbour's cranes are what most visitors photograph.", "Most photograph the cranes of the harbour."),
+    ],
+)
+def test_what_weighs_or_denies_in_other_words_is_repetition(text: str, of: str) -> None:
+    """What both texts put in place of another thing corrects neither, and an ability that is missing is one that is denied."""
+    assert is_repetition(text, of)
+
+
+@pytest.mark.parametrize(
+    ("text", "of"),
+    [
+        (
+            "All parcels have left the harbour, including those to Porto.",
+            "All parcels have left the harbour, except those to Porto.",
+        ),
+        ("I weighed the parcels of the harbour, so you can load them.", "Could you weigh the parcels of the harbour?"),
+        ("I weighed the parcels and can load them.", "I'd weigh the parcels and load them."),
+        ("Should we skip the parcels that lack a stamp?", "Nine of the parcels lack a stamp."),
+        ("Can the crane avoid the power line?", "The crane touches the power line."),
+    ],
+)
+def test_what_reports_excepts_or_asks_is_no_repetition(text: str, of: str) -> None:
+    """Who has done what was planned tells news, though it goes on with a plan; a question after a statement is none."""
+    assert not is_repetition(text, of)
+
+
 def test_whom_a_text_is_for_is_a_name() -> None:
     """The same words for another agent are another request."""
     of = "csv-reader: Sum the orders of each month and shop."
