@@ -39,7 +39,7 @@ convince convincing persuade persuasive compelling strong stronger strengthen ro
 copy duplicate replicate repeat | correspond match fit fits suit | cover covered coverage span | cut trim crop
 damage harm hurt destroy ruin spoil | deal handle manage treat address tackle | delay postpone defer reschedule
 deliver submit provide supply send sent pass forward mail post hand give gave given grant present
-demand insist | deploy deployment release publish publication rollout shipped shipping
+demand insist | deploy deployment release publish rollout shipped shipping
 describe elaborate explain describing explanation description outline describes | differ different other distinct
 difficult hard tough tricky demanding | direct directly | disappear vanish gone
 discover discovery find found identify identification detect locate spot notice observe
@@ -134,13 +134,12 @@ iterate iteration round | lag latency | simulate simulation emulate mock stub | 
 negotiate bargain negotiation | noise noisy loud | normalise normalize standardise standardize | optional voluntary
 overload overburden overwhelm | polish refine refinement | plausible credible | practical pragmatic
 preliminary provisional tentative interim temporary | progress headway | qualify qualified eligible | react reaction
-readable legible readability | revert undo rollback restore recover recovery
-restructure refactor reorganise reorganize rearrange | refund reimburse reimbursement repay
-register registration enroll enrol signup | relax loosen | renew renewal | responsible accountable responsibility
-retry reattempt | reuse recycle | reverse invert | satisfy fulfil fulfill | situation circumstance | skill competence expertise
-snippet excerpt passage fragment | spike surge jump soar | stuck jammed | sync synchronise synchronize synchronization
-terminate kill abort | threshold cutoff | compromise tradeoff | tune calibrate calibration finetune
-unchanged untouched unaffected intact undamaged | vote ballot | format layout template | hypothesis assumption
+revert undo rollback restore recover recovery | restructure refactor reorganise reorganize rearrange
+refund reimburse reimbursement repay | register registration enroll enrol signup | relax loosen | renew renewal
+responsible accountable responsibility | retry reattempt | reuse recycle | reverse invert | satisfy fulfil fulfill
+situation circumstance | skill competence expertise | snippet excerpt passage fragment | spike surge jump soar | stuck jammed
+sync synchronise synchronize synchronization | terminate kill abort | threshold cutoff | compromise tradeoff
+tune calibrate calibration finetune | unchanged untouched unaffected intact undamaged | vote ballot | format layout template
 compress compression
 """
 """Verbs, adjectives and abstract words: who rephrases exchanges these first, so they say little about what a text is about."""
@@ -177,20 +176,18 @@ km kilometre kilometer | metre meter m | cm centimetre centimeter | mm millimetr
 minute mins | seconds sec secs | ms millisecond | kg kilogram kilogramme kilo | litre liter | kb kilobyte | mb megabyte
 gb gigabyte | tb terabyte | euro eur | dollar usd | pound gbp | kw kilowatt | year annual yearly annually | month monthly
 day daily | week weekly | database db datastore | column field attribute | row tuple | endpoint api | frontend ui gui
-cpu processor | memory ram | disk ssd storage | throughput bandwidth | parameter param | array vector
-exception traceback stacktrace | library framework lib | code codebase | container docker pod | vulnerability weakness
-attack breach intrusion | authentication auth | milestone checkpoint | backlog todo | meeting session | department division
-headquarters hq | board committee council panel | director executive ceo | intern trainee apprentice | applicant candidate
-contractor freelancer | consultant adviser advisor | competitor rival | receipt voucher | discount rebate | credit mortgage
-stock inventory | warehouse depot storehouse | shipment consignment | ad advert advertisement commercial | newsletter bulletin
-bibliography references | font typeface | slide presentation deck | video clip footage | outlier anomaly | correlation association
-survey questionnaire poll | participant respondent | route path trail | device gadget appliance equipment instrument tool
-cable wire cord | sensor detector | law statute legislation | clause provision | licence license
-district neighbourhood neighborhood | town city municipality | region area zone territory province
-prerequisite dependency precondition | artefact artifact deliverable output | batch chunk | pipeline workflow
-chatbot bot assistant | backup snapshot | edge border boundary | bottleneck chokepoint | scale magnitude | january jan
-february feb | august aug | september sept | october oct | november nov | december dec | monday mon | tuesday tue tues
-wednesday wed | thursday thu thurs | friday fri
+cpu processor | memory ram | disk ssd | throughput bandwidth | parameter param | array vector | exception traceback stacktrace
+library framework lib | code codebase | container docker pod | vulnerability weakness | attack breach intrusion
+authentication auth | milestone checkpoint | backlog todo | department division | headquarters hq | board committee council panel
+director executive ceo | intern trainee apprentice | applicant candidate | contractor freelancer | competitor rival
+receipt voucher | discount rebate | credit mortgage | stock inventory | warehouse depot storehouse | shipment consignment
+ad advert advertisement commercial | newsletter bulletin | bibliography references | font typeface | slide presentation deck
+video clip footage | outlier anomaly | correlation association | survey questionnaire poll | route path trail
+device gadget appliance equipment instrument tool | cable wire cord | sensor detector | law statute legislation | clause provision
+licence license | district neighbourhood neighborhood | town city municipality | region area zone territory province
+prerequisite precondition | artefact artifact output | batch chunk | pipeline workflow | chatbot bot assistant | backup snapshot
+edge border boundary | bottleneck chokepoint | scale magnitude | january jan | february feb | august aug | september sept
+october oct | november nov | december dec | monday mon | tuesday tue tues | wednesday wed | thursday thu thurs | friday fri
 """
 """Things: a text that names other things is about something else."""
 
