@@ -16,8 +16,9 @@ from nats.aio.client import Client
 from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
 
-from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
+from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_handles import BucketHandle
+from ioa.adapters.nats_renewal import UntilRenewal, until_renewal
 from ioa.adapters.nats_topology import CARDS, LEASES, MEMBERS
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import CardRecord
@@ -25,8 +26,7 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.load import IDLE, Load
 
-_LOOK_UP_SECONDS = 1.0
-"""How long to wait for a change before looking whether the connection was renewed meanwhile."""
+_RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -50,28 +50,24 @@ async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change
     """Yield the bucket's snapshot and then its changes, for ever; a new snapshot after each interruption."""
     while True:
         try:
-            reconnects = client.stats["reconnects"]
-            with unavailable_unless_answered(f"The bucket {bucket}"):
-                store = await client.jetstream().key_value(bucket)
-                watcher = await store.watchall()
-            try:
-                async for change in _changes(client, watcher, reconnects):
-                    yield change
-            finally:
-                await _stop(watcher)
+            with until_renewal(client) as waits:
+                with unavailable_unless_answered(f"The bucket {bucket}"):
+                    store = await client.jetstream().key_value(bucket)
+                    watcher = await store.watchall()
+                try:
+                    async for change in _changes(waits, watcher):
+                        yield change
+                finally:
+                    await _stop(watcher)
         except UnavailableError as error:
             _log.warning("bucket_out_of_reach", bucket=bucket, error=error.message)
-            await asyncio.sleep(_LOOK_UP_SECONDS)
+            await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _changes(client: Client, watcher: KeyValue.KeyWatcher, reconnects: int) -> AsyncIterator[Snapshot | Change]:
+async def _changes(waits: UntilRenewal, watcher: KeyValue.KeyWatcher) -> AsyncIterator[Snapshot | Change]:
     values: dict[str, bytes] | None = {}
-    while client.stats["reconnects"] == reconnects:
-        try:
-            with heeding_cancellation():
-                entry = await watcher.updates(timeout=_LOOK_UP_SECONDS)  # type: ignore[no-untyped-call]  # nats-py leaves it bare
-        except (TimeoutError, nats.errors.TimeoutError):
-            continue
+    while True:
+        entry = await waits.next(watcher.updates)
         if entry is None:
             if values is not None:
                 yield Snapshot(values)

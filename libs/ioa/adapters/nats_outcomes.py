@@ -9,13 +9,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
-from ioa.adapters.nats_failures import heeding_cancellation, unavailable_unless_answered
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_renewal import until_renewal
 from ioa.adapters.nats_topology import OUTCOMES
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.outcome_store import OutcomeListener
@@ -23,8 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.outcomes import Outcome
 
-_LOOK_UP_SECONDS = 1.0
-"""How long to wait for an outcome before looking whether the connection was renewed meanwhile."""
+_RETRY_SECONDS = 1.0
 
 _log = structlog.get_logger(__name__)
 
@@ -48,34 +48,30 @@ class NatsOutcomes:
         last = 0
         while True:
             try:
-                last = await self._follow_from(last, listener)
+                with until_renewal(self._client) as waits:
+                    with unavailable_unless_answered("The stream of outcomes"):
+                        if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
+                            listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
+                            last = 0
+                        opened = await _subscribe(self._js, last + 1)
+                    async with _closing(self._client, opened) as subscription:
+                        while True:
+                            last = _tell(await waits.next(subscription.next_msg), last, listener)
             except UnavailableError as error:
                 _log.warning("outcomes_out_of_reach", error=error.message)
-                await asyncio.sleep(_LOOK_UP_SECONDS)
+                await asyncio.sleep(_RETRY_SECONDS)
 
-    async def _follow_from(self, last: int, listener: OutcomeListener) -> int:
-        """Tell what lies behind `last` until the connection was renewed; return what was told last."""
-        reconnects = self._client.stats["reconnects"]
-        with unavailable_unless_answered("The stream of outcomes"):
-            if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
-                listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
-                last = 0
-            opened = await _subscribe(self._js, last + 1)
-        async with _closing(self._client, opened) as subscription:
-            while self._client.stats["reconnects"] == reconnects:
-                try:
-                    with heeding_cancellation():
-                        message = await subscription.next_msg(timeout=_LOOK_UP_SECONDS)
-                except (TimeoutError, nats.errors.TimeoutError):
-                    continue
-                if message.metadata.sequence.stream <= last:
-                    continue
-                last = message.metadata.sequence.stream
-                try:
-                    listener.add(decode(Outcome, message.data))
-                except IoaError as error:
-                    _log.error("outcome_unreadable", seq=last, error=error.message)
+
+def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
+    """Tell an outcome unless it was told before; return the sequence of the last one that was."""
+    seq = message.metadata.sequence.stream
+    if seq <= last:
         return last
+    try:
+        listener.add(decode(Outcome, message.data))
+    except IoaError as error:
+        _log.error("outcome_unreadable", seq=seq, error=error.message)
+    return seq
 
 
 async def _subscribe(js: JetStreamContext, from_seq: int) -> JetStreamContext.PushSubscription:

@@ -20,8 +20,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import APIError
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats_connection import at_renewal
-from ioa.adapters.nats_failures import heeding_cancellation
+from ioa.adapters.nats_renewal import until_renewal
 from ioa.adapters.nats_topology import ACK_WAIT
 from ioa.errors import IoaError
 
@@ -77,24 +76,15 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, side
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
-    loop = asyncio.get_running_loop()
+    pull = partial(fetch, 1, timeout=_PULL.total_seconds())
     while True:
         try:
-            with heeding_cancellation():
-                async with asyncio.timeout(None) as pull:
-                    with at_renewal(client, partial(_end_now, loop, pull)):
-                        messages = await fetch(1, timeout=_PULL.total_seconds())
-            for message in messages:
-                return message
-        except (TimeoutError, nats.errors.TimeoutError):
-            continue
+            with until_renewal(client) as waits:
+                for message in await waits.next(pull):
+                    return message
         except (nats.errors.Error, APIError, OSError) as error:
             _log.warning("pull_failed", error=str(error) or type(error).__name__)
             await asyncio.sleep(_RETRY_AFTER.total_seconds())
-
-
-def _end_now(loop: asyncio.AbstractEventLoop, pull: asyncio.Timeout) -> None:
-    pull.reschedule(loop.time())
 
 
 async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio.Semaphore) -> None:
