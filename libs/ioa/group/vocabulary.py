@@ -42,13 +42,13 @@ FUNCTION_WORDS = frozenset(
 COURTESY = frozenset(
     """
     absolutely acknowledge acknowledged again agree agreed agreement agrees alright amazing appreciate appreciated aware awesome
-    basically believe certainly cheers clarify clear clearly cool course definitely earlier emphasize essentially everybody
-    everyone exactly excellent fantastic feel fine folks forget friendly glad good gotcha great greetings guys happy hello hey
-    hi hope idea ideas important know like looking love mention mentioned mentions mind nice noted obviously ok okay once
-    opinion outlined perfect perfectly please pleased pleasure point points previously proposal propose proposed quick quickly
-    recap recommend reiterate remember remind reminder repeat repeating reply restate right said say saying says see simply
-    sorry sounds splendid stated stress suggest suggested suggesting suggestion super teamwork thank thanks think thought thoughts
-    time told totally view welcome wonderful worries yeah yep yes
+    basically believe brilliant certainly cheers clarify clear clearly cool course definitely earlier emphasize essentially
+    everybody everyone exactly excellent fantastic feel fine folks forget friendly glad good gotcha great greetings guys happy
+    hello hey hi hope idea ideas important know lgtm like looking love mention mentioned mentions mind nice noted obviously ok
+    okay once opinion outlined perfect perfectly please pleased pleasure point points previously proposal propose proposed quick
+    quickly recap recommend reiterate remember remind reminder repeat repeating reply restate right said say saying says see
+    simply sorry sounds splendid stated stress suggest suggested suggesting suggestion super teamwork thank thanks think thought
+    thoughts time told totally view welcome wonderful worries yeah yep yes
     """.split()
 )
 """Greeting, agreeing, thanking and announcing: a text of nothing else is an acknowledgement."""
@@ -103,12 +103,25 @@ POLES = (
 )
 """A text that says a word of the one kind means something else than a text with a word of the other."""
 
-ACKNOWLEDGING = re.compile(
-    r"\b(?:sounds? like a (?:good |great )?(?:plan|idea|deal)|(?:works|sounds? \w+|is fine|suits)(?: for| to| by| with)? me"
-    r"|good (?:catch|call|point|work|job|news)|well (?:done|said|put)|love (?:it|that|this)|will do|i see|no objections?"
-    r"|understood|fair enough|makes sense|on board|all for it|count me in|same here|let['’]?s (?:do it|go|proceed)"
-    r"|couldn['’]t agree more|go ahead|nothing to add|looking forward to it"
-    r"|(?:thanks|thank you)[\w ]{0,20} for (?:the|your|this|that|all) (?:\w+ )?\w+(?= *(?:[.!,;]|$)))\b",
-    re.IGNORECASE,
+_WHOM = r"(?:(?-i:[A-Z])\w+|\w+-\w+|all|both|everyone|everybody|team)"
+_GOOD = "(?:good|great|nice|excellent|amazing|fantastic|outstanding|fine|lovely|solid|wonderful)"
+_END = r"(?= *(?:[.!,;]|$))"
+_ACKNOWLEDGEMENTS = (
+    rf"(?:thanks|thank you)(?: (?:a lot|so much|very much|again|{_WHOM}))*(?:, {_WHOM})?(?= for\b| *(?:[.!,;]|$))"
+    rf"(?: for [^.!?,;]+)?(?:, {_WHOM}(?= *(?:[.!]|$)))?",
+    rf"{_GOOD} (?:catch|call|point|work|job|news|teamwork|effort|progress|to (?:know|hear)(?: that)?)(?:,? {_WHOM})?{_END}",
+    r"i (?:(?:fully|totally|completely|also) )?(?:agree|support|appreciate|like)(?: with)?"
+    rf" (?:you|it|that|this|both|(?:the|this|that|your) (?:plan|proposal|idea|approach|help|update)|{_WHOM}){_END}",
+    r"(?:fully|totally|completely) agree|sounds? like a (?:good |great )?(?:plan|idea|deal)",
+    r"(?:works|sounds? \w+|is fine|suits)(?: for| to| by| with)? me|looks (?:good|great|fine|perfect)(?: to me)?",
+    r"that (?:works|helps)(?: a lot| me)?|well (?:done|said|put)|love (?:it|that|this)|will do|i see|understood|makes sense",
+    r"fair (?:enough|point)|on board|all for it|count me in|same here|let['’]?s (?:do it|go|proceed)|couldn['’]t agree more",
+    r"go ahead|looking forward to it|(?:copy|roger) that|(?:working )?on it|ready when you are|standing by|exactly what i needed",
+    r"(?:no (?:(?:further|more|other) )?(?:questions?|comments?|remarks?|objections?)|nothing (?:(?:further|more|else)(?: to add)?|to add))"
+    rf"(?: from (?:me|my side))?{_END}",
+    rf"(?:pleasure|nice|good|great) (?:to (?:be )?work(?:ing)?|working) with (?:you(?: all| both)?|{_WHOM})",
+    r"keep (?:it up|up the \w+ work)|(?:happy|glad) to (?:help|assist|hear (?:it|that))",
+    rf"i(?:['’]ll| will) wait(?: for (?:it|that|you|(?:the|your) \w+))?{_END}",
 )
+ACKNOWLEDGING = re.compile(rf"\b(?:{'|'.join(_ACKNOWLEDGEMENTS)})\b", re.IGNORECASE)
 """Phrases that acknowledge; looked for in short texts only."""

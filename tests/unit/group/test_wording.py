@@ -60,11 +60,43 @@ def test_a_general_word_in_capitals_is_no_name() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "…", "Great, thank you!", "I agree, that sounds good.", "Of course, no problem.", "Thank you for the quick reply!"]
+    "text",
+    [
+        "",
+        "…",
+        "Great, thank you!",
+        "I agree, that sounds good.",
+        "Of course, no problem.",
+        "Thank you for the quick reply!",
+        "Thanks a lot, Bob!",
+        "Thank you, csv-reader, for the excellent summary.",
+        "Good work, everyone!",
+        "I fully agree with Bob.",
+        "No further comments from my side.",
+        "Nothing to add.",
+        "Happy to help!",
+        "Okay, I will wait for your results.",
+    ],
 )
 def test_an_acknowledgement_says_nothing(text: str) -> None:
     """Courtesy has no features."""
     assert wording_of(text).features == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Thanks, I draw the chart.",
+        "No further tests are needed.",
+        "The folder holds nothing.",
+        "I agree with Bob that we need a map.",
+        "Good news from the mill: the grain is dry.",
+        "I will wait for the train in Bern.",
+    ],
+)
+def test_who_says_more_than_thanks_says_something(text: str) -> None:
+    """A phrase that acknowledges takes nothing away from what stands beside it."""
+    assert wording_of(text).features != ()
 
 
 @pytest.mark.parametrize(
