@@ -107,18 +107,24 @@ _WHOM = r"(?:(?-i:[A-Z])\w+|\w+-\w+|all|both|everyone|everybody|team)"
 _GOOD = "(?:good|great|nice|excellent|amazing|fantastic|outstanding|fine|lovely|solid|wonderful)"
 _END = r"(?= *(?:[.!,;]|$))"
 _ACKNOWLEDGEMENTS = (
-    rf"(?:thanks|thank you)(?: (?:a lot|so much|very much|again|{_WHOM}))*(?:, {_WHOM})?(?= for\b| *(?:[.!,;]|$))"
-    rf"(?: for [^.!?,;]+)?(?:, {_WHOM}(?= *(?:[.!]|$)))?",
+    (
+        rf"(?:thanks|thank you)(?: (?:a lot|so much|very much|again|{_WHOM}))*(?:, {_WHOM})?(?=,? for\b| *(?:[.!,;]|$))"
+        rf"(?:,? for [^.!?,;]+)?(?:, {_WHOM}(?= *(?:[.!]|$)))?"
+    ),
     rf"{_GOOD} (?:catch|call|point|work|job|news|teamwork|effort|progress|to (?:know|hear)(?: that)?)(?:,? {_WHOM})?{_END}",
-    r"i (?:(?:fully|totally|completely|also) )?(?:agree|support|appreciate|like)(?: with)?"
-    rf" (?:you|it|that|this|both|(?:the|this|that|your) (?:plan|proposal|idea|approach|help|update)|{_WHOM}){_END}",
+    (
+        r"i (?:(?:fully|totally|completely|also) )?(?:agree|support|appreciate|like)(?: with)?"
+        rf" (?:you|it|that|this|both|(?:the|this|that|your) (?:plan|proposal|idea|approach|help|update)|{_WHOM}){_END}"
+    ),
     r"(?:fully|totally|completely) agree|sounds? like a (?:good |great )?(?:plan|idea|deal)",
     r"(?:works|sounds? \w+|is fine|suits)(?: for| to| by| with)? me|looks (?:good|great|fine|perfect)(?: to me)?",
     r"that (?:works|helps)(?: a lot| me)?|well (?:done|said|put)|love (?:it|that|this)|will do|i see|understood|makes sense",
     r"fair (?:enough|point)|on board|all for it|count me in|same here|let['’]?s (?:do it|go|proceed)|couldn['’]t agree more",
     r"go ahead|looking forward to it|(?:copy|roger) that|(?:working )?on it|ready when you are|standing by|exactly what i needed",
-    r"(?:no (?:(?:further|more|other) )?(?:questions?|comments?|remarks?|objections?)|nothing (?:(?:further|more|else)(?: to add)?|to add))"
-    rf"(?: from (?:me|my side))?{_END}",
+    (
+        r"(?:no (?:(?:further|more|other) )?(?:questions?|comments?|remarks?|objections?)"
+        rf"|nothing (?:(?:further|more|else|to add) ?)+)(?: from (?:me|my side))?{_END}"
+    ),
     rf"(?:pleasure|nice|good|great) (?:to (?:be )?work(?:ing)?|working) with (?:you(?: all| both)?|{_WHOM})",
     r"keep (?:it up|up the \w+ work)|(?:happy|glad) to (?:help|assist|hear (?:it|that))",
     rf"i(?:['’]ll| will) wait(?: for (?:it|that|you|(?:the|your) \w+))?{_END}",
