@@ -1,6 +1,6 @@
 """Recognizing that a message says again what was said (paper, section 4.2: repeated messages are half of the communication cost).
 
-A new message repeats an earlier one if it says nearly nothing that the earlier one does not, and most of what that one says. What
+A new message repeats an earlier one if it says at most as much of its own as of what the earlier one says, and most of that. What
 changes a number, a name, a yes into a no, what corrects, reports, and what answers a question is never a repetition of what it is
 about. General words count half: who rephrases exchanges them first.
 """
