@@ -21,10 +21,11 @@ _UNDECIDED = 0.5
 
 
 def best_of_pools(candidates: Sequence[Candidate]) -> dict[PoolId, float]:
-    """Return each pool's best score, in the order in which the pools first appear."""
+    """Return each pool's best score of candidates that come best first."""
     best: dict[PoolId, float] = {}
-    for candidate in candidates:
-        best[candidate.pool] = max(candidate.score, best.get(candidate.pool, candidate.score))
+    for _, pool, _, score in candidates:
+        if pool not in best:
+            best[pool] = score
     return best
 
 
@@ -44,7 +45,8 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
     for scores in signals:
         for pool, score in scores.items():
             fused[pool] = fused.get(pool, 0.0) + score
-    means = {pool: total / (len(signals) - (pool in one_less)) for pool, total in fused.items()}
+    count = len(signals)
+    means = {pool: total / (count - (pool in one_less)) for pool, total in fused.items()}
     pools = sorted(means)
     pools.sort(key=means.__getitem__, reverse=True)  # stable also in reverse, and twice as fast as sorting pairs
     return [(pool, means[pool]) for pool in pools]
@@ -52,10 +54,11 @@ def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[Pool
 
 def normalise(scores: Mapping[PoolId, float]) -> dict[PoolId, float]:
     """Map scores onto their distribution. Scores that are all equal say nothing and become the middle."""
-    if len(set(scores.values())) < 2:  # of equal scores rounding can make a tiny deviation, and noise of them
+    values = scores.values()
+    if len(set(values)) < 2:  # of equal scores rounding can make a tiny deviation, and noise of them
         return dict.fromkeys(scores, _UNDECIDED)
-    mean = sum(scores.values()) / len(scores)
-    deviation = sqrt(sum((score - mean) ** 2 for score in scores.values()) / (len(scores) - 1))
+    mean = sum(values) / len(values)
+    deviation = sqrt(sum([(score - mean) ** 2 for score in values]) / (len(values) - 1))
     if deviation == 0:
         return dict.fromkeys(scores, _UNDECIDED)
     low, width = mean - _SPREAD * deviation, 2 * _SPREAD * deviation

@@ -169,14 +169,15 @@ def _fused(found: Candidates) -> _Fused:
 
 
 def _found_by(found: Candidates) -> dict[PoolId, Candidate]:
-    """For each pool the candidate that is most similar; of equals, as replicas are, the first by id."""
+    """For each pool the candidate that is most similar, which a signal names first; of equals, as replicas are, the first by id."""
     best: dict[PoolId, Candidate] = {}
     for signal in (Signal.EXAMPLES, Signal.TEXT, Signal.BM25):
         of_signal: dict[PoolId, Candidate] = {}
         for candidate in found.get(signal, ()):
-            known = of_signal.setdefault(candidate.pool, candidate)
-            if (-candidate.score, candidate.agent_id) < (-known.score, known.agent_id):
-                of_signal[candidate.pool] = candidate
+            agent_id, pool, _, score = candidate
+            known = of_signal.get(pool)
+            if known is None or (score == known.score and agent_id < known.agent_id):
+                of_signal[pool] = candidate
         best = of_signal | best
     return best
 
@@ -188,8 +189,9 @@ def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
         for signal, scores in fused.raw.items()
         if pool in scores
     )
+    found = near.card.agent_id == named.agent_id
     return Hit(
-        card=near.card.model_copy(update={"agent_id": named.agent_id}),
+        card=near.card if found else near.card.model_copy(update={"agent_id": named.agent_id}),
         score=placed.score,
         similarity=near.similarity,
         matched_example=near.matched_example,

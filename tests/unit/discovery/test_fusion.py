@@ -44,7 +44,7 @@ def test_nothing_found_is_nothing_fused() -> None:
 def test_a_pool_counts_by_its_best_replica() -> None:
     """Replicas of a pool are one, with the best score among them."""
     replicas = [
-        Candidate(AgentId(name), pool, True, score) for name, pool, score in (("a-1", A, 1.0), ("b", B, 0.5), ("a-2", A, 2.0))
+        Candidate(AgentId(name), pool, True, score) for name, pool, score in (("a-2", A, 2.0), ("a-1", A, 1.0), ("b", B, 0.5))
     ]
     assert best_of_pools(replicas) == {A: 2.0, B: 0.5}
 
