@@ -65,6 +65,8 @@ _MOST_NEW = 0.5
 """The share of its own words that a repetition may have, by weight."""
 _LONG = 14
 """Of so many words the share is surer, and less of it is another matter."""
+_REWORDED = 0.12
+"""With a larger share of its own, a long text is not the earlier one with a word put in or taken back."""
 _MOST_NEW_IN_A_LONG_ONE = 0.44
 _MOST_NEW_IN_A_SAMPLE = 0.3
 """Of many words one in six is alike by its byte alone."""
@@ -138,11 +140,9 @@ def _acknowledged_before(by: int, heard: Sequence[Sketch]) -> Remembered | None:
 
 
 def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
-    """Whether it is no answer, correction, question or news of what was said."""
+    """Whether it is no answer, question or news of what was said."""
     does, did = new.marks, old.marks
     if did & ASKED and not does & ASKS and by != old.who and (not does & OBLIGES or does & COMMITS or did & ASKED_WHAT):
-        return False
-    if does & CORRECTS and not did & CORRECTED:
         return False
     if does & QUESTION and not did & (ASKED | ASKED_WHAT if does & NAMES_QUESTION else ASKED | PLANNED):
         return False
@@ -160,24 +160,25 @@ def _tells_news(new: Wording, old: Remembered) -> bool:
 
 
 def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> bool:
-    is_sample = bool(old.marks & IS_SAMPLE)
-    features = _comparable(new.features, old)
-    said, known = words_of(features), old.words
-    if not _differs_in_nothing(new, old, names):
+    if not _names_the_same(new, old, names):
         return False
+    is_sample = bool(old.marks & IS_SAMPLE)
+    said, known = words_of(_comparable(new.features, old)), old.words
     own = said.translate(None, known).translate(None, words_of(names))
     missing = known.translate(None, said)
     things = own.translate(None, GENERAL_BYTES)
-    may_correct = new.marks & MAY_CORRECT and not old.poles & MAY_HAVE_CORRECTED
-    if _has_opposites(new, old, own, missing):
+    is_long = len(said) >= _LONG
+    is_reworded = is_long and _weight(own) > _REWORDED * _weight(said)
+    if not is_reworded and _takes_back(new, old, own, missing):
         return False
+    may_correct = new.marks & MAY_CORRECT and not old.poles & MAY_HAVE_CORRECTED and not is_reworded
     if own and (things or len(known) < _VERY_SHORT) and (may_correct or (not is_sample and is_exchanged(said, known))):
         return False
     if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED and _replaces(things, missing):
         return False
     if not is_sample and is_swapped(said, known, words_of(new.names.union(names)), words_of(new.exact)):
         return False
-    may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if len(said) >= _LONG else _MOST_NEW
+    may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if is_long else _MOST_NEW
     sure = _SURE * len(new.exact)
     return _weight(own) <= may_add * (_weight(said) + sure) and _weight(missing) <= (1 - _LEAST_COVERED) * (_weight(known) + sure)
 
@@ -187,32 +188,34 @@ def _replaces(things: bytes, missing: bytes) -> bool:
     return len(things) > 1 or missing.translate(None, GENERAL_BYTES) != b""
 
 
-def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
-    """Whether all that has no other words is the same: numbers and identifiers, names, yes and no, before and after."""
+def _names_the_same(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
+    """Whether all that has no other words is the same: numbers, identifiers and names."""
     if old.marks & IS_SAMPLE:
         if digest_of(new.exact) != old.digest:
             return False
     elif not _has_its_numbers(new.exact, old):
         return False
-    if any(feature & 0xFF not in old.words for feature in _comparable(new.names, old) if feature not in names):
-        return False
+    return all(feature & 0xFF in old.words for feature in _comparable(new.names, old) if feature not in names)
+
+
+def _takes_back(new: Wording, old: Remembered, own: bytes, missing: bytes) -> bool:
+    """Whether a single word turns round what is said otherwise alike: a correction, a negation, an opposite, before and after."""
+    if new.marks & CORRECTS and not old.marks & CORRECTED:
+        return True
     negates = bool(new.marks & NEGATES)
     if not old.negated and any(feature & 0xFF in old.words for feature in new.negated):
-        return False
-    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features) and not _denies_otherwise(new, old):
-        return False
-    return negates != bool(old.negated) or not _are_poles_apart(poles_of(new), old.poles)
+        return True
+    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features) and _DENYING.isdisjoint(own):
+        return True
+    if negates == bool(old.negated) and _are_poles_apart(poles_of(new), old.poles):
+        return True
+    return _has_opposites(new, old, own, missing)
 
 
 def _has_its_numbers(exact: Collection[int], old: Remembered) -> bool:
     """Whether there is no other number; one that counts what several others tell is none."""
     added = {short(feature) for feature in exact} - old.exact
     return not added or (len(exact) == len(old.exact) + 1 and added.issubset(_COUNTS[: max(0, len(old.exact) - 1)]))
-
-
-def _denies_otherwise(new: Wording, old: Remembered) -> bool:
-    """Whether a text lacks, avoids or forbids, in a word of its own, what the other one says there is not."""
-    return not _DENYING.isdisjoint(set(words_of(new.features)).difference(old.words))
 
 
 def _comparable(features: Iterable[int], old: Remembered) -> list[int]:
@@ -247,11 +250,6 @@ def _weight(words: bytes) -> int:
 
 def _is_same_task(new: Wording, old: Remembered) -> bool:
     said = words_of(_comparable(new.features, old))
-    shared = len(said) - len(said.translate(None, old.words))
-    union = len(old.words) + len(said) - shared
-    return (
-        shared > 0
-        and shared >= _SAME_TASK * union
-        and _differs_in_nothing(new, old)
-        and not _has_opposites(new, old, said.translate(None, old.words), old.words.translate(None, said))
-    )
+    own, missing = said.translate(None, old.words), old.words.translate(None, said)
+    shared, union = len(said) - len(own), len(old.words) + len(own)
+    return shared >= max(1, _SAME_TASK * union) and _names_the_same(new, old) and not _takes_back(new, old, own, missing)
