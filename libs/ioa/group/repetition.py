@@ -1,6 +1,6 @@
 """Recognizing that a message says again what was said (paper, section 4.2: repeated messages are half of the communication cost).
 
-A new message repeats an earlier one if it says at most as much of its own as of what the earlier one says, and most of that. What
+A new message repeats an earlier one if it says little that the earlier one does not, and most of what that one says. What
 changes a number, a name, a yes into a no, what corrects, reports, and what answers a question is never a repetition of what it is
 about. General words count half: who rephrases exchanges them first.
 """
@@ -61,16 +61,14 @@ LOOKBACK = 10
 TASKS_REMEMBERED = 16
 """How many of the last tasks a new one is compared with."""
 
-_MOST_NEW = 0.5
+_MOST_NEW = 0.42
 """The share of its own words that a repetition may have, by weight."""
 _LONG = 14
 """Of so many words the share is surer, and less of it is another matter."""
-_REWORDED = 0.12
-"""With a larger share of its own, a long text is not the earlier one with a word put in or taken back."""
-_MOST_NEW_IN_A_LONG_ONE = 0.44
-_MOST_NEW_IN_A_SAMPLE = 0.3
+_MOST_NEW_IN_A_LONG_ONE = 0.32
+_MOST_NEW_IN_A_SAMPLE = 0.26
 """Of many words one in six is alike by its byte alone."""
-_LEAST_COVERED = 0.55
+_LEAST_COVERED = 0.6
 """The share of the earlier words that a repetition says again, by weight."""
 _SAME_TASK = 0.8
 """The share that two tasks have in common if they are the same: tasks are alike by nature."""
@@ -140,9 +138,11 @@ def _acknowledged_before(by: int, heard: Sequence[Sketch]) -> Remembered | None:
 
 
 def _does_the_same(new: Wording, by: int, old: Remembered) -> bool:
-    """Whether it is no answer, question or news of what was said."""
+    """Whether it is no answer, correction, question or news of what was said."""
     does, did = new.marks, old.marks
     if did & ASKED and not does & ASKS and by != old.who and (not does & OBLIGES or does & COMMITS or did & ASKED_WHAT):
+        return False
+    if does & CORRECTS and not did & CORRECTED:
         return False
     if does & QUESTION and not did & (ASKED | ASKED_WHAT if does & NAMES_QUESTION else ASKED | PLANNED):
         return False
@@ -160,25 +160,24 @@ def _tells_news(new: Wording, old: Remembered) -> bool:
 
 
 def _says_the_same(new: Wording, old: Remembered, names: Collection[int]) -> bool:
-    if not _names_the_same(new, old, names):
-        return False
     is_sample = bool(old.marks & IS_SAMPLE)
-    said, known = words_of(_comparable(new.features, old)), old.words
+    features = _comparable(new.features, old)
+    said, known = words_of(features), old.words
+    if not _differs_in_nothing(new, old, names):
+        return False
     own = said.translate(None, known).translate(None, words_of(names))
     missing = known.translate(None, said)
     things = own.translate(None, GENERAL_BYTES)
-    is_long = len(said) >= _LONG
-    is_reworded = is_long and _weight(own) > _REWORDED * _weight(said)
-    if not is_reworded and _takes_back(new, old, own, missing):
+    may_correct = new.marks & MAY_CORRECT and not old.poles & MAY_HAVE_CORRECTED
+    if _has_opposites(new, old, own, missing):
         return False
-    may_correct = new.marks & MAY_CORRECT and not old.poles & MAY_HAVE_CORRECTED and not is_reworded
     if own and (things or len(known) < _VERY_SHORT) and (may_correct or (not is_sample and is_exchanged(said, known))):
         return False
     if things and len(said) < _SHORT and len(new.exact) < _ENUMERATED and _replaces(things, missing):
         return False
     if not is_sample and is_swapped(said, known, words_of(new.names.union(names)), words_of(new.exact)):
         return False
-    may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if is_long else _MOST_NEW
+    may_add = _MOST_NEW_IN_A_SAMPLE if is_sample else _MOST_NEW_IN_A_LONG_ONE if len(said) >= _LONG else _MOST_NEW
     sure = _SURE * len(new.exact)
     return _weight(own) <= may_add * (_weight(said) + sure) and _weight(missing) <= (1 - _LEAST_COVERED) * (_weight(known) + sure)
 
@@ -188,34 +187,32 @@ def _replaces(things: bytes, missing: bytes) -> bool:
     return len(things) > 1 or missing.translate(None, GENERAL_BYTES) != b""
 
 
-def _names_the_same(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
-    """Whether all that has no other words is the same: numbers, identifiers and names."""
+def _differs_in_nothing(new: Wording, old: Remembered, names: Collection[int] = ()) -> bool:
+    """Whether all that has no other words is the same: numbers and identifiers, names, yes and no, before and after."""
     if old.marks & IS_SAMPLE:
         if digest_of(new.exact) != old.digest:
             return False
     elif not _has_its_numbers(new.exact, old):
         return False
-    return all(feature & 0xFF in old.words for feature in _comparable(new.names, old) if feature not in names)
-
-
-def _takes_back(new: Wording, old: Remembered, own: bytes, missing: bytes) -> bool:
-    """Whether a single word turns round what is said otherwise alike: a correction, a negation, an opposite, before and after."""
-    if new.marks & CORRECTS and not old.marks & CORRECTED:
-        return True
+    if any(feature & 0xFF not in old.words for feature in _comparable(new.names, old) if feature not in names):
+        return False
     negates = bool(new.marks & NEGATES)
     if not old.negated and any(feature & 0xFF in old.words for feature in new.negated):
-        return True
-    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features) and _DENYING.isdisjoint(own):
-        return True
-    if negates == bool(old.negated) and _are_poles_apart(poles_of(new), old.poles):
-        return True
-    return _has_opposites(new, old, own, missing)
+        return False
+    if not negates and len(old.negated) == 1 and old.negated in words_of(new.features) and not _denies_otherwise(new, old):
+        return False
+    return negates != bool(old.negated) or not _are_poles_apart(poles_of(new), old.poles)
 
 
 def _has_its_numbers(exact: Collection[int], old: Remembered) -> bool:
     """Whether there is no other number; one that counts what several others tell is none."""
     added = {short(feature) for feature in exact} - old.exact
     return not added or (len(exact) == len(old.exact) + 1 and added.issubset(_COUNTS[: max(0, len(old.exact) - 1)]))
+
+
+def _denies_otherwise(new: Wording, old: Remembered) -> bool:
+    """Whether a text lacks, avoids or forbids, in a word of its own, what the other one says there is not."""
+    return not _DENYING.isdisjoint(set(words_of(new.features)).difference(old.words))
 
 
 def _comparable(features: Iterable[int], old: Remembered) -> list[int]:
@@ -250,6 +247,11 @@ def _weight(words: bytes) -> int:
 
 def _is_same_task(new: Wording, old: Remembered) -> bool:
     said = words_of(_comparable(new.features, old))
-    own, missing = said.translate(None, old.words), old.words.translate(None, said)
-    shared, union = len(said) - len(own), len(old.words) + len(own)
-    return shared >= max(1, _SAME_TASK * union) and _names_the_same(new, old) and not _takes_back(new, old, own, missing)
+    shared = len(said) - len(said.translate(None, old.words))
+    union = len(old.words) + len(said) - shared
+    return (
+        shared > 0
+        and shared >= _SAME_TASK * union
+        and _differs_in_nothing(new, old)
+        and not _has_opposites(new, old, said.translate(None, old.words), old.words.translate(None, said))
+    )

@@ -183,30 +183,6 @@ def test_what_reports_excepts_or_asks_is_no_repetition(text: str, of: str) -> No
     assert not is_repetition(text, of)
 
 
-FESTIVAL = """
-The hall is ours until ten in the evening for the harvest festival. The band starts at seven, and bread and cider come from the
-mill. Guests park at the sports ground instead of the church.
-"""
-REWORDED = """
-For the harvest festival we have the hall until ten in the evening; the band plays from seven, and the mill provides bread and
-cider. It would be wrong to park at the church, visitors had better leave their cars at the sports ground.
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "is_again"),
-    [
-        (REWORDED, True),
-        (FESTIVAL.replace("starts", "does not start"), False),
-        (FESTIVAL.replace("The band", "Wrong: the band"), False),
-    ],
-    ids=["reworded", "negated", "corrected"],
-)
-def test_a_single_word_does_not_turn_a_long_text_that_was_reworded(text: str, is_again: bool) -> None:
-    """A denial put into a long text makes it another one; in another wording of all of it, it is a way to say the same."""
-    assert is_repetition(text, FESTIVAL) is is_again
-
-
 def test_whom_a_text_is_for_is_a_name() -> None:
     """The same words for another agent are another request."""
     of = "csv-reader: Sum the orders of each month and shop."
