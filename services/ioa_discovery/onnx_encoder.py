@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from ioa_discovery.eight_bit import in_eight_bits
 from ioa_discovery.shard_requests import components
 
 # Nothing of `ioa` before it is needed: it brings half of the library, and this is loaded where an agent waits for discovery.
@@ -53,7 +54,8 @@ class OnnxEncoder:
     Args:
         model: The ONNX file.
         tokenizer: Its `tokenizer.json`.
-        name: What the model is called; the id is this name and the beginning of the file's digest.
+        name: What the model is called; the id is this name, the beginning of the file's digest, and `+8bit` if its matrix
+            products are rewritten (see `eight_bit`), which changes vectors a little.
 
     Raises:
         InvalidInputError: A file is missing.
@@ -65,11 +67,12 @@ class OnnxEncoder:
                 raise _invalid(
                     f"There is no {file.name} in {file.parent}.", hint="Name a folder that holds model.onnx and tokenizer.json."
                 )
-        self._model_id = f"{name}@{_sha256(model)[:12]}"
         self._tokenizer = Tokenizer.from_file(str(tokenizer))
         self._tokenizer.enable_truncation(max_length=MAX_TOKENS)
         self._tokenizer.enable_padding()
-        self._session = _session(model)
+        rewritten = _in_eight_bits(model)
+        self._model_id = f"{name}@{_sha256(model)[:12]}{'+8bit' if rewritten else ''}"
+        self._session = _session(rewritten or str(model))
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         self._dimension = len(self.encode(["dimension"])[0])
 
@@ -132,13 +135,20 @@ def _invalid(message: str, *, hint: str) -> InvalidInputError:
     return InvalidInputError(message, hint=hint)
 
 
-def _session(model: Path) -> _Session:
+def _in_eight_bits(model: Path) -> bytes | None:
+    try:
+        return in_eight_bits(model.read_bytes())
+    except ValueError:  # onnxruntime says better what is wrong with it
+        return None
+
+
+def _session(model: bytes | str) -> _Session:
     """Open the model with one thread, so that embedding leaves the other cores to the system."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = _QUIET
-    return cast(_Session, onnxruntime.InferenceSession(str(model), sess_options=options, providers=["CPUExecutionProvider"]))
+    return cast(_Session, onnxruntime.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"]))
 
 
 def _sha256(file: Path) -> str:

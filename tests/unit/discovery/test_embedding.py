@@ -68,8 +68,8 @@ async def test_embedding_leaves_the_loop_free(embedder: ProcessEmbedder) -> None
 
 
 async def test_the_model_is_named_by_its_weights(embedder: ProcessEmbedder) -> None:
-    """The model's id carries the digest of its file."""
-    assert embedder.model_id == "all-MiniLM-L6-v2-onnx-int8@8199be6f699a"
+    """The model's id carries the digest of its file, and how it is computed."""
+    assert embedder.model_id == "all-MiniLM-L6-v2-onnx-int8@8199be6f699a+8bit"
 
 
 class CountingWorker:
@@ -163,7 +163,7 @@ async def test_any_folder_with_a_model_serves(tmp_path: Path, embedder: ProcessE
     (tmp_path / "tokenizer.json").symlink_to(TOKENIZER)
     async with open_embedder(str(tmp_path)) as other:
         same = plain(await other.embed(TEXTS[:1])) == plain(await embedder.embed(TEXTS[:1]))
-        assert (other.model_id, same) == (f"{tmp_path.name}@8199be6f699a", True)
+        assert (other.model_id, same) == (f"{tmp_path.name}@8199be6f699a+8bit", True)
 
 
 def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

