@@ -16,7 +16,7 @@ except ImportError as error:
     raise MissingExtraError.of("The in-process index", "discovery") from error
 
 _BYTES_PER_COMPONENT = 4
-_CACHED_BELOW_POINTS = 500_000
+_LARGE_POINTS = 500_000
 _LINKED_FIELD = "pool"
 _CARDS, _EXAMPLES = "cards", "examples"
 """The folders of a shard's halves."""
@@ -31,6 +31,11 @@ class TreeSettings:
     breadth: int = 100
     from_points: int = EXACT_BELOW_POINTS
     threads: int = 0
+
+    @classmethod
+    def of_shard(cls, points: int) -> TreeSettings:
+        """Return the settings for a shard of so many points. Where there are many, a walk loses its way by few links."""
+        return cls() if points < _LARGE_POINTS else cls(links=32, breadth=200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,7 @@ def load_engines(path: Path) -> Halves:
 
 def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
-    memory = edge.Memory.Cached if points < _CACHED_BELOW_POINTS else edge.Memory.Cold
+    memory = edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold
 
     def load(name: str) -> edge.EdgeShard:
         return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))

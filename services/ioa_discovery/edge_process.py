@@ -43,7 +43,7 @@ def open_shard(opening: object) -> ShardServant:
             # Whoever searches meanwhile goes first.
             os.nice(_NICENESS)
             store = ShardStore(opening.opening)
-            return ShardServant(store, *store.copy(opening, TreeSettings()))
+            return ShardServant(store, *store.copy(opening, TreeSettings.of_shard(opening.points)))
     raise TypeError(opening)
 
 

@@ -86,3 +86,9 @@ def test_agents_with_many_like_examples_do_not_hide_others(tmp_path: Path) -> No
 def example(agent_id: str, number: int, vector: bytes) -> PointRecord:
     """Make an agent's example."""
     return PointRecord(number, {EXAMPLES: vector}, None, {"agent_id": agent_id, "online": 1, "example": number})
+
+
+@pytest.mark.parametrize(("count", "links"), [(0, 16), (300_000, 16), (3_000_000, 32)])
+def test_the_tree_of_a_large_shard_has_more_links(count: int, links: int) -> None:
+    """Where a walk among few links would lose its way, there are twice as many."""
+    assert TreeSettings.of_shard(count).links == links
