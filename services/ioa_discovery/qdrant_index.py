@@ -6,6 +6,7 @@ write into each other's vectors during a rolling upgrade.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -58,8 +59,8 @@ async def open_qdrant_index(
     Raises:
         UnavailableError: The server does not answer.
     """
-    # Without a check of the server's version: the client makes it with a blocking request.
-    client = AsyncQdrantClient(url) if url == MEMORY else AsyncQdrantClient(url=url, api_key=api_key, check_compatibility=False)
+    # In a thread: the first client imports HTTP/2, which takes a quarter of a second on a busy machine.
+    client = await asyncio.to_thread(_client, url, api_key)
     try:
         collection = collection_name(prefix, model_id)
         with _unavailable():
@@ -67,6 +68,11 @@ async def open_qdrant_index(
         yield QdrantIndex(client, collection)
     finally:
         await client.close()
+
+
+def _client(url: str, api_key: str | None) -> AsyncQdrantClient:
+    # Without a check of the server's version: the client makes it with a blocking request.
+    return AsyncQdrantClient(url) if url == MEMORY else AsyncQdrantClient(url=url, api_key=api_key, check_compatibility=False)
 
 
 @contextmanager
