@@ -1,9 +1,9 @@
 """Matrix products in 8 bits: what an ONNX model keeps as 8-bit weights is multiplied as such.
 
 A model with 8-bit weights makes 32-bit floats of them when it is loaded, and multiplies those. Multiplied in 8 bits, with the other
-side rounded by blocks of 32 numbers, a text is embedded in two thirds of the time; the weights are the same, and the vectors differ
-by a cosine of 0.9998. The model is rewritten in memory, in protobuf's wire format, since the package that knows the format is
-larger than the model and needed for nothing else:
+side rounded by blocks of 32 numbers, a short text is embedded in two thirds of the time; the weights are the same, and the vectors
+differ by a cosine of 0.9998. The model is rewritten in memory, in protobuf's wire format, since the package that knows the format
+is larger than the model and needed for nothing else:
 
     MatMul(x, Mul(Cast(weights), scales))  becomes  MatMulNBits(x, weights by blocks, scales by blocks)
 """
