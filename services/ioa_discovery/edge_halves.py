@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ioa_discovery.edge_library import edge
 from ioa_discovery.shard_requests import BM25, EXACT_BELOW_POINTS, EXAMPLES, TEXT
-
-try:
-    import qdrant_edge as edge
-except ImportError as error:
-    from ioa.errors import MissingExtraError
-
-    raise MissingExtraError.of("The in-process index", "discovery") from error
 
 _BYTES_PER_COMPONENT = 4
 _LARGE_POINTS = 500_000

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, cast
 
-import qdrant_edge as edge
-
 from ioa_discovery.edge_halves import Halves
+from ioa_discovery.edge_library import edge
 from ioa_discovery.faces import Faces
 from ioa_discovery.shard_requests import (
     AGENT_FIELD,

@@ -15,7 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
+try:
+    import numpy as np
+except ImportError as error:
+    from ioa.errors import MissingExtraError
+
+    raise MissingExtraError.of("The ONNX embedder", "discovery") from error
 
 _BLOCK = 32
 _ZERO = 128

@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias, cast
 
-import qdrant_edge as edge
-
+from ioa_discovery.edge_library import edge
 from ioa_discovery.shard_requests import EXAMPLE_FIELD, Row
 
 _MAX_FACES = 1_000_000
