@@ -42,7 +42,7 @@ _POINTS_FOR_BREADTH = 1_500
 """The more points, the broader a search: by a breadth of 128, 99 % are found among 200,000 points and 70 % among 2,000,000."""
 _EXACT_SHARE = 8
 _SELECTIVE = 0.4
-_SPARE, _FORGET = 1.1, 0.98
+_SPARE, _FORGET = 1.1, 0.9995
 _MAX_FILTERS = 1_000
 
 
