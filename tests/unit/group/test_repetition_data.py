@@ -41,8 +41,8 @@ def _written(file: str) -> Iterator[tuple[bool, bool]]:
     ("file", "least_caught"), [("tuning.jsonl", 0.9), ("held_out.jsonl", 0.95), ("pairs.jsonl", 0.85), ("fresh.jsonl", 0.75)]
 )
 def test_written_conversations_are_told_apart(file: str, least_caught: float) -> None:
-    """Most repetitions are refused and at most one in thirty of the others; docs/benchmarks.md has the exact figures."""
+    """Most repetitions are refused and at most one in forty of the others; docs/benchmarks.md has the exact figures."""
     messages = list(_written(file))
     caught = [refused for repeats, refused in messages if repeats]
     wrong = [refused for repeats, refused in messages if not repeats]
-    assert sum(caught) >= least_caught * len(caught) and sum(wrong) <= 1 / 30 * len(wrong)
+    assert sum(caught) >= least_caught * len(caught) and sum(wrong) <= 0.025 * len(wrong)
