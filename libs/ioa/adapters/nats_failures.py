@@ -54,21 +54,24 @@ class unavailable_unless_stored:  # noqa: N801
         """Nothing is needed before."""
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if isinstance(error, APIError):
-            raise UnavailableError(f"{self._what} was refused by JetStream: {error.description or error}.") from error
-        if isinstance(error, nats.errors.Error | TimeoutError | OSError):
-            raise UnavailableError(f"{self._what} is out of reach ({str(error) or type(error).__name__}).") from error
+        _raise_unavailable(self._what, error)
 
 
-class unavailable_unless_answered(unavailable_unless_stored):  # noqa: N801
+class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
     """The same for everything that waits by nats-py, and heed cancellation."""
 
-    __slots__ = ("_heeding",)
+    __slots__ = ("_what",)
 
-    def __enter__(self) -> None:
-        self._heeding = heeding_cancellation()
-        self._heeding.__enter__()
+    def __init__(self, what: str) -> None:
+        self._what = what
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._heeding.__exit__(kind, error, traceback)
         super().__exit__(kind, error, traceback)
+        _raise_unavailable(self._what, error)
+
+
+def _raise_unavailable(what: str, error: BaseException | None) -> None:
+    if isinstance(error, APIError):
+        raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error
+    if isinstance(error, nats.errors.Error | TimeoutError | OSError):
+        raise UnavailableError(f"{what} is out of reach ({str(error) or type(error).__name__}).") from error
