@@ -41,10 +41,9 @@ from ioa.group.sketch import (
     OF_RESULT,
     OF_TASK,
     PLANNED,
-    WORDS_COUNTED_AT,
-    WORDS_FROM,
     Remembered,
     Sketch,
+    alike,
     digest_of,
     digest_of_uses,
     opened,
@@ -102,14 +101,9 @@ def repeated(
     if not new.features:
         return _acknowledged_before(by, heard)
     said = words_of(new.features)
-    for sketch in reversed(heard):
-        old = sketch.encode("latin-1")
-        known = old[WORDS_FROM : WORDS_FROM + old[WORDS_COUNTED_AT]]
-        # This tells nearly all messages apart, so it is looked at first, and calls no function of ours.
-        if known and 2 * len(known.translate(None, said)) <= len(known):
-            earlier = opened(old)
-            if _does_the_same(new, by, earlier) and _says_the_same(new, earlier, names_of(earlier)):
-                return earlier
+    for earlier in alike(said, heard):
+        if _does_the_same(new, by, earlier) and _says_the_same(new, earlier, names_of(earlier)):
+            return earlier
     return None
 
 

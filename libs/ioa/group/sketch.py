@@ -12,7 +12,7 @@ them (2) and the highest feature of the sample (2).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ioa.group.lexicon import ASKS, CORRECTS, MAY_CORRECT, NAMES_QUESTION, PAST, PLANS, POLES_FROM
@@ -29,7 +29,7 @@ ASKED, ASKED_WHAT, CORRECTED, PLANNED, IS_PAST, IS_SAMPLE, OF_TASK, OF_RESULT = 
 _MARKS = ((ASKS, ASKED), (NAMES_QUESTION, ASKED_WHAT), (CORRECTS, CORRECTED), (PLANS, PLANNED), (PAST, IS_PAST))
 _IMPLIED = {OF_TASK: ASKED | PLANNED, OF_RESULT: IS_PAST}
 """A task is a request, and a result is news no more."""
-WORDS_COUNTED_AT, WORDS_FROM = 6, 8
+_WORDS_COUNTED_AT, _WORDS_FROM = 6, 8
 MAY_HAVE_CORRECTED = MAY_CORRECT >> POLES_FROM
 _ALL_POLES = (MAY_HAVE_CORRECTED << 1) - 1
 
@@ -81,9 +81,21 @@ def packed(sketch: Sketch) -> bytes:
     return sketch.encode("latin-1")
 
 
+def alike(said: bytes, sketches: Sequence[Sketch]) -> Iterator[Remembered]:
+    """Open, the latest first, those sketches at least half of whose words are among `said`.
+
+    This tells nearly all messages apart, and is done ten times for each; so it calls no function of ours before.
+    """
+    for sketch in reversed(sketches):
+        old = sketch.encode("latin-1")
+        known = old[_WORDS_FROM : _WORDS_FROM + old[_WORDS_COUNTED_AT]]
+        if known and 2 * len(known.translate(None, said)) <= len(known):
+            yield opened(old)
+
+
 def opened(sketch: bytes) -> Remembered:
     """Take a sketch apart."""
-    end_of_words = WORDS_FROM + sketch[WORDS_COUNTED_AT]
+    end_of_words = _WORDS_FROM + sketch[_WORDS_COUNTED_AT]
     end_of_negated = end_of_words + sketch[7]
     marks = sketch[0]
     tail = [int.from_bytes(sketch[at : at + 2], "big") for at in range(end_of_negated, len(sketch), 2)]
@@ -94,7 +106,7 @@ def opened(sketch: bytes) -> Remembered:
         who=sketch[1],
         place=int.from_bytes(sketch[2:4], "big"),
         poles=int.from_bytes(sketch[4:6], "big"),
-        words=sketch[WORDS_FROM:end_of_words],
+        words=sketch[_WORDS_FROM:end_of_words],
         negated=sketch[end_of_words:end_of_negated],
         exact=frozenset() if marks & IS_SAMPLE else frozenset(tail),
         digest=digest,
