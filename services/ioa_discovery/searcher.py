@@ -97,11 +97,9 @@ class Searcher:
         except BaseExceptionGroup as errors:
             raise errors.exceptions[0] from None
         vectors = embedding.result()
-        near = await self._index.search(
-            [replace(query, dense=vector, terms=NO_TERMS) for query, vector in zip(by_words, vectors, strict=True)]
-        )
-        found: list[Candidates] = [{**one, Signal.BM25: other[Signal.BM25]} for one, other in zip(near, alike, strict=True)]
         queries = [replace(query, dense=vector) for query, vector in zip(by_words, vectors, strict=True)]
+        near = await self._index.search([replace(query, terms=NO_TERMS) for query in queries])
+        found: list[Candidates] = [{**one, Signal.BM25: other[Signal.BM25]} for one, other in zip(near, alike, strict=True)]
         return vectors, await self._widened(found, queries, [need.k for need in request.needs])
 
     async def _widened(self, found: list[Candidates], queries: Sequence[IndexQuery], wanted: Sequence[int]) -> list[Candidates]:
