@@ -49,19 +49,19 @@ class Measured:
 
     Args:
         elapsed: From its start to its end.
+        looks: How often the onlooker saw it, which takes the GIL.
         computed: How long it had a core.
         starved: How long its thread was ready to run and had none.
         starved_new: The same of a thread that was started meanwhile.
         starved_all: The same, summed over all threads of the process.
-        looks: How often the onlooker saw it, which takes the GIL.
     """
 
     elapsed: float
-    computed: float
-    starved: float
-    starved_new: float
-    starved_all: float
     looks: int
+    computed: float = 0.0
+    starved: float = 0.0
+    starved_new: float = 0.0
+    starved_all: float = 0.0
 
     def blocked(self, threshold: timedelta) -> timedelta | None:
         """For how long the callback held its loop; None if that is no block."""
@@ -121,7 +121,7 @@ class LoopWatch:
         starved = {task: delay - running.delays.get(task, 0.0) for task, delay in _run_delays().items()}
         computed = time.thread_time() - running.core_time - (self._collected - running.collected)
         started = max((delay for task, delay in starved.items() if task not in running.delays), default=0.0)
-        measured = Measured(elapsed, computed, starved.get(thread, 0.0), started, sum(starved.values()), running.looks)
+        measured = Measured(elapsed, running.looks, computed, starved.get(thread, 0.0), started, sum(starved.values()))
         held = measured.blocked(self.threshold)
         if held is not None:
             self.blocks.append(Block(repr(handle), held, running.stack))
