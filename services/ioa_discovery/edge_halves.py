@@ -15,6 +15,8 @@ _LINKED_FIELD = "pool"
 _CARDS, _EXAMPLES = "cards", "examples"
 """The folders of a shard's halves."""
 _SEGMENTS = 2
+_SEARCH_THREADS = 1
+"""A half is one large segment and one that takes writes: to hand them to other threads costs more than it gains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +86,17 @@ def create_engines(
     return Halves(create(_CARDS), create(_EXAMPLES))
 
 
-def load_engines(path: Path) -> Halves:
+def load_engines(path: Path, dimension: int) -> Halves:
     """Open a shard as it was left."""
-    return Halves(edge.EdgeShard.load(str(path / _CARDS)), edge.EdgeShard.load(str(path / _EXAMPLES)))
+    return _load(path, dimension)
 
 
 def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
-    memory = edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold
+    return _load(path, dimension, tree, edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold)
 
+
+def _load(path: Path, dimension: int, tree: TreeSettings | None = None, memory: edge.Memory | None = None) -> Halves:
     def load(name: str) -> edge.EdgeShard:
         return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
 
@@ -102,7 +106,7 @@ def load_for_building(path: Path, dimension: int, points: int, tree: TreeSetting
 def _config(
     name: str, dimension: int, tree: TreeSettings | None, *, memory: edge.Memory | None = None, wal: bool | None = None
 ) -> edge.EdgeConfig:
-    """Describe one half of a shard.
+    """Describe one half of a shard; of one that is loaded, what is None stays as it is.
 
     A search tree holds 8-bit vectors in memory. The vectors themselves, by which it scores again what it found, lie in files
     that the system keeps in memory as far as there is room, and reads ahead where `memory` is not cold.
@@ -127,5 +131,6 @@ def _config(
         vectors={EXAMPLES if name == _EXAMPLES else TEXT: vector},
         sparse_vectors=words if name == _CARDS else None,
         optimizers=optimizers,
+        max_search_threads=_SEARCH_THREADS,
         wal_enabled=wal,
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from contextlib import suppress
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class ShardStore:
         name = self._opening.shard
         if not name:
             return None
-        engines = load_engines(self._folder / name)
+        engines = load_engines(self._folder / name, self._opening.dimension)
         return name, engines.points(), engines
 
     def _current(self) -> tuple[str, int, Halves] | None:
@@ -67,12 +67,14 @@ class ShardStore:
         name, built_points = stamp.pop("shard", ""), stamp.pop("built_points", 0)
         if stamp != self._kind() or not isinstance(name, str) or not name.startswith(_SHARD):
             return None
-        # The engine raises its own kind for every kind of damage, and each means the same: begin again.
-        with suppress(Exception):
-            engines = load_engines(self._folder / name)
-            self._remove_all_but(name)
-            return name, built_points, engines
-        return None
+        try:
+            engines = load_engines(self._folder / name, self._opening.dimension)
+        except Exception as error:
+            # The engine raises its own kind for every kind of damage, and each means the same: begin again.
+            sys.stderr.write(f"The index in {self._folder} cannot be read and is begun anew: {error}\n")
+            return None
+        self._remove_all_but(name)
+        return name, built_points, engines
 
     def _empty(self) -> tuple[str, int, Halves]:
         (self._folder / STAMP).unlink(missing_ok=True)
