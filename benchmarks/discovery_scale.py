@@ -34,9 +34,8 @@ from ioa.protocol.search import Filters
 from ioa_discovery.edge_index import EdgeIndex, open_edge_index
 from ioa_discovery.live_shard import GROW_BY_POINTS
 from ioa_discovery.recall import BEST
+from ioa_discovery.searcher import PREFETCH
 
-LIMIT = 100
-"""As many candidates of each signal as the searcher asks for."""
 _MODEL = "synthetic"
 _BATCH = 500
 _POLL_SECONDS = 0.5
@@ -76,7 +75,7 @@ class Answering:
 
 async def make(town: Town, queries: int, folder: Path) -> Making:
     """Fill an index and build its search tree, while needs are asked."""
-    needs = town.queries(queries, LIMIT, Filters())
+    needs = town.queries(queries, PREFETCH, Filters())
     started = time.perf_counter()
     points = 0
     async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder, grow_by=_NEVER) as index:
@@ -102,8 +101,8 @@ async def measure(town: Town, queries: int, folder: Path) -> Answering:
     Raises:
         InvalidInputError: It does not, or not with these agents.
     """
-    needs = town.queries(queries, LIMIT, Filters())
-    tagged = town.queries(queries // 4, LIMIT, Filters(tags=("tag-3",)))
+    needs = town.queries(queries, PREFETCH, Filters())
+    tagged = town.queries(queries // 4, PREFETCH, Filters(tags=("tag-3",)))
     started = time.perf_counter()
     async with open_edge_index(model_id=_MODEL, dimension=DIMENSION, folder=folder) as index:
         if await index.count() != town.agents:

@@ -20,6 +20,17 @@ _SPREAD = 3.0
 _UNDECIDED = 0.5
 
 
+def settled(candidates: Sequence[Candidate], limit: int) -> Sequence[Candidate]:
+    """Leave out the last ones of a full list: whom of equals an engine finds is chance, and there may be more of them.
+
+    With them two replicas of discovery that hold the same cards would give other scores, and now and then another order.
+    """
+    if len(candidates) < limit:
+        return candidates
+    last = candidates[-1].score
+    return [candidate for candidate in candidates if candidate.score > last]
+
+
 def best_of_pools(candidates: Sequence[Candidate]) -> dict[PoolId, float]:
     """Return each pool's best score of candidates that come best first."""
     best: dict[PoolId, float] = {}

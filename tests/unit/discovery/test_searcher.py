@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
 from ioa.errors import PayloadTooLargeError
+from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters, Hit, Need, Search, Signal
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.searcher import Searcher, merge
+from ioa_discovery.searcher import MAX_PREFETCH, PREFETCH, Searcher, merge
 
 
 def card(name: str, description: str, *examples: str, pool: str = "") -> AgentCard:
@@ -24,11 +28,35 @@ TABLES = card("tables", "Computes statistics of tables", "total sales per region
 SONGS = card("songs", "Writes songs")
 
 
-async def searcher_of(*cards: AgentCard) -> Searcher:
+async def searcher_of(*cards: AgentCard, index: MemoryIndex | None = None) -> Searcher:
     """Index cards that are all online."""
-    index, embedder = MemoryIndex(), HashingEmbedder(dimension=512)
+    index, embedder = index or MemoryIndex(), HashingEmbedder(dimension=512)
     await Indexer(index, embedder).rebuild(cards, [card.agent_id for card in cards])
     return Searcher(index, embedder)
+
+
+def _score_and_name(candidate: Candidate) -> tuple[float, str]:
+    return candidate.score, candidate.agent_id
+
+
+class ContraryIndex(MemoryIndex):
+    """Orders equals the other way round, as another engine may."""
+
+    async def search(self, queries: Sequence[IndexQuery]) -> Sequence[Candidates]:
+        """Find the best."""
+        everybody = await super().search([replace(query, limit=MAX_PREFETCH) for query in queries])
+        return [
+            {signal: sorted(found, key=_score_and_name, reverse=True)[: query.limit] for signal, found in all_found.items()}
+            for query, all_found in zip(queries, everybody, strict=True)
+        ]
+
+
+def equals(number: int) -> list[AgentCard]:
+    """Make agents of as many pools that say the same of themselves."""
+    return [
+        AgentCard(agent_id=AgentId(f"helper-{at:03}"), name="helper", description="Helps", pool=PoolId(f"helpers-{at:03}"))
+        for at in range(number)
+    ]
 
 
 def names(hits: tuple[Hit, ...]) -> list[str]:
@@ -99,6 +127,21 @@ async def test_replicas_do_not_move_the_scores() -> None:
     twin = TABLES.model_copy(update={"agent_id": AgentId("tables-2")})
     many = await (await searcher_of(CHARTS, TABLES, twin, SONGS)).search(request)
     assert [hit.score for hit in many.merged] == pytest.approx([hit.score for hit in few.merged])
+
+
+async def test_it_does_not_matter_whom_of_equals_an_engine_finds() -> None:
+    """Two replicas of discovery give the same answers, scores included, where more agents are equally near than are asked for."""
+    cards = (CHARTS, TABLES, SONGS, *equals(2 * PREFETCH))
+    request = Search(needs=(Need(text="a song that helps", k=3),))
+    one, other = await searcher_of(*cards), await searcher_of(*cards, index=ContraryIndex())
+    assert await one.search(request) == await other.search(request)
+
+
+async def test_equals_are_found_where_there_is_nobody_else() -> None:
+    """That others are as good is no reason to find nobody."""
+    searcher = await searcher_of(*equals(2 * PREFETCH))
+    result = await searcher.search(Search(needs=(Need(text="help", k=3),)))
+    assert len(result.merged) == 3
 
 
 async def test_k_limits_the_hits_of_each_need() -> None:
