@@ -1,0 +1,42 @@
+"""Acknowledged writes: each gets its own acknowledgement, and none waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import nats.errors
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_acks import AcknowledgedWrites
+from ioa.protocol import subjects
+from ioa.protocol.ids import CommId
+
+LOG, ELSEWHERE, NOWHERE = subjects.log(CommId("room")), "test.unacknowledged", "test.unheard"
+SHORT = timedelta(milliseconds=50)
+
+
+async def test_writes_side_by_side_get_their_own_sequences(nats_client: Client) -> None:
+    """A hundred writes at once are all stored, each under the sequence it was told."""
+    writes = AcknowledgedWrites(nats_client)
+    seqs = await asyncio.gather(*(writes.publish(LOG, str(number).encode(), {}) for number in range(100)))
+    js = nats_client.jetstream()
+    stored = [(await js.get_msg("IOA_LOG", seq)).data for seq in seqs]
+    assert stored == [str(number).encode() for number in range(100)]
+
+
+async def test_a_write_that_nobody_acknowledges_times_out(nats_client: Client) -> None:
+    """Each waits as long as it may, whatever became of those before it, and the next one is stored."""
+    await nats_client.subscribe(ELSEWHERE)
+    writes = AcknowledgedWrites(nats_client, timeout=SHORT)
+    for _ in range(2):
+        lost = await asyncio.gather(*(writes.publish(ELSEWHERE, b"", {}) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in lost] == [TimeoutError] * 3
+    assert await writes.publish(LOG, b"", {}) > 0
+
+
+async def test_a_write_that_no_stream_takes_is_told_at_once(nats_client: Client) -> None:
+    """Nobody listens: no need to wait for that."""
+    with pytest.raises(nats.errors.NoRespondersError):
+        await AcknowledgedWrites(nats_client).publish(NOWHERE, b"", {})
