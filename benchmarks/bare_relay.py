@@ -21,7 +21,7 @@ from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_sinks import MessageSink
 from ioa.protocol import subjects
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal, run_process
 
@@ -32,15 +32,15 @@ _ENTRY = b"x" * 1_650
 
 
 class _Channel:
-    """A group: where its members listen, and the sequence of its last entry."""
+    """A group: its members, and the sequence of its last entry."""
 
-    def __init__(self, inboxes: list[str], seq: int) -> None:
-        self.inboxes = inboxes
+    def __init__(self, members: list[AgentId], seq: int) -> None:
+        self.members = members
         self.seq = seq
 
 
 class BareRelay:
-    """Append, push to every member, answer."""
+    """Append, push to every other member, answer."""
 
     def __init__(self, client: Client, group: asyncio.TaskGroup, name: str) -> None:
         self._client = client
@@ -55,20 +55,22 @@ class BareRelay:
         self._group.create_task(self._relay(message))
 
     async def _relay(self, message: Msg) -> None:
-        comm_id, _ = subjects.parse_say(message.subject)
+        comm_id, speaker = subjects.parse_say(message.subject)
         channel = self._channels.get(comm_id) or await self._open(comm_id)
         headers = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(channel.seq)}
         channel.seq = await self._writes.publish(subjects.log(comm_id), _ENTRY, headers)
         push = msgpack.packb({"seq": channel.seq, "entry": _ENTRY})
-        for inbox in channel.inboxes:
-            await self._client.publish(inbox, push, reply=self._name)
-        await self._client.publish(message.reply, msgpack.packb({"answer": {"outcome": "accepted", "seq": channel.seq}}))
+        for agent_id in channel.members:
+            if agent_id != speaker:
+                await self._client.publish(subjects.inbox(agent_id), push, reply=self._name)
+        answer = msgpack.packb({"answer": {"outcome": "accepted", "seq": channel.seq, "entry": _ENTRY}})
+        await self._client.publish(message.reply, answer)
 
     async def _open(self, comm_id: CommId) -> _Channel:
         head = await self._log.last(comm_id)
         assert head is not None, comm_id
-        inboxes = [subjects.inbox(member.agent_id) for member in head.entry.state.members]
-        channel = self._channels[comm_id] = _Channel(inboxes, head.seq)
+        members = [member.agent_id for member in head.entry.state.members]
+        channel = self._channels[comm_id] = _Channel(members, head.seq)
         return channel
 
 

@@ -177,10 +177,9 @@ class SilentGroups:
         """Count what was accepted; anything else ends the talk."""
         if self._answered.done():
             return
-        answer = {} if message.headers else msgpack.unpackb(message.data)["answer"]
         self._unanswered -= 1
-        if answer.get("outcome") != "accepted":
-            self._answered.set_exception(AssertionError(f"A message was not accepted: {message.headers or answer}"))
+        if message.headers or not _is_accepted(message.data):
+            self._answered.set_exception(AssertionError(f"A message was not accepted: {message.headers or message.data!r}"))
         elif not self._unanswered:
             self._answered.set_result(None)
 
@@ -205,3 +204,13 @@ def _sequence_of(push: bytes) -> int:
     name, seq = unpacker.unpack(), unpacker.unpack()
     assert name == "seq"
     return int(seq)
+
+
+def _is_accepted(reply: bytes) -> bool:
+    """Read a reply's outcome, which stands first in its answer, and nothing else of it."""
+    unpacker = msgpack.Unpacker()
+    unpacker.feed(reply)
+    unpacker.read_map_header()
+    assert unpacker.unpack() == "answer"
+    unpacker.read_map_header()
+    return [unpacker.unpack(), unpacker.unpack()] == ["outcome", "accepted"]

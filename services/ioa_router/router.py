@@ -10,11 +10,11 @@ from ioa.errors import ForbiddenError, IoaError, NotFoundError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.requests import Accepted, Rejected, SayReply
+from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Timers
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
@@ -34,8 +34,8 @@ class Router:
         self._timers = timers
         self._clock = clock
 
-    async def say(self, subject: str, data: bytes) -> SayReply:
-        """Take a member's message into its group's log, or say why not.
+    async def say(self, subject: str, data: bytes) -> bytes:
+        """Take a member's message into its group's log, or say why not, in an encoded `SayReply`.
 
         A message that is in the log already is accepted with the same sequence again, however often it comes.
 
@@ -52,18 +52,20 @@ class Router:
         try:
             said = Said(at=self._clock.now(), message=message)
             try:
-                recorded = await self._ledger.record(comm_id, said)
+                recorded = await self._ledger.record(comm_id, said, asked_by=agent_id)
             except IllegalEventError as refusal:
                 accepted = await self._accepted_before(comm_id, said)
                 if accepted is None and refusal.repeats_turn is not None:
                     await self._note_repetition(comm_id, message, refusal.repeats_turn)
-                return SayReply(answer=accepted or _rejected(refusal))
+                return encode(SayReply(answer=accepted or _rejected(refusal)))
         except IoaError:
             # Only now, since it would cost every message a microsecond: the line that reports this says what it is about.
             log_context.bind({"comm_id": comm_id, "agent_id": agent_id, "traceparent": header.traceparent})
             raise
         reach("router.before_answer")
-        return SayReply(answer=Accepted(seq=recorded.seq))
+        if recorded.entry is None:
+            return encode(SayReply(answer=Accepted(seq=recorded.seq)))
+        return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)
 
     async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None) -> None:
         """Look at a group whose deadline may have passed, act on it, and arm the next one.

@@ -58,6 +58,7 @@ class NatsAgentNetwork:
         self._artifacts = NatsArtifacts(client.jetstream())
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
+        self._inboxes: dict[AgentId, asyncio.Queue[SequencedEntry]] = {}
 
     async def register(self, card: AgentCard) -> Lease:
         """Store the card and take a lease."""
@@ -92,7 +93,17 @@ class NatsAgentNetwork:
         return await self._requester.request(subjects.sync(request.agent_id), request, Entries)
 
     async def say(self, message: Message) -> Accepted | Rejected:
-        """Send a message to the router that pushed the group's last entry, or to any if that one does not answer."""
+        """Send a message to the router that pushed the group's last entry, or to any if that one does not answer.
+
+        What becomes of it in the log is in the answer, and comes into the inbox like all that others say.
+        """
+        answer = await self._say_to_a_router(message)
+        inbox = self._inboxes.get(message.header.sender)
+        if isinstance(answer, Accepted) and answer.entry is not None and inbox is not None:
+            inbox.put_nowait(answer.entry)
+        return answer
+
+    async def _say_to_a_router(self, message: Message) -> Accepted | Rejected:
         header = message.header
         router = self._routers.get(header.comm_id)
         if router is not None:
@@ -121,9 +132,11 @@ class NatsAgentNetwork:
                 arrived.put_nowait(entry)
 
         subscription = await self._client.subscribe(subjects.inbox(agent_id), cb=receive)
+        self._inboxes[agent_id] = arrived
         try:
             yield _drain(arrived)
         finally:
+            del self._inboxes[agent_id]
             if not self._client.is_closed:
                 await subscription.unsubscribe()
 

@@ -42,14 +42,15 @@ request_seconds = Histogram("ioa_request_duration_seconds", "Time to answer a re
 asked = Counter("ioa_client_requests_total", "Requests made, by kind of subject and `ok` or the error's code", ["subject", "code"])
 asked_seconds = Histogram("ioa_client_request_duration_seconds", "Time until a request was answered", ["subject"], buckets=_BUCKETS)
 
-Handler = Callable[[str, bytes], Awaitable[Model]]
+Handler = Callable[[str, bytes], Awaitable[Model | bytes]]
+"""Gets a request's subject and payload; returns the answer, or its encoding."""
 Asked = TypeVar("Asked", bound=Model)
 Reply = TypeVar("Reply", bound=Model)
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A subject that is answered: the handler gets the request's subject and payload.
+    """A subject that is answered.
 
     `is_own` says that this replica alone answers it. It is not announced (ADR-32), and takes the shorter way of `MessageSink`.
     """
@@ -170,7 +171,7 @@ async def _answer(endpoint: Endpoint, request: Request) -> None:
     code = "ok"
     try:
         reply = await endpoint.handler(request.subject, request.data)
-        await request.respond(encode(reply))
+        await request.respond(reply if isinstance(reply, bytes) else encode(reply))
     except IoaError as error:
         code = error.wire_code
         log = _log.info if error.fault is Fault.CALLER else _log.warning

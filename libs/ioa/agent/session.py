@@ -32,8 +32,8 @@ from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskRep
 MAX_REFUSALS = 3
 """How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""
 
-_PUSH_GRACE_SECONDS = 0.25
-"""How long the push of one's own message may take before the log is asked for it."""
+_INBOX_GRACE_SECONDS = 0.25
+"""How long one's own message may take through the inbox before the log is asked for it."""
 
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
@@ -192,7 +192,8 @@ class GroupSession:
     async def _fulfil(self, name: str, duty: Duty) -> None:
         """Let no failed duty take its group or the agent down: the router's deadlines move the group on.
 
-        What was accepted is pushed back to this member, which ends the duty; if it is not, the push was lost.
+        What was accepted comes into the inbox with the answer, which ends the duty; else the first answer was lost, and the log has
+        it.
         """
         try:
             accepted = await duty()
@@ -200,7 +201,8 @@ class GroupSession:
             _log.exception("duty_failed", comm_id=self._history.comm_id, agent_id=self.me, duty=name)
             return
         if accepted is not None:
-            await asyncio.sleep(_PUSH_GRACE_SECONDS)
+            if accepted.entry is not None:
+                await asyncio.sleep(_INBOX_GRACE_SECONDS)
             self.catch_up(accepted.seq)
 
     async def _take_turn(self, turn: int) -> Accepted | None:

@@ -94,10 +94,11 @@ class Entries(Model):
 
 
 class Accepted(Model):
-    """The message is in the log at `seq`."""
+    """The message is in the log at `seq`. `entry` is what the other members are pushed; None if the message was there before."""
 
     outcome: Literal["accepted"] = "accepted"
     seq: int
+    entry: SequencedEntry | None = None
 
 
 class Rejected(Model):
@@ -113,3 +114,9 @@ class SayReply(Model):
     """What became of a message."""
 
     answer: Annotated[Accepted | Rejected, Field(discriminator="outcome")]
+
+
+def encode_accepted(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
+    """Encode a `SayReply` that accepts a message, around its entry, which is encoded already."""
+    sequenced = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
+    return encode_around({}, "answer", encode_around({"outcome": "accepted", "seq": seq}, "entry", sequenced))

@@ -31,7 +31,7 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
     return data
 
 
-def encode_around(fields: Mapping[str, int], last: str, encoded: bytes) -> bytes:
+def encode_around(fields: Mapping[str, int | str], last: str, encoded: bytes) -> bytes:
     """Encode a map whose last value, under the name `last`, is encoded already."""
     head: bytes = msgpack.packb({**fields, last: None})
     return head[:-1] + encoded  # None is the one byte that the value takes the place of

@@ -18,7 +18,7 @@ import structlog
 from ioa.errors import UnavailableError
 from ioa.fault_points import reach
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
-from ioa.group.events import CancelRequested, Entry, Event, LaunchAbandoned, Said, SubgroupClosed, encode_entry
+from ioa.group.events import CancelRequested, EncodedEntry, Entry, Event, LaunchAbandoned, Said, SubgroupClosed, encode_entry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
@@ -45,10 +45,17 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Recorded:
-    """An event that is in the log, and where the group stands since."""
+    """An event that is in the log, and where the group stands since.
+
+    Attributes:
+        entry: What was appended; None if the event was there before.
+        previous_seq: What the entry follows.
+    """
 
     seq: int
     state: GroupState
+    entry: EncodedEntry | None = None
+    previous_seq: int = 0
 
 
 @dataclass
@@ -72,8 +79,13 @@ class GroupLedger:
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
         self._latest = clock.now()
 
-    async def record(self, comm_id: CommId, event: Event) -> Recorded:
+    async def record(self, comm_id: CommId, event: Event, *, asked_by: AgentId | None = None) -> Recorded:
         """Take the group one step further and do what follows.
+
+        Args:
+            comm_id: The group.
+            event: What happened.
+            asked_by: A member that is given the entry as an answer, so that it need not be pushed there.
 
         Raises:
             IllegalEventError: The event is not legal in the group's present state, read afresh.
@@ -81,7 +93,7 @@ class GroupLedger:
         """
         group = self._group(comm_id)
         async with group.lock:
-            recorded, effects = await self._append(comm_id, group, event)
+            recorded, effects = await self._append(comm_id, group, event, asked_by)
         await self.perform(effects, recorded.state)
         return recorded
 
@@ -165,7 +177,9 @@ class GroupLedger:
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
 
-    async def _append(self, comm_id: CommId, group: _Group, event: Event) -> tuple[Recorded, tuple[Effect, ...]]:
+    async def _append(
+        self, comm_id: CommId, group: _Group, event: Event, asked_by: AgentId | None
+    ) -> tuple[Recorded, tuple[Effect, ...]]:
         head, fresh = group.head, False
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
@@ -198,8 +212,9 @@ class GroupLedger:
             count_entry(head.entry.state if head else None, event, transition.state)
             group.head = StoredEntry(seq, entry.entry)
             await self._arm_again(comm_id, group, transition.state)
-            await self._inboxes.push(audience, entry, seq=seq, previous_seq=expected)
-            return Recorded(seq, transition.state), transition.effects
+            others = [agent_id for agent_id in audience if agent_id != asked_by]
+            await self._inboxes.push(others, entry, seq=seq, previous_seq=expected)
+            return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
 
     async def _arm(self, comm_id: CommId, group: _Group, state: GroupState) -> None:

@@ -55,7 +55,11 @@ class MemoryInboxes:
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Keep the entry for each member."""
         for agent_id in audience:
-            self._pushed[agent_id].append(SequencedEntry(seq=seq, previous_seq=previous_seq, entry=entry.entry))
+            self.keep(agent_id, SequencedEntry(seq=seq, previous_seq=previous_seq, entry=entry.entry))
+
+    def keep(self, agent_id: AgentId, entry: SequencedEntry) -> None:
+        """Keep an entry for a member, as when it was answered with it."""
+        self._pushed[agent_id].append(entry)
 
     def of(self, agent_id: AgentId) -> Sequence[SequencedEntry]:
         """What an agent was shown, in order."""

@@ -18,6 +18,7 @@ from ioa.group.requests import (
     GroupStanding,
     LaunchGroup,
     Rejected,
+    SayReply,
     SequencedEntry,
     Sync,
 )
@@ -25,7 +26,7 @@ from ioa.ports.agent_network import Lead
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, encode
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
@@ -223,8 +224,11 @@ class MemoryNetwork:
         """Have the router decide about a message."""
         await self._arrive()
         self.said.append(message)
-        data = encode(message, max_payload_bytes=MAX_MESSAGE_BYTES)
-        return (await self._router.say(subjects.say(message.header.comm_id, message.header.sender), data)).answer
+        data, sender = encode(message, max_payload_bytes=MAX_MESSAGE_BYTES), message.header.sender
+        answer = decode(SayReply, await self._router.say(subjects.say(message.header.comm_id, sender), data)).answer
+        if isinstance(answer, Accepted) and answer.entry is not None:
+            self._inboxes.deliver(sender, answer.entry)
+        return answer
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:

@@ -16,7 +16,7 @@ from ioa.adapters.nats_requests import Endpoint, open_service
 from ioa.adapters.nats_server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
-from ioa.group.requests import Accepted, SayReply
+from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId
 from tests.contract.control_plane.conftest import heard
@@ -98,6 +98,24 @@ async def test_the_router_of_a_group_that_has_ended_is_forgotten(nats_client: Cl
             await anext(inbox)
         await network.say(MESSAGE)
     assert router.asked == [ANYBODY]
+
+
+async def test_the_entry_that_answers_a_message_comes_into_the_inbox(nats_client: Client, nats_server: NatsServer) -> None:
+    """Who speaks is not pushed its own entry, and gets it all the same."""
+    network, said = NatsAgentNetwork(nats_client), Entry(event=STORY.log[-1], state=STORY.state, audience=(ADA,))
+
+    async def accept(_subject: str, _data: bytes) -> bytes:
+        return encode_accepted(encode_entry(said), seq=7, previous_seq=3)
+
+    async with (
+        open_connection(NatsSettings(nats_server.url, "router")) as client,
+        open_service(client, "ioa-router", "Accepts", "0.1.0", [Endpoint("say", subjects.ANY_SAY, accept)]),
+        network.inbox(ADA) as inbox,
+    ):
+        await heard(client)
+        answer = await network.say(MESSAGE)
+        arrived = await anext(inbox)
+    assert (answer, arrived) == (Accepted(seq=7, entry=arrived), SequencedEntry(seq=7, previous_seq=3, entry=said))
 
 
 async def test_with_no_router_at_all_the_caller_learns_it(nats_client: Client) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ioa.errors import PayloadTooLargeError
 from ioa.group.events import Entry, encode_entry
-from ioa.group.requests import SequencedEntry, encode_sequenced
+from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted, encode_sequenced
 from ioa.protocol.codec import decode, encode
 from tests.unit.group.scenario import launched
 
@@ -22,6 +22,13 @@ def test_a_push_is_put_together_from_an_encoded_entry(seq: int) -> None:
     whole = SequencedEntry(seq=seq, previous_seq=seq - 1, entry=_entry())
     pieced = encode_sequenced(encode_entry(whole.entry), seq=seq, previous_seq=seq - 1)
     assert (pieced, decode(SequencedEntry, pieced)) == (encode(whole), whole)
+
+
+def test_an_answer_is_put_together_from_an_encoded_entry() -> None:
+    """So is the answer to who said it."""
+    entry = SequencedEntry(seq=70_000, previous_seq=5, entry=_entry())
+    pieced = encode_accepted(encode_entry(entry.entry), seq=70_000, previous_seq=5)
+    assert pieced == encode(SayReply(answer=Accepted(seq=70_000, entry=entry)))
 
 
 def test_an_entry_too_large_is_refused() -> None:

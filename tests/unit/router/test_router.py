@@ -10,8 +10,8 @@ import pytest
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, UnavailableError
 from ioa.group.events import LaunchAbandoned, TimerFired
 from ioa.group.rejection import RejectionCode
-from ioa.group.requests import Accepted, CancelGroup, Rejected
-from ioa.protocol.codec import encode
+from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Phase
@@ -28,8 +28,19 @@ async def test_a_repeated_message_gets_the_first_answer() -> None:
     first = await plane.send(message)
     await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA), router=1)
     again = [await plane.send(message, router) for router in (0, 1)]
-    assert again == [first, first]
+    assert isinstance(first, Accepted)
+    assert again == [Accepted(seq=first.seq)] * 2
     assert len(await plane.entries()) == 3
+
+
+async def test_who_speaks_is_answered_with_the_entry_and_not_pushed_it() -> None:
+    """The others are pushed what the speaker is answered with, each the same."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    reply = decode(SayReply, await plane.routers[0].say(say(ROOM, ADA), encode(message))).answer
+    assert isinstance(reply, Accepted)
+    assert (list(plane.inboxes.of(BOB)[1:]), list(plane.inboxes.of(ADA)[1:])) == ([reply.entry], [])
 
 
 async def test_the_last_message_may_be_repeated_too() -> None:
@@ -45,13 +56,14 @@ async def test_the_last_message_may_be_repeated_too() -> None:
 
 
 async def test_a_message_sent_many_times_at_once_is_one() -> None:
-    """Twenty copies of one message over two replicas leave one entry and twenty equal answers."""
+    """Twenty copies of one message over two replicas leave one entry and twenty answers with its sequence, one of them with it."""
     plane = Plane()
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     answers = await asyncio.gather(*(plane.send(message, number % 2) for number in range(20)))
     entries = await plane.entries()
-    assert set(answers) == {Accepted(seq=entries[-1].seq)}
+    assert {answer.seq for answer in answers if isinstance(answer, Accepted)} == {entries[-1].seq}
+    assert [answer.entry.entry for answer in answers if isinstance(answer, Accepted) and answer.entry] == [entries[-1].entry]
     assert messages_of(entries) == [message.header.message_id]
 
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.machine import step
-from ioa.group.requests import Accepted, LaunchGroup, Rejected
+from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.codec import encode
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
@@ -135,9 +135,12 @@ class Plane:
         return Message(header=header, payload=payload)
 
     async def send(self, message: Message, router: int = 0) -> Accepted | Rejected:
-        """Send a message to a replica of the router."""
+        """Send a message to a replica of the router; the entry that it is answered with comes into its sender's inbox."""
         header = message.header
-        return (await self.routers[router].say(say(header.comm_id, header.sender), encode(message))).answer
+        answer = decode(SayReply, await self.routers[router].say(say(header.comm_id, header.sender), encode(message))).answer
+        if isinstance(answer, Accepted) and answer.entry is not None:
+            self.inboxes.keep(header.sender, answer.entry)
+        return answer
 
     async def says(
         self, sender: AgentId, payload: Payload, *, comm_id: CommId = ROOM, router: int = 0, usage: Usage | None = None
