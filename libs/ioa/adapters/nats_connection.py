@@ -191,6 +191,11 @@ async def _close(client: Client) -> None:
     finally:
         try:
             await client.close()
+        except asyncio.CancelledError:
+            # nats-py waits for the socket's end in two tasks. It cancels the one that reconnects, and with it what both wait for.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
         except (OSError, RuntimeError):
             # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
             # half-way then, with its tasks running; without the buffer, closing once more succeeds.

@@ -21,10 +21,11 @@ def lost_race(error: APIError) -> bool:
 
 
 class heeding_cancellation:  # noqa: N801  # reads as the statement it is used in
-    """Raise `CancelledError` at the end of the block if the task was cancelled in it and nothing came of it.
+    """Raise `CancelledError` at the end of the block if the task was cancelled in it, whatever else came of it.
 
     nats-py waits by `asyncio.wait_for`, which in Python 3.11 drops a cancellation that comes together with the answer
-    (python/cpython#86296). A loop that runs until it is cancelled would then run for ever.
+    (python/cpython#86296), and the answer may be one that nats-py raises as an error: a pull that the server ended is a time-out. A
+    loop that runs until it is cancelled would then run for ever.
     """
 
     __slots__ = ("_before", "_task")
@@ -34,8 +35,9 @@ class heeding_cancellation:  # noqa: N801  # reads as the statement it is used i
         self._before = self._task.cancelling() if self._task is not None else 0
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if error is None and self._task is not None and self._task.cancelling() > self._before:
-            raise asyncio.CancelledError
+        is_over = error is None or isinstance(error, Exception)
+        if is_over and self._task is not None and self._task.cancelling() > self._before:
+            raise asyncio.CancelledError from error
 
 
 class unavailable_unless_stored:  # noqa: N801
