@@ -42,8 +42,8 @@ request_seconds = Histogram("ioa_request_duration_seconds", "Time to answer a re
 asked = Counter("ioa_client_requests_total", "Requests made, by kind of subject and `ok` or the error's code", ["subject", "code"])
 asked_seconds = Histogram("ioa_client_request_duration_seconds", "Time until a request was answered", ["subject"], buckets=_BUCKETS)
 
-Handler = Callable[[str, bytes], Awaitable[Model | bytes]]
-"""Gets a request's subject and payload; returns the answer, or its encoding."""
+Handler = Callable[[str, bytes], Awaitable[bytes]]
+"""Gets a request's subject and payload; returns the answer's."""
 Asked = TypeVar("Asked", bound=Model)
 Reply = TypeVar("Reply", bound=Model)
 
@@ -62,10 +62,10 @@ class Endpoint:
 
 
 def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
-    """Make a handler of a method that takes a decoded request."""
+    """Make a handler of a method that takes a decoded request and returns the answer."""
 
-    async def handle(_subject: str, data: bytes) -> Model:
-        return await method(decode(kind, data))
+    async def handle(_subject: str, data: bytes) -> bytes:
+        return encode(await method(decode(kind, data)))
 
     return handle
 
@@ -73,11 +73,11 @@ def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Ha
 def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], AgentId]) -> Handler:
     """Make a handler of a method whose request says who asks; one who asks under another name than its subject's is refused."""
 
-    async def handle(subject: str, data: bytes) -> Model:
+    async def handle(subject: str, data: bytes) -> bytes:
         request, caller = decode(kind, data), subjects.parse_caller(subject)
         if claimed(request) != caller:
             raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
-        return await method(request)
+        return encode(await method(request))
 
     return handle
 
@@ -170,8 +170,7 @@ async def _answer(endpoint: Endpoint, request: Request) -> None:
     started = time.perf_counter()
     code = "ok"
     try:
-        reply = await endpoint.handler(request.subject, request.data)
-        await request.respond(reply if isinstance(reply, bytes) else encode(reply))
+        await request.respond(await endpoint.handler(request.subject, request.data))
     except IoaError as error:
         code = error.wire_code
         log = _log.info if error.fault is Fault.CALLER else _log.warning

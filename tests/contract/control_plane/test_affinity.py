@@ -18,6 +18,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted
 from ioa.protocol import subjects
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId
 from tests.contract.control_plane.conftest import heard
 from tests.unit.group.scenario import Scenario, launched
@@ -33,10 +34,10 @@ class Listener:
     inboxes: NatsInboxes
     asked: list[str] = field(default_factory=list)
 
-    async def say(self, subject: str, _data: bytes) -> SayReply:
+    async def say(self, subject: str, _data: bytes) -> bytes:
         """Accept."""
         self.asked.append(subject)
-        return SayReply(answer=Accepted(seq=1))
+        return encode(SayReply(answer=Accepted(seq=1)))
 
     async def push(self, story: Scenario) -> None:
         """Show Ada where the group stands."""
