@@ -25,7 +25,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal, run_process
 
-PING = "$SRV.PING.benchmarks.bare-relay"
+_PING = "$SRV._PING.benchmarks.bare-relay"
 _QUEUE = "bare-relay"
 _ENTRY = b"x" * 1_650
 """As large as the log entries of silent groups."""
@@ -85,7 +85,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         await client.subscribe(subjects.ANY_SAY, queue=_QUEUE, future=MessageSink(relay.take))
         await client.subscribe(subjects.any_say_to(name), future=MessageSink(relay.take))
-        await client.subscribe(PING, cb=pong)
+        await client.subscribe(_PING, cb=pong)
         await stop.wait()
 
 

@@ -86,17 +86,14 @@ def create_engines(
     return Halves(create(_CARDS), create(_EXAMPLES))
 
 
-def load_engines(path: Path, dimension: int) -> Halves:
-    """Open a shard as it was left."""
-    return _load(path, dimension)
-
-
 def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
-    return _load(path, dimension, tree, edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold)
+    return load_engines(path, dimension, tree=tree, memory=edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold)
 
 
-def _load(path: Path, dimension: int, tree: TreeSettings | None = None, memory: edge.Memory | None = None) -> Halves:
+def load_engines(path: Path, dimension: int, *, tree: TreeSettings | None = None, memory: edge.Memory | None = None) -> Halves:
+    """Open a shard as it was left, but for what is given."""
+
     def load(name: str) -> edge.EdgeShard:
         return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
 
