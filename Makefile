@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos check format bench eval-discovery lock clean
+.PHONY: help demo test test-torch test-model chaos outages age check format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,11 +18,11 @@ TESTS := not torch and not model and not chaos and not chart and not k8s
 help:  ## Show what can be made.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.laptop  ## Run a real goal on a real file with the whole system, show it live, and stop everything.
+demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, kill an agent on the way, and stop everything.
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
 
 test: $(VENV)/.dev  ## Set up what the tests need, and run them.
-	$(BIN)/pytest -m "$(TESTS)"
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(TESTS)"
 
 test-torch: $(VENV)/.torch  ## Run the tests that need torch, which is large; installs it first.
 	$(BIN)/pytest -m torch
@@ -33,6 +33,13 @@ test-model: $(VENV)/.model  ## Run the tests that a real language model drives, 
 chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is left; ARGS="--seconds 300 --seed 7" repeats a run.
 	$(BIN)/pytest -m chaos tests/e2e/chaos
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
+	$(BIN)/python -m benchmarks.outages --smoke
+
+outages: $(VENV)/.dev  ## Take each part away for longer than a lease and compare all answers; ARGS='"registry frozen 60" --runs 20' repeats one.
+	$(BIN)/python -m benchmarks.outages $(ARGS)
+
+age: $(VENV)/.dev  ## Measure a system with 1,000,000 goals that have ended and 500,000 open memberships; ARGS=--smoke for a short look.
+	$(BIN)/python -m benchmarks.age $(ARGS)
 
 chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kubernetes minors, every option; against a cluster too if KUBECONFIG is set.
 	$(BIN)/helm lint --strict --quiet helm/ioa
@@ -48,6 +55,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/lint-imports --no-logo
 	if [ -e libs/ioa/group/diagram.py ]; then $(BIN)/python -m ioa.group.diagram --check docs/group.md; fi
 	$(BIN)/python -m ioa.runtime.catalogue --check docs/metrics.md
+	$(BIN)/python -m ioa.runtime.settings_page --check docs/settings.md
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .
@@ -63,6 +71,9 @@ else
 	$(BIN)/python -m benchmarks.density --agents 1 100 --seconds 5
 	$(BIN)/python -m benchmarks.idle --groups 200 --seconds 10
 endif
+
+bench-smoke: $(VENV)/.dev  ## Run every benchmark in its smallest form, to see that each runs.
+	$(BIN)/python -m benchmarks.smoke
 
 # Where the sets of agents and needs lie; without it, those that come with the project.
 DATA ?=

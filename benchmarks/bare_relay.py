@@ -25,7 +25,7 @@ from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import StopSignal, run_process
 
-_PING = "$SRV._PING.benchmarks.bare-relay"
+_PING = "$SRV.PING.benchmarks.bare-relay"
 _QUEUE = "bare-relay"
 _ENTRY = b"x" * 1_650
 """As large as the log entries of silent groups."""

@@ -3,7 +3,7 @@
     python -m benchmarks.idle [--groups 1000] [--members 4] [--seconds 30]
 
 The groups wait for a member that is away. So are the others, unless `--online` is given: then the same few agents take part in
-all of the groups, follow them, and ask the registry for the heads of all whenever they renew their leases.
+all of the groups, follow them, and ask for news of them, ever more rarely.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from benchmarks import machine
 from benchmarks.density import open_worker
 from benchmarks.parts import note, open_parts, run
 from benchmarks.silent_groups import create_charter, launch
-from ioa.adapters.nats_buckets import NatsMemberships
+from ioa.adapters.nats_open import NatsMemberships
 from ioa.protocol.ids import AgentId
 
 _SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")

@@ -17,7 +17,7 @@ from datetime import timedelta
 from rich.console import Console
 from rich.table import Table
 
-from ioa.ports.registry_store import CardRecord
+from ioa.ports.registry_store import CardRecord, Renewal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
@@ -49,7 +49,7 @@ class Pool:
         for name in _NAMES:
             card = AgentCard(agent_id=name, name="worker", description="Works", pool=PoolId("worker"))
             await self._cards.put(CardRecord(card=card, registered_at=NEW_YEAR))
-            await self._leases.renew(name, Load(slots=SLOTS))
+            await self._leases.renew(name, Renewal(load=Load(slots=SLOTS)))
             self._replicas.touch(name)
 
     async def take(self, number: int, after: float, seconds: float) -> None:
@@ -59,7 +59,8 @@ class Pool:
         for name, due in self._due.items():
             if due <= self.clock.now():
                 self._due[name] = due + RENEW_EVERY
-                await self._leases.renew(name, Load(tasks=sum(end > now for end in self.given[name]), slots=SLOTS))
+                load = Load(tasks=sum(end > now for end in self.given[name]), slots=SLOTS)
+                await self._leases.renew(name, Renewal(load=load))
         named = self._replicas.name(_NAMES[0], purpose=f"goal-{number}", allowed=lambda agent_id, online: online)
         assert named is not None
         if self._notes:

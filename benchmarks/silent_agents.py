@@ -20,6 +20,7 @@ from ioa.adapters.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.sdk import Agent
 from ioa.group.floor import next_living
@@ -106,5 +107,6 @@ async def _create_agent(stack: AsyncExitStack, agent_id: AgentId, brain: SilentB
     agent = Agent(agent_id, description="Says something.")
     agent.task(_repeat)
     store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-    network, options = NatsAgentNetwork(client), ClientOptions(folder / "groups")
-    return AgentClient(agent, agent.card_as(agent_id), brain, network, store, SystemClock(), RandomIds(), options)
+    network, options, clock, ids = NatsAgentNetwork(client), ClientOptions(folder / "groups"), SystemClock(), RandomIds()
+    session = new_session(clock, ids)
+    return AgentClient(agent, agent.card_as(agent_id), brain, network, store, clock, ids, session, options)

@@ -21,10 +21,12 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats_sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
@@ -64,12 +66,15 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
 
 async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
-    js, clock = client.jetstream(), SystemClock()
-    ledger = GroupLedger(NatsGroupLog(client), NatsTimers(js), NatsInboxes(client), NatsResults(js), clock)
+    js, clock, open_groups, memberships = client.jetstream(), SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
+    ledger = GroupLedger(NatsGroupLog(client), NatsTimers(js), NatsInboxes(client), NatsResults(js), open_groups, clock)
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)
 
     async def one(charter: Charter) -> None:
         async with at_once:
+            await open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
+            # Whoever misses the first push, being about to listen, learns of the group by this.
+            await memberships.add([member.agent_id for member in charter.team_members], charter.comm_id)
             await ledger.record(charter.comm_id, GroupLaunched(at=clock.now(), charter=charter))
 
     async with asyncio.TaskGroup() as group:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 from hypothesis import settings
 
 from ioa.adapters.nats_server import NatsServer, open_nats_server
@@ -24,6 +25,14 @@ from ioa.testing.loop_watch import watch_loops
 settings.register_profile("steady", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
 settings.load_profile("explore" if os.environ.get("IOA_TEST_EXPLORE") else "steady")
+
+# The tracebacks that structlog draws by default hold the loop for tens of milliseconds each.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.fixture(autouse=True)

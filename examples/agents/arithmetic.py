@@ -21,13 +21,13 @@ from ioa.errors import InvalidInputError
 
 MAX_DIGITS = 400
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d{1,3}(?:[ ,]\d{3})+(?![\d])|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<word>[^\W\d_]+"
+    r"\s*(?:(?P<number>(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<word>log10|log2|[^\W\d_]+"
     r"|[°µ][^\W\d_]*|[€$£])|(?P<sign>\*\*|[-+*/^()%!,×÷·−]))"
 )
 _SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "**": "^"}
 _FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "sqrt": math.sqrt, "cbrt": math.cbrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "ln": math.log, "log": math.log10,
-    "exp": math.exp, "abs": abs, "round": round, "floor": math.floor, "ceil": math.ceil,
+    "sqrt": math.sqrt, "cbrt": math.cbrt, "ln": math.log, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
+    "round": round, "floor": math.floor, "ceil": math.ceil,
 }  # fmt: skip
 _CONSTANTS = {"pi": math.pi, "π": math.pi, "e": math.e}
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12, "k": 1_000}
@@ -37,6 +37,18 @@ _UNIT_NAMES = {
     "tonne": "metric_ton", "tonnes": "metric_ton", "mins": "minute", "secs": "second", "hrs": "hour", "°": "degree",
 }  # fmt: skip
 
+
+_ANGLES: dict[str, Callable[[float], float]] = {"sin": math.sin, "cos": math.cos, "tan": math.tan}
+_TWO_SIZES = ("gallon", "quart", "pint", "gill", "fluid_ounce")
+_AMBIGUOUS = {
+    **{unit: f"'US {name}' or 'imperial {name}'" for unit in _TWO_SIZES for name in (unit.replace("_", " "),)},
+    "ton": "'short ton' (US), 'long ton' (UK) or 'metric ton'",
+    "ounce": "'avoirdupois ounce', 'troy ounce', 'US fluid ounce' or 'imperial fluid ounce'",
+    "hundredweight": "pounds or kg", "barrel": "litres", "cup": "'US cup', 'imperial cup' or millilitres",
+    "tablespoon": "millilitres", "teaspoon": "millilitres", "horsepower": "'metric horsepower' or watts",
+    "calorie": "'kcal' for food, or joules", "month": "days", "year": "days",
+}  # fmt: skip
+_QUALIFIED = re.compile(r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+(fluid\s+)?([a-z]+)", re.IGNORECASE)
 
 _REGISTRY_LOCK = Lock()
 
@@ -59,9 +71,11 @@ def unit_of(text: str) -> Any:
     """Find a unit such as `km`, `miles per hour`, `square metres` or `°F`.
 
     Raises:
-        InvalidInputError: No such unit is known.
+        InvalidInputError: No such unit is known, or units of several sizes go by its name.
     """
     words = text.strip().strip(".?!").replace("²", "^2").replace("³", "^3").replace(" per ", "/")
+    words = _QUALIFIED.sub(lambda match: "_".join(match[0].lower().split()), words)
+    words = re.sub(r"\bfluid\s+(?=\w)", "fluid_", words, flags=re.IGNORECASE)
     words = re.sub(r"\bdegrees?\s+(?=\w)", "", words, flags=re.IGNORECASE)
     words = re.sub(r"\bsquare (\w+)", r"\1^2", words)
     words = re.sub(r"\bcubic (\w+)", r"\1^3", words)
@@ -70,14 +84,23 @@ def unit_of(text: str) -> Any:
     try:
         if not re.fullmatch(r"[\w°µ/^* ()]+", words):
             raise ValueError
-        return _registry().parse_units(words)
+        return _parsed(words, text)
     except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
         try:
-            return _registry().parse_units(words.lower())
+            return _parsed(words.lower(), text)
         except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
             raise InvalidInputError(
                 f"{text.strip()!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C."
             ) from None
+
+
+def _parsed(words: str, text: str) -> Any:
+    for word in re.findall(r"[^\W\d]+", words):
+        names = list(_registry().parse_units(word.removeprefix("us_"))._units)
+        plain = "_" not in word or word.startswith("fluid")
+        if plain and names and names[0] in _AMBIGUOUS:
+            raise InvalidInputError(f"{word!r} in {text.strip()!r} has several sizes.", hint=f"Say {_AMBIGUOUS[names[0]]}.")
+    return _registry().parse_units(re.sub(r"\bus_", "", words))
 
 
 def convert(value: Any, unit: Any) -> Any:
@@ -144,6 +167,11 @@ class Parser:
         result = self._term()
         while sign := self._take("+", "-"):
             right = self._term()
+            if isinstance(right, Percent) and isinstance(result, Percent):
+                raise InvalidInputError(
+                    f"{self.text.strip()!r} can mean a sum of percentages, or one percentage of the other.",
+                    hint="Leave the % signs out to add them up, or say 'of'.",
+                )
             if isinstance(right, Percent):
                 right = result * Fraction(right)
             result = result + right if sign == "+" else result - right
@@ -208,13 +236,26 @@ class Parser:
                 raise InvalidInputError(f"A bracket is not closed in {self.text.strip()!r}.")
             return value
         word = text.lower()
-        if word in _FUNCTIONS:
-            return exact(_FUNCTIONS[word](float(self._postfix())))
+        if word in _FUNCTIONS or word in _ANGLES:
+            return self._function(word)
+        if word == "log":
+            raise InvalidInputError("log can mean log10 or ln.", hint="Say 'log10(100)' or 'ln(100)'.")
         if word in _CONSTANTS:
             return exact(_CONSTANTS[word])
         if not text:
             raise InvalidInputError(f"{self.text.strip()!r} is not complete.")
         raise InvalidInputError(f"{text!r} is not arithmetic.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.")
+
+    def _function(self, word: str) -> Fraction:
+        in_brackets = self._next()[1] == "("
+        value = self._postfix()
+        if not in_brackets and self._next()[1] in ("+", "-", "*", "/", "^", "of"):
+            raise InvalidInputError(f"It is not clear where {word} ends in {self.text.strip()!r}.", hint=f"Say '{word}(…)'.")
+        if word in _FUNCTIONS:
+            return exact(_FUNCTIONS[word](float(value)))
+        if not isinstance(value, _registry().Quantity):
+            raise InvalidInputError(f"{word} of degrees or of radians?", hint=f"Say '{word}(30 degrees)' or '{word}(0.5 radians)'.")
+        return exact(round(_ANGLES[word](float(value.to("radian").magnitude)), 15))
 
 
 def exact(value: float) -> Fraction:

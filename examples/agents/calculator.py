@@ -36,7 +36,7 @@ agent = Agent(
         "20 is what percent of 80?",
         "divide the total by 12",
         "add 19 % VAT to it",
-        "how many litres are in 5 gallons",
+        "how many litres are in 5 imperial gallons",
         "square root of 144",
     ],
     tags=["math", "units"],
@@ -71,7 +71,9 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def _clean(task: str) -> str:
-    text = _LEAD.sub("", re.sub(r"(?<!\d)[?.!= ]+$|[?.= ]+$", "", task.strip()))
+    text = _LEAD.sub("", re.sub(r"[?.= ]+$", "", task.strip()))
+    if len(signs := set(re.findall(r"[€$£](?=\d)", text))) > 1:
+        raise InvalidInputError(f"{' and '.join(sorted(signs))} are two currencies, whose rate is not known here.")
     text = re.sub(r"[€$£](?=\d)", "", text)
     for word, number in NUMBER_WORDS.items():
         text = re.sub(rf"\b{word}\b", str(number), text, flags=re.IGNORECASE)
@@ -115,6 +117,8 @@ def _aggregate(match: re.Match[str]) -> str:
             ordered = sorted(values)
             middle = len(ordered) // 2
             return show(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
+        case "difference" if len(values) != 2:
+            raise InvalidInputError(f"A difference is of two numbers, not of {len(values)}.")
         case "difference":
             return show(max(values[:2]) - min(values[:2]))
         case "maximum" | "max" | "largest" | "highest":
@@ -152,7 +156,7 @@ _FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
         _aggregate,
     ),
     (rf"(?P<what>add|multiply) (?P<list>{_VALUE}(?:(?:,| and| with)\s*{_VALUE})+)", _aggregate),
-    (r"(?:add|increase by) (?P<p>[^%]+%)[^\d]*? to (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['p']}"))),
+    (r"add (?P<p>[^%]+%)(?: VAT| tax)? to (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['p']}"))),
     (r"(?:increase|raise) (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['b']}"))),
     (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['b']}"))),
     (r"add (?P<b>.+?) to (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['b']}"))),

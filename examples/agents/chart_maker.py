@@ -1,31 +1,34 @@
-"""Draw charts as PNG images, from what an earlier task computed or directly from a CSV file.
+"""Draw charts as PNG images, of what an earlier task computed or of a question about a CSV file.
 
     make a bar chart of it
-    pie chart of revenue per region in sales.csv
-    plot units by month as a line
+    pie chart of the total revenue per region in sales.csv
+    line chart of total units per month
     histogram of unit_price
-    scatter plot of units and revenue for electronics
+    scatter plot of units against revenue where category is Electronics
 
-Without a word for the kind of chart, the data decides: what follows in time becomes a line, everything else bars.
+The question is of the language of docs/questions.md. Without a word for the kind of chart, the data decides: what follows in time
+becomes a line, everything else bars.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from answer_parts import filtered
-from chart_drawing import Chart, choose_kind, cut, draw
 from csv_analyst import read_tables
 from ioa import Agent
-from ioa.agent.sdk import TaskContext
+from ioa.agent.sdk import InputFile, TaskContext
 from ioa.errors import InvalidInputError
-from table_answer import answer
-from table_query import Query
-from table_question import understand
-from table_reading import SUFFIXES, Table, read_table
-from task_files import named_in, upstream_files, with_suffix
+from task_files import named_in, upstream_files
+from words import fold
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from chart_drawing import Chart
+    from questions import Question
+    from tables import Table
 
 agent = Agent(
     "chart-maker",
@@ -34,9 +37,9 @@ agent = Agent(
     skills=["bar, line and pie charts", "data visualisation", "plots and graphs as PNG"],
     examples=[
         "make a bar chart of it",
-        "draw a pie chart of revenue per region",
-        "plot monthly sales as a line chart",
-        "a histogram of the prices in products.csv",
+        "draw a pie chart of total revenue per region",
+        "line chart of total sales per month",
+        "histogram of price in products.csv",
         "scatter plot of units against revenue",
         "visualise the totals",
         "create a graph of the results",
@@ -45,147 +48,136 @@ agent = Agent(
     tags=["chart", "plot", "png", "visualisation"],
     may_team_up=False,
 )
-_KINDS = (
-    ("histogram", r"histograms?|distributions?"),
-    ("scatter", r"scatter\w*|against"),
-    ("pie", r"pies?|donuts?|doughnuts?"),
-    ("line", r"lines?|curves?|time series"),
-    ("bar", r"bars?|columns? charts?"),
+_TITLE = re.compile(r",?\s*(?:titled|called|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
+_WISH = re.compile(
+    r"\s*(?:(?:please|make|draw|create|a|an|the)\s+)*"
+    r"(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)|(?P<points>histogram|scatter\s*plot)"
+    r"|chart|plot|graph|visuali[sz]e|diagram)\b\s*(?:of\s+)?(?P<rest>.*)",
+    re.IGNORECASE | re.DOTALL,
 )
-_NOT_DRAWN = re.compile(
-    r"\b(box ?-?plots?|heat ?-?maps?|radar|area charts?|tree ?-?maps?|bubble|candlestick|sankey|violin|map of)\b", re.IGNORECASE
-)
-_TITLE = re.compile(r"(?:titled?|called|named|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
-_CHART_WORDS = re.compile(
-    r"\b(?:histograms?|distributions?|scatter\s*plots?|scatter|against|pies?|donuts?|doughnuts?|lines?|curves?|bars?|charts?|plots?|plotting"
-    r"|graphs?|diagrams?|images?|png|pictures?|draw|create|visuali[sz]e|as a|as an)\b",
-    re.IGNORECASE,
+_EARLIER = re.compile(
+    r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?", re.IGNORECASE
 )
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
+    from chart_drawing import draw  # matplotlib and pandas take longer to load than an agent to start
+
     charts = _charts(task, ctx)
-    names: list[str] = []
-    for chart in charts:
-        name = _file_name(chart.title, names)
-        names.append(name)
-        ctx.artifact(name, draw(chart), "image/png")
-    lines = [
-        f"{name}: a {_word(chart.kind)} titled '{chart.title}', {_size(chart)}." for name, chart in zip(names, charts, strict=True)
-    ]
+    lines: list[str] = []
+    for number, chart in enumerate(charts, 1):
+        name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60] or "chart"
+        taken = any(line.startswith(f"{name}.png") for line in lines)
+        file = f"{name}-{number}.png" if taken else f"{name}.png"
+        ctx.artifact(file, draw(chart), "image/png")
+        word = {"histogram": "histogram", "scatter": "scatter plot"}.get(chart.kind, f"{chart.kind} chart")
+        unit = {"histogram": "rows", "line": "points", "scatter": "points"}.get(chart.kind, "values")
+        lines.append(f"{file}: a {word} titled '{chart.title}', {len(chart.frame)} {unit}.")
     return "\n".join(lines)
 
 
 def _charts(task: str, ctx: TaskContext) -> list[Chart]:
-    match = _TITLE.search(task)
-    wish = _TITLE.sub(" ", task)
-    if other := _NOT_DRAWN.search(wish):
+    from questions import understand_plot
+
+    title = _TITLE.search(task)
+    wish = _WISH.fullmatch(_TITLE.sub("", task).strip().rstrip(".?!"))
+    if wish is None:
         raise InvalidInputError(
-            f"A {other[1]} is not drawn here.", hint="Ask for a bar, line or pie chart, a histogram or a scatter plot."
+            f"{task.strip()!r} is no chart that is drawn here.",
+            hint="Ask for a 'bar chart of', 'line chart of', 'pie chart of', 'histogram of' or 'scatter plot of' something.",
         )
-    kind = next((kind for kind, words in _KINDS if re.search(rf"\b(?:{words})\b", wish, re.IGNORECASE)), "")
-    upstream = upstream_files(ctx, SUFFIXES)
-    inputs = with_suffix(named_in(task, ctx.inputs), SUFFIXES)
-    if upstream and not (inputs and kind in ("histogram", "scatter")):
-        charts = [
-            _of_result(read_table(file.path, file.name, keep_dates_as_text=True), kind)
-            for file in named_in(task, upstream) or upstream
-        ]
+    rest, kind = wish["rest"].strip(), (wish["kind"] or "").lower()
+    if wish["points"]:
+        kind = wish["points"].lower().split()[0].removesuffix("plot")
+        charts = [_points(understand_plot(rest, table), table, kind) for table in _only(read_tables(task, ctx))]
+    elif earlier := _earlier(rest, ctx):
+        charts = [_of_result(file, kind) for file in earlier]
     else:
-        charts = _of_tables(wish, kind, ctx)
-    return [Chart(**{**vars(chart), "title": match["title"]}) if match else chart for chart in charts]
+        charts = _of_question(rest, kind, task, ctx)
+    return [replace(chart, title=title["title"]) if title else chart for chart in charts]
 
 
-def _of_result(table: Table, kind: str) -> Chart:
-    """A chart of a table that is computed already: its text columns are labels, its number columns figures."""
-    figures = [name for name in table.numbers if name not in ("change", "values")]
-    if len(figures) > 1:
-        figures = [name for name in figures if name != "percent"][: 1 if kind == "pie" else None]
-    labels = [name for name in table.frame.columns if name not in table.numbers][:2]
-    if not figures:
-        raise InvalidInputError(f"{table.name} has no numbers to draw.", hint=f"Its columns: {', '.join(table.frame.columns)}.")
-    if not labels and len(table.frame.columns) > 1 and kind not in ("scatter", "histogram"):
-        labels, figures = [str(table.frame.columns[0])], [name for name in figures if name != table.frame.columns[0]]
-    figures = figures[:3]
-    return _chart(table.frame, labels, figures, kind, f"{_and(figures)} by {_and(labels)}" if labels else _and(figures))
+def _earlier(rest: str, ctx: TaskContext) -> list[InputFile]:
+    """The tables of earlier results, if the chart is asked of them: by a word such as `it`, by name, or by what they were asked."""
+    from tables import SUFFIXES
+
+    files = upstream_files(ctx, SUFFIXES)
+    if _EARLIER.fullmatch(rest):
+        if not files:
+            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per month'.")
+        return files
+    asked = [result.artifacts for result in ctx.results if _words(rest) and _words(rest) in _words(result.task_desc)]
+    return named_in(rest, files) or [file for file in files if any(file in artifacts for artifacts in asked)]
 
 
-def _of_tables(task: str, kind: str, ctx: TaskContext) -> list[Chart]:
-    tables = read_tables(task, ctx)
-    question = task
-    for file in ctx.inputs:
-        question = question.replace(file.name, " ")
-    question = re.sub(r"\b(?:against|and)\b" if kind == "scatter" else r"(?!x)x", "and", question)
-    question = _CHART_WORDS.sub(lambda match: "versus" if match[0] == "against" else " ", question)
-    errors = []
-    for table in tables:
-        try:
-            return [_of_table(question, kind, table)]
-        except InvalidInputError as error:
-            errors.append(error)
-    if ctx.results:
-        raise InvalidInputError(
-            "The earlier results hold no table to draw.", hint=f"Group the figures, as in 'per month'. {errors[0]}"
-        )
-    raise errors[0]
+def _words(text: str) -> str:
+    return " ".join(word for word in re.findall(r"\w+", fold(text)) if word not in ("the", "a", "an"))
 
 
-def _of_table(question: str, kind: str, table: Table) -> Chart:
-    query = understand(question, table)
-    condition = f" ({' and '.join(map(str, query.filters))})" if query.filters else ""
-    if kind in ("histogram", "scatter"):
-        columns = list(dict.fromkeys(name for name in [*query.columns, *_measured(query)] if name in table.numbers))
-        frame = filtered(table, query.filters)
-        title = f"Distribution of {columns[0]}" if kind == "histogram" and columns else " and ".join(columns[:2])
-        return _chart(frame, [], columns[: 1 if kind == "histogram" else 2], kind, title + condition)
-    if not query.keys and query.kind == "figures":
-        raise InvalidInputError(
-            "It is not clear what to draw along the axis.", hint=f"Say 'per' one of {', '.join(table.frame.columns)}."
-        )
-    found = answer(query, table)
-    if found.frame is None:
-        raise InvalidInputError(
-            "The request has one figure as its answer, which makes no chart.", hint="Group it, as in 'per month'."
-        )
-    labels = [key.name for key in query.keys] or [str(found.frame.columns[0])]
-    wanted = ["percent"] if query.share else [str(name) for name in found.frame.columns[len(labels) :]]
-    title = f"{_and([str(one) for one in query.measures] or wanted)} by {_and([str(key) for key in query.keys] or labels)}"
-    return _chart(found.frame, labels, wanted, kind, title + condition)
+def _only(tables: list[Table]) -> list[Table]:
+    if len(tables) > 1:
+        raise InvalidInputError(f"Which of {', '.join(table.name for table in tables)} to draw is not said.", hint="Name one file.")
+    return tables
 
 
-def _measured(query: Query) -> list[str]:
-    return [measure.column for measure in query.measures if measure.column]
+def _of_result(file: InputFile, kind: str) -> Chart:
+    """A chart of a table that is computed already: its last column holds the figures, the others are labels."""
+    from tables import read_table
+
+    table = read_table(file.path, file.name)
+    last = len(table.names) - 1
+    figures = [last] if last > 0 else []
+    frame = table.frame.set_axis(list(table.names), axis=1)
+    if not figures or not table.holds_numbers(last):
+        raise InvalidInputError(f"{table.name} has no figures with labels to draw.", hint=f"Its columns: {', '.join(table.names)}.")
+    frame[table.names[last]] = table.numbers(last).values
+    return _chart(frame, kind)
 
 
-def _chart(frame: pd.DataFrame, labels: list[str], figures: list[str], kind: str, title: str) -> Chart:
-    if not figures or frame.empty:
-        raise InvalidInputError("There are no numbers to draw.", hint=f"The columns are: {', '.join(map(str, frame.columns))}.")
-    kind = kind or choose_kind(frame, labels)
-    note = ""
+def _of_question(rest: str, kind: str, task: str, ctx: TaskContext) -> list[Chart]:
+    from answers import answer
+    from questions import understand
+
+    charts = []
+    for table, question in understand(rest, read_tables(task, ctx)):
+        found = answer(question, table)
+        if found.frame is None:
+            raise InvalidInputError("One figure makes no chart.", hint=f"Group it, as in 'per {table.names[0]}'.")
+        charts.append(_chart(found.frame, kind, "".join(found.text.split(" where ")[1:2]).split(" (")[0]))
+    return charts
+
+
+def _chart(frame: pd.DataFrame, kind: str, condition: str = "") -> Chart:
+    from chart_drawing import Chart, choose_kind, cut
+
+    labels, figure = [str(name) for name in frame.columns[:-1]], str(frame.columns[-1])
+    kind, note = kind or choose_kind(frame, labels), ""
     if kind == "bar" and len(labels) == 1:
-        frame, note = cut(frame, figures[0])
-    return Chart(frame, labels, figures[:4], kind, title[:1].upper() + title[1:], note)
+        frame, note = cut(frame, figure)
+    title = f"{figure} by {' and '.join(labels)}{f' ({condition})' if condition else ''}"
+    return Chart(frame, labels, [figure], kind, title[:1].upper() + title[1:], note)
 
 
-def _and(names: list[str]) -> str:
-    return " and ".join(names)
+def _points(question: Question, table: Table, kind: str) -> Chart:
+    import pandas as pd
 
+    from answers import kept
+    from chart_drawing import Chart
 
-def _word(kind: str) -> str:
-    return kind if kind == "histogram" else "scatter plot" if kind == "scatter" else f"{kind} chart"
-
-
-def _size(chart: Chart) -> str:
-    return (
-        f"{len(chart.frame)} {'points' if chart.kind in ('line', 'scatter') else 'rows' if chart.kind == 'histogram' else 'values'}"
-    )
-
-
-def _file_name(title: str, taken: list[str]) -> str:
-    name = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "chart"
-    return f"{name}-{len(taken) + 1}.png" if f"{name}.png" in taken else f"{name}.png"
+    wanted = 2 if kind == "scatter" else 1
+    if len(question.plots) != wanted:
+        raise InvalidInputError(
+            f"A {kind} needs {'two columns' if wanted == 2 else 'one column'}.",
+            hint="Say 'scatter plot of COLUMN against COLUMN', or 'histogram of COLUMN'.",
+        )
+    names = [table.names[column] for column in question.plots]
+    chosen = kept(question, table)
+    frame = pd.DataFrame({name: table.numbers(column).values[chosen] for name, column in zip(names, question.plots, strict=True)})
+    conditions = " and ".join(one.written(table) for one in question.conditions)
+    title = f"Distribution of {names[0]}" if kind == "histogram" else " and ".join(names)
+    return Chart(frame, [], names, kind, title[:1].upper() + title[1:] + (f" ({conditions})" if conditions else ""))
 
 
 if __name__ == "__main__":

@@ -48,15 +48,21 @@ def have(ctx: TaskContext) -> str:
     return f"The goal came with: {names}." if names else "The goal came with no files."
 
 
-def decode(data: bytes) -> str:
-    """Decode text of unknown encoding: by its byte-order mark, else UTF-8, else Windows-1252, which fits all Western files."""
+def encoding_of(data: bytes) -> str:
+    """Tell the encoding of a text: by its byte-order mark, else UTF-8, else Windows-1252, which fits all Western files."""
     for bom, encoding in _BOMS:
         if data.startswith(bom):
-            return data.decode(encoding, errors="replace")
+            return encoding
     try:
-        return data.decode("utf-8")
+        data.decode("utf-8")
     except UnicodeDecodeError:
-        return data.decode("cp1252", errors="replace")
+        return "cp1252"
+    return "utf-8"
+
+
+def decode(data: bytes) -> str:
+    """Decode text of unknown encoding."""
+    return data.decode(encoding_of(data), errors="replace")
 
 
 def read_text(path: Path) -> str:

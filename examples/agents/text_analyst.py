@@ -49,8 +49,8 @@ agent = Agent(
         "extract the key phrases of this document",
         "how many sentences and paragraphs does the text have",
         "how often does the word 'water' occur in notes.txt",
-        "reading time and readability of the report",
-        "give a short summary of the page",
+        "reading time and readability of the text",
+        "give a summary of the page",
         "number of unique words and average sentence length",
     ],
     tags=["text", "summary", "words"],
@@ -58,6 +58,13 @@ agent = Agent(
 )
 _SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_ADDRESS = re.compile(r"https?://[^\s]+")
+_COUNT_FOR_NOTHING = frozenset(
+    """a an the of in to for from and then also it its this that them these those text texts file files document page article
+    result results is are was has have does do there please me i you give tell show find get make compute count extract list what
+    which how many much number by with at word words sentence sentences phrase phrases occur occurs appear appears analyse analyze
+    read""".split()
+)
 _NUMBER = rf"(\d+|{'|'.join(NUMBER_WORDS)})"
 
 
@@ -116,13 +123,14 @@ def _read(path: Path) -> str:
 def _answer(task: str, source: _Source, ctx: TaskContext) -> list[str]:
     """Run every measure the task asks for, in the order of the table below."""
     wish = _QUOTED.sub(lambda match: match[0] if len(match[0].split()) < 3 else " ", task)
-    for file in ctx.inputs:
+    wish = _ADDRESS.sub(" ", wish)
+    for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
     lines, rest = [], wish
     for pattern, measure in _MEASURES:
         if match := re.search(pattern, rest, re.IGNORECASE):
             lines.append(measure(source.text, match, wish, ctx))
-            rest = f"{rest[: match.start()]} | {rest[match.end() :]}"  # `top 5 words` asks for no count of words
+            rest = _without(match, rest)  # `top 5 words` asks for no count of words
     if not lines and re.search(r"analy[sz]|statistic|describ|profile|overview|measure|how long|length", wish, re.IGNORECASE):
         lines = [_counts(source.text), _time(source.text, None, "", ctx), _readability(source.text, None, "", ctx)]
         lines += [_frequent(source.text, None, "", ctx), _phrases(source.text, None, "", ctx)]
@@ -132,7 +140,40 @@ def _answer(task: str, source: _Source, ctx: TaskContext) -> list[str]:
             hint="It can be summarised, counted (words, sentences, paragraphs, characters), searched for a word, "
             "or measured: frequent words, key phrases, readability, reading time.",
         )
+    _check_all_is_said(
+        rest if not source.name.startswith("the text") else rest.partition(":")[0],
+        source,
+        {line.partition(":")[0] for line in lines},
+    )
     return lines
+
+
+def _without(match: re.Match[str], rest: str) -> str:
+    """Cut what was matched out of a wish, and the words that it begins or ends in."""
+    start, end = match.span()
+    while start > 0 and rest[start - 1].isalpha() and rest[start].isalpha():
+        start -= 1
+    while end < len(rest) and rest[end].isalpha() and rest[end - 1].isalpha():
+        end += 1
+    return f"{rest[:start]} | {rest[end:]}"
+
+
+def _check_all_is_said(rest: str, source: _Source, asked: set[str]) -> None:
+    """Refuse a wish of which words are left over: they would have changed what was asked.
+
+    Raises:
+        InvalidInputError: Words are left; it names them.
+    """
+    plain = _QUOTED.sub(" ", rest).replace(source.name, " ").lower()
+    plain = re.sub(rf"\b{_NUMBER}[ -]*(?=\|)", " ", plain)  # `3 key phrases`
+    if "summary" in asked:
+        plain = re.sub(rf"\b{_NUMBER}[ -]sentences?\b", " ", plain)
+    left = [word for word in re.findall(r"[^\W_]+", plain) if word not in _COUNT_FOR_NOTHING]
+    if left:
+        raise InvalidInputError(
+            f"{', '.join(map(repr, left[:5]))} {'is' if len(left) == 1 else 'are'} not understood.",
+            hint="Texts are summarised, counted, searched for a word in quotes, and measured; say it without these words.",
+        )
 
 
 def _number(wish: str, nouns: str, default: int) -> int:
@@ -228,11 +269,11 @@ _MEASURES: list[tuple[str, Callable[..., str]]] = [
     ),
     (r"\b(?:unique|distinct|different) words?|vocabulary", _count_of("unique words", _unique)),
     (
-        r"sentence length|words per sentence|length of (?:the |a )?sentences?",
+        r"(?:average |mean )?(?:sentence length|words per sentence|length of (?:the |a )?sentences?)",
         _count_of("average sentence length in words", lambda text: _mean(len(words_of(text)), len(sentences_of(text)))),
     ),
     (
-        r"word length|length of (?:the |a )?words?",
+        r"(?:average |mean )?(?:word length|length of (?:the |a )?words?)",
         _count_of("average word length in characters", lambda text: _mean(sum(map(len, words_of(text))), len(words_of(text)))),
     ),
     (r"longest words?", _longest),

@@ -7,8 +7,12 @@ log level from `fault`.
 
 from __future__ import annotations
 
+import traceback
+from datetime import timedelta
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, TypeVar
+
+from ioa.distribution import pip_install
 
 
 class Fault(StrEnum):
@@ -74,6 +78,24 @@ class ConflictError(IoaError):
     fault = Fault.CALLER
 
 
+class AlreadyRunningError(ConflictError):
+    """The agent runs already, elsewhere, with the same card. Another process may share its work as one more replica."""
+
+    wire_code = "already_running"
+
+
+class IdTakenError(ConflictError):
+    """Another agent, with another card, holds the id."""
+
+    wire_code = "id_taken"
+
+
+class SupersededError(ConflictError):
+    """Another process has taken the agent's id over: this one has to end."""
+
+    wire_code = "superseded"
+
+
 class NoAgentError(IoaError):
     """No registered agent fits a need."""
 
@@ -82,10 +104,26 @@ class NoAgentError(IoaError):
 
 
 class UnavailableError(IoaError):
-    """The system cannot be reached, or a part of it does not answer. A retry can help."""
+    """The system cannot be reached, or a part of it does not answer. A retry can help.
+
+    Args:
+        message: What happened, in one sentence.
+        hint: What the reader can do next; empty when there is nothing to do.
+        retry_after: When a retry is worth its while, if that is known. It does not travel over the wire.
+    """
 
     wire_code = "unavailable"
     retryable = True
+
+    def __init__(self, message: str, *, hint: str = "", retry_after: timedelta | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class UnknownVersionError(UnavailableError):
+    """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
+
+    wire_code = "unknown_version"
 
 
 class ModelError(IoaError):
@@ -110,7 +148,7 @@ class MissingExtraError(IoaError):
     @classmethod
     def of(cls, part: str, extra: str) -> MissingExtraError:
         """Name the part that is missing and the extra that brings it."""
-        return cls(f"{part} is not installed.", hint=f"Install it with: pip install 'ioa[{extra}]'")
+        return cls(f"{part} is not installed.", hint=f"Install it with: {pip_install(extra)}")
 
 
 ERRORS: dict[str, type[IoaError]] = {
@@ -122,8 +160,12 @@ ERRORS: dict[str, type[IoaError]] = {
         ForbiddenError,
         NotFoundError,
         ConflictError,
+        AlreadyRunningError,
+        IdTakenError,
+        SupersededError,
         NoAgentError,
         UnavailableError,
+        UnknownVersionError,
         ModelError,
         TaskError,
         MissingExtraError,
@@ -134,3 +176,27 @@ ERRORS: dict[str, type[IoaError]] = {
 def from_wire(code: str, message: str, hint: str = "") -> IoaError:
     """Rebuild the error a peer reported; an unknown code becomes a plain `IoaError`."""
     return ERRORS.get(code, IoaError)(message, hint=hint)
+
+
+E = TypeVar("E", bound=IoaError)
+
+
+def find_error(kind: type[E], error: BaseException) -> E | None:
+    """Take the first error of a kind out of the groups that task groups wrap it in."""
+    if isinstance(error, kind):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for one in error.exceptions if (found := find_error(kind, one)) is not None), None)
+    return None
+
+
+def only_error(error: BaseException) -> IoaError | None:
+    """Take the one error of IoA out of the groups that task groups wrap it in; None if there is another or more than one."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, IoaError) else None
+
+
+def reason_of(error: Exception) -> str:
+    """Say in one line what an error is: the last one of its traceback."""
+    return str(error) if isinstance(error, IoaError) else traceback.format_exception_only(error)[-1].strip()

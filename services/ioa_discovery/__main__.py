@@ -11,11 +11,13 @@ from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_outcomes import NatsOutcomes
 from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats_sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
+from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
-from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.engines import EngineSettings, open_engines
@@ -34,7 +36,7 @@ class DiscoverySettings(ControlPlaneSettings):
     qdrant_url: str | None = Field(
         default=None, description="a Qdrant server; without one the engine runs in a process of discovery's own"
     )
-    qdrant_api_key: str | None = None
+    qdrant_api_key: str | None = Field(default=None, description="the key of that server")
     index_folder: Path | None = Field(default=None, description="where that process keeps its index")
     embedding_model: str = Field(
         default="",
@@ -51,21 +53,20 @@ class DiscoverySettings(ControlPlaneSettings):
 
 async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set, from what the index holds while it is brought in line with the registry."""
-    async with open_connection(settings.nats("ioa-discovery")) as client:
-        view = NatsRegistryView(client)
+    async with open_connection(settings.nats("ioa-discovery")) as client, open_topology(client, settings, make=False):
+        view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         feed = RegistryFeed(view)
         view.listen(feed.touch)
         clock, outcomes = SystemClock(), NatsOutcomes(client)
         replicas = Replicas(view, clock, settings.renew_every)
         view.listen(replicas.touch)
         experience = Experience(clock)
-        assessor = Assessor(NatsGroupLog(client), view, outcomes, clock)
+        assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions)
         async with (
             open_engines(settings.engines(), restarted=feed.compare) as engines,
-            background(view.follow_cards(), view.follow_leases(), outcomes.follow(experience)),
+            background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
         ):
-            await view.cards_ready.wait()
-            await view.leases_ready.wait()
+            await view.whole()
             index, embedder = engines.index, engines.embedder
 
             async def status(_request: AskIndexStatus) -> IndexStatus:
@@ -79,7 +80,7 @@ async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
             upkeep = Upkeep(Indexer(index, engines.card_embedder), feed)
             async with (
                 background(upkeep.keep(), observe(index, feed)),
-                open_service(client, "ioa-discovery", "Finds agents by meaning", settings.version, endpoints),
+                open_service(client, "ioa-discovery", "Finds agents by meaning", installed_version(), endpoints),
             ):
                 await stop.wait()
 

@@ -15,7 +15,8 @@ from ioa.group.state import ClosedTask, GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.group_log import GroupLog
 from ioa.ports.outcome_store import OutcomeStore
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.registry_store import RegistryView, Sessions
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.outcomes import Outcome, ReportOutcomes, TaskReport, name_of_task
 from ioa.protocol.registry import Acknowledged
@@ -31,11 +32,12 @@ _counts = {outcome: outcomes_kept.labels(outcome.value) for outcome in (TaskOutc
 class Assessor:
     """Answer the requests of `ioa.v1.discovery.report`."""
 
-    def __init__(self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock) -> None:
+    def __init__(self, log: GroupLog, view: RegistryView, outcomes: OutcomeStore, clock: Clock, sessions: Sessions) -> None:
         self._log = log
         self._view = view
         self._outcomes = outcomes
         self._clock = clock
+        self._sessions = sessions
 
     async def report(self, request: ReportOutcomes) -> Acknowledged:
         """Keep how the tasks of an ended group went; reporting them again changes nothing.
@@ -46,7 +48,9 @@ class Assessor:
             NotFoundError: There is no such group.
             ForbiddenError: Another agent owned it.
             ConflictError: It has not ended.
+            SupersededError: Another process has taken the owner's id over.
         """
+        await self._sessions.check(request.agent_id, request.session)
         head = await self._log.last(request.comm_id)
         if head is None:
             raise NotFoundError(f"There is no group {request.comm_id}.")
@@ -55,28 +59,38 @@ class Assessor:
             raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
-        for report, task in _confirmed(state, request.tasks):
-            record = self._view.card(task.assignee)
+        for report, assignee, ended in _confirmed(state, request.tasks):
+            record = self._view.card(assignee)
             if record is not None:
-                task_name = name_of_task(request.comm_id, task.task_id)
+                task_name = name_of_task(request.comm_id, report.task_id)
                 outcome = Outcome(
                     pool=record.card.pool,
-                    agent_id=task.assignee,
+                    agent_id=assignee,
                     need=report.need,
-                    done=task.outcome is TaskOutcome.DONE,
+                    done=ended is TaskOutcome.DONE,
                     at=min(report.at, self._clock.now()),
                     seconds=report.seconds,
                     usage=report.usage,
                     task=task_name,
                 )
                 await self._outcomes.put(outcome, key=task_name)
-                _counts[task.outcome].inc()
+                _counts[ended].inc()
         return Acknowledged()
 
 
-def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, ClosedTask]]:
-    """The reports on tasks of the group that others closed."""
+def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, AgentId, TaskOutcome]]:
+    """The reports on tasks of the group that others closed, with who closed them how.
+
+    Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more.
+    """
+    left = {(one.assignee, outcome): getattr(one, outcome.value) for one in state.folded for outcome in _counts}
     for report in reports:
         task = state.task(report.task_id)
-        if isinstance(task, ClosedTask) and task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
-            yield report, task
+        if isinstance(task, ClosedTask):
+            if task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
+                yield report, task.assignee, task.outcome
+        elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
+            told = report.assignee, report.outcome
+            if state.is_folded(report.task_id) and left.get(told, 0) > 0:
+                left[told] -= 1
+                yield report, *told

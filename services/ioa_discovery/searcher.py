@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
-from ioa.errors import PayloadTooLargeError
 from ioa.ports.agent_index import NO_TERMS, AgentIndex, Candidate, Candidates, IndexQuery, Likeness, Signal, SparseVector
 from ioa.ports.embedder import Embedder, Vector
+from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, abridged
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
@@ -30,7 +30,10 @@ MAX_PREFETCH = 10_000
 _WIDER = 10
 _SHORT_CHARS = 500
 _HIT_BYTES = 700
-"""What a hit takes in an answer besides its description and examples."""
+"""What a hit takes in an answer besides the texts of its card."""
+_TEXT_BYTES = 8
+ANSWER_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
+"""What the hits of one answer may take; the needs themselves stand in it as well."""
 
 
 @dataclass(frozen=True)
@@ -68,10 +71,8 @@ class Searcher:
     async def search(self, request: Search) -> SearchResult:
         """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
 
-        A need that nobody serves has the least unfit agents as its hits: look at their `similarity`.
-
-        Raises:
-            PayloadTooLargeError: The cards of all hits do not fit into one answer.
+        A need that nobody serves has the least unfit agents as its hits: look at their `similarity`. If not all hits fit into one
+        answer, the last of each need are left out, and the result says so.
         """
         vectors, found = await self._found(request)
         # One need after the other: each takes milliseconds on the event loop, and lets others go first when it asks the index.
@@ -79,9 +80,10 @@ class Searcher:
             NeedHits(need=need, hits=await self._hits(request, need, vector, candidates))
             for need, vector, candidates in zip(request.needs, vectors, found, strict=True)
         ]
-        result = SearchResult(by_need=tuple(by_need), merged=merge(answer.hits for answer in by_need)[: request.budget])
-        _check_size(result)
-        return result
+        fitting = _fitting([answer.hits for answer in by_need], request.budget)
+        complete = all(len(kept) == len(answer.hits) for kept, answer in zip(fitting, by_need, strict=True))
+        by_need = [NeedHits(need=answer.need, hits=kept) for kept, answer in zip(fitting, by_need, strict=True)]
+        return SearchResult(by_need=tuple(by_need), merged=merge(fitting)[: request.budget], complete=complete)
 
     async def _found(self, request: Search) -> tuple[Sequence[Vector], list[Candidates]]:
         """Embed the needs and ask the index for each: by its words meanwhile, since both take long and neither needs the other."""
@@ -138,17 +140,39 @@ async def _words(texts: Sequence[str]) -> list[SparseVector]:
     return await asyncio.to_thread(lambda: [query_terms(text) for text in texts])
 
 
-def _check_size(result: SearchResult) -> None:
-    """Refuse what could not be sent, in words that help; an estimate is enough, since few hits are nowhere near the bound."""
-    hits = [*chain.from_iterable(answer.hits for answer in result.by_need), *result.merged]
-    size = sum(
-        _HIT_BYTES + len(hit.card.description.encode()) + sum(len(one.encode()) for one in hit.card.examples) for hit in hits
+def _fitting(lists: Sequence[Sequence[Hit]], budget: int | None) -> list[tuple[Hit, ...]]:
+    """Keep of each need's hits the first ones, as many as fit into one answer, in which most stand in the merged list as well."""
+    kept: list[list[Hit]] = [[] for _ in lists]
+    merged: set[PoolId] = set()
+    left = ANSWER_BYTES
+    for place in range(max(map(len, lists), default=0)):
+        for of_need, hits in zip(kept, lists, strict=True):
+            if place >= len(hits):
+                continue
+            hit = hits[place]
+            is_new = hit.card.pool not in merged and (budget is None or len(merged) < budget)
+            left -= _size(hit) * (2 if is_new else 1)
+            if left < 0:
+                return [tuple(hits) for hits in kept]
+            of_need.append(hit)
+            if is_new:
+                merged.add(hit.card.pool)
+    return [tuple(hits) for hits in kept]
+
+
+def _size(hit: Hit) -> int:
+    """About how many bytes a hit takes. An estimate is enough, since few hits are nowhere near the bound."""
+    return _HIT_BYTES + _text_bytes(hit.card)
+
+
+def _text_bytes(card: AgentCard) -> int:
+    texts = (
+        card.description,
+        *card.examples,
+        *card.tags,
+        *(text for skill in card.skills for text in (skill.name, skill.description)),
     )
-    if size > MAX_PAYLOAD_BYTES:
-        raise PayloadTooLargeError(
-            f"The answer would hold {len(hits)} hits in about {size:,} bytes; {MAX_PAYLOAD_BYTES:,} are allowed.",
-            hint="Ask for fewer needs at once, a smaller k, or a budget.",
-        )
+    return sum(len(text.encode()) + _TEXT_BYTES for text in texts)
 
 
 def _is_crowded(found: Candidates, limit: int, wanted: int) -> bool:
@@ -198,8 +222,10 @@ def _hit(fused: _Fused, placed: Placed, near: Likeness) -> Hit:
         if pool in scores
     )
     found = near.card.agent_id == named.agent_id
+    # An older registry took cards of any size. One of them, found first, would leave no room for anybody else.
+    card = abridged(near.card, MAX_CARD_BYTES) if _text_bytes(near.card) > MAX_CARD_BYTES // 2 else near.card
     return Hit(
-        card=near.card if found else near.card.model_copy(update={"agent_id": named.agent_id}),
+        card=card if found else card.model_copy(update={"agent_id": named.agent_id}),
         score=placed.score,
         similarity=near.similarity,
         matched_example=near.matched_example,

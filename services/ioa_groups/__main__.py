@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_buckets import NatsMemberships, NatsRegistryView
-from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_buckets import NatsRegistryView
+from ioa.adapters.nats_clock import open_nats_clock
+from ioa.adapters.nats_connection import at_renewal, open_connection
 from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats_queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats_sessions import NatsSessions
 from ioa.adapters.nats_standing import NatsStandings
 from ioa.adapters.nats_topology import GOALS, INTAKE
-from ioa.adapters.system_clock import SystemClock
-from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
+from ioa.distribution import installed_version
+from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
+from ioa.protocol.retention import Prune
 from ioa.runtime.census import Census
-from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.unreadable import UnreadableEntries
+from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
+from ioa_groups.janitor import Janitor
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
-    async with open_connection(settings.nats("ioa-groups")) as client:
+    async with open_connection(settings.nats("ioa-groups")) as client, open_topology(client, settings):
         js = client.jetstream()
-        await ensure_topology(client, settings)
-        clock, log, goals, timers = SystemClock(), NatsGroupLog(client), NatsGoalRecords(js), NatsTimers(js)
-        registry, memberships = NatsRegistryView(client), NatsMemberships(client)
-        ledger = GroupLedger(log, timers, NatsInboxes(client), CountedResults(NatsResults(js), goals), clock)
+        work, dead, artifacts = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js)), NatsArtifacts(js)
+        clock, log = await open_nats_clock(client), NatsGroupLog(client, UnreadableEntries(dead).note)
+        goals, timers = NatsGoalRecords(js), NatsTimers(js)
+        registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
+        memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
+        results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
+        ledger = GroupLedger(log, timers, NatsInboxes(client), results, open_groups, clock)
+        endings = Endings(results, ended)
         timeouts = GroupTimeouts(
             max_depth=settings.max_depth,
             floor_timeout=settings.floor_timeout,
@@ -40,12 +53,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             pause_timeout=settings.pause_timeout,
             conclusion_timeout=settings.conclusion_timeout,
         )
-        setup = GroupSetup(ledger, log, goals, registry, memberships, clock, timeouts)
-        work, dead, artifacts = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js)), NatsArtifacts(js)
-        intake = Intake(goals, work, timers, artifacts, dead, registry, ledger, clock)
+        setup = GroupSetup(ledger, log, goals, registry, memberships, open_groups, endings, clock, timeouts, sessions)
+        intake = Intake(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, clock, settings.lease)
+        garbage = QueueGarbage(work, dead)
+        janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
-        registry.listen(watch.notice)
-        census = [Census(log, NatsStandings(js), memberships.comm_ids).follow()] if settings.metrics_port is not None else []
+        registry.listen_for_losses(watch.notice)
+        census = [Census(log, NatsStandings(js), open_groups).follow()] if settings.metrics_port is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
@@ -55,16 +69,22 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
             Endpoint("cancel", subjects.CANCEL, answer(CancelGroup, setup.cancel)),
+            Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
+            Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),
+            Endpoint(
+                "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
+            ),
             Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
         ]
-        async with background(memberships.follow(), registry.follow_cards(), registry.follow_leases()):
-            for view_ready in (memberships.ready, registry.cards_ready, registry.leases_ready):
-                await view_ready.wait()
-            async with (
-                background(watch.follow(), consume(client, GOALS, INTAKE, take, side_by_side=16), *census),
-                open_service(client, "ioa-groups", "Opens, ends and shows groups", settings.version, endpoints),
-            ):
-                await stop.wait()
+        taking = consume(client, GOALS, INTAKE, take, set_aside=into_dead_letters(dead), side_by_side=16)
+        with at_renewal(client, ledger.forget):
+            async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
+                await registry.whole()
+                async with (
+                    background(watch.follow(), taking, janitor.follow(settings.keep), *census),
+                    open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
+                ):
+                    await stop.wait()
 
 
 if __name__ == "__main__":

@@ -4,31 +4,51 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from datetime import timedelta
+from typing import Literal
 
 import structlog
 
 from ioa import log_context
-from ioa.errors import IoaError, PayloadTooLargeError, UnavailableError
+from ioa.errors import ConflictError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, UnavailableError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Artifacts, DeadLetters, GoalRecords, Timers, WorkQueue
+from ioa.ports.delivery import Artifacts, DeadLetters, DeadReason, GoalRecords, Timers, WorkQueue
+from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
-from ioa.protocol.goal_order import GoalOrder, InlineInput, input_object_name, parse_goal
-from ioa.protocol.goals import Artifact, Goal, GoalRecord, Reason
+from ioa.protocol.codec import shortened
+from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, input_object_name, parse_goal
+from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.runtime.endings import Endings, ending_of
 from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 
 INTAKE_NAME = AgentId("intake")
 
+_MAX_WHY_BYTES = 4_000
+_LOOK_AGAIN = timedelta(seconds=1)
+
 _log = structlog.get_logger(__name__)
 
 
 class Intake:
-    """Accept goals as users publish them."""
+    """Accept goals as users publish them.
+
+    Args:
+        goals: Where they are put on record.
+        work: Where they wait.
+        timers: What ends them.
+        artifacts: Where their inputs are.
+        dead: Where what cannot be accepted is kept.
+        registry: Whom they may be addressed to.
+        ledger: Ends a goal for which there is nobody.
+        clock: Stamps them.
+        patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
+    """
 
     def __init__(
         self,
@@ -38,8 +58,11 @@ class Intake:
         artifacts: Artifacts,
         dead: DeadLetters,
         registry: RegistryView,
+        open_groups: OpenGroups,
         ledger: GroupLedger,
+        endings: Endings,
         clock: Clock,
+        patience: timedelta,
     ) -> None:
         self._goals = goals
         self._work = work
@@ -47,8 +70,11 @@ class Intake:
         self._artifacts = artifacts
         self._dead = dead
         self._registry = registry
+        self._open = open_groups
         self._ledger = ledger
+        self._endings = endings
         self._clock = clock
+        self._patience = patience
 
     async def accept(self, subject: str, data: bytes, identity: str) -> None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
@@ -63,38 +89,50 @@ class Intake:
             UnavailableError: The goal has to come back later.
         """
         try:
-            order = parse_goal(data, subjects.goal_addressee(subject))
-            goal_id = order.goal_id or _goal_id_of(identity)
-            goal = order.accepted(goal_id, await self._inputs(order, goal_id))
+            await self._accept(subject, data, identity)
         except UnavailableError:
             raise
-        except IoaError as error:
-            reason = "too_large" if isinstance(error, PayloadTooLargeError) else "unreadable"
-            await self._dead.put(reason, str(error), subject=subject, data=data)
+        except Exception as error:
+            if not isinstance(error, IoaError):
+                _log.exception("goal_not_accepted", subject=subject)
+            reason, why = _refusal(error)
+            await self._dead.put(reason, why, subject=subject, data=data, key=identity)
+            await self._fail(find_goal_id(data), shortened(why, _MAX_WHY_BYTES))
+
+    async def _accept(self, subject: str, data: bytes, identity: str) -> None:
+        order = parse_goal(data, subjects.goal_addressee(subject))
+        goal_id = order.goal_id or _goal_id_of(identity)
+        removed = await self._endings.removed(goal_id)
+        if removed is not None:
+            reason, why = _no_second_life(order, removed)
+            await self._dead.put(reason, why, subject=subject, data=data, key=identity)
             return
+        goal = order.accepted(goal_id, await self._inputs(order, goal_id))
         record = await self._goals.create(GoalRecord(goal=goal, accepted_at=self._clock.now()))
         if record.goal.model_copy(update={"traceparent": goal.traceparent}) != goal:
-            why = f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id."
-            await self._dead.put("conflict", why, subject=subject, data=data)
-            return
+            raise ConflictError(f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id.")
         reach("groups.goal_recorded")
         await self._offer(record)
 
     async def _offer(self, record: GoalRecord) -> None:
-        """Queue the goal unless a group has been opened for it; the deadline is armed first, so that it ends in any case."""
+        """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""
         goal = record.goal
         comm_id = comm_id_of_goal(goal.goal_id)
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._timers.schedule(comm_id, record.deadline)
-        if await self._ledger.head(comm_id) is not None:
+        if await self._ledger.head(comm_id) is not None or await self._endings.of(goal.goal_id) is not None:
             return
+        await self._open.put(comm_id, OpenGroup(goal_id=goal.goal_id, deadline=record.deadline))
         pool = None if goal.agent is None else self._pool_of(goal.agent)
         if goal.agent is not None and pool is None:
-            await self._nobody(goal)
+            if self._clock.now() < record.accepted_at + self._patience:
+                raise UnavailableError(f"Nobody called {goal.agent} has registered yet.", retry_after=_LOOK_AGAIN)
+            why = f"No agent or pool {goal.agent!r} has ever registered; `ioa agents` lists those that have."
+            await self._end(goal.goal_id, Reason.NO_AGENT, why)
             return
         if pool is not None:
             await self._work.ensure_pool(pool)
-        await self._work.put(goal, pool)
+        await self._work.put(record, pool)
         accepted.inc()
         _log.info("goal_accepted", pool=pool, content=goal.goal)
 
@@ -106,19 +144,32 @@ class Intake:
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._registry.cards()) else None
 
-    async def _nobody(self, goal: Goal) -> None:
+    async def _fail(self, goal_id: GoalId | None, why: str) -> None:
+        """Give a goal that was not accepted a result, if its user named it and nothing else bears the name."""
+        if goal_id is None:
+            return
+        try:
+            if await self._goals.find(comm_id_of_goal(goal_id)) is None and await self._endings.of(goal_id) is None:
+                await self._end(goal_id, Reason.FAILED, f"The goal was not accepted: {why}")
+        except UnavailableError:
+            raise
+        except Exception:
+            # Whatever holds the id, it is nothing that could be ended here. What was on record ends at its deadline.
+            _log.exception("goal_not_ended", goal_id=goal_id)
+
+    async def _end(self, goal_id: GoalId, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
         event = LaunchAbandoned(
             at=self._clock.now(),
-            comm_id=comm_id_of_goal(goal.goal_id),
-            goal_id=goal.goal_id,
+            comm_id=comm_id_of_goal(goal_id),
+            goal_id=goal_id,
             by=INTAKE_NAME,
-            reason=Reason.NO_AGENT,
-            content=f"No agent or pool {goal.agent!r} has ever registered; `ioa agents` lists those that have.",
+            reason=reason,
+            content=why,
         )
         try:
             await self._ledger.record(event.comm_id, event)
         except IllegalEventError:
-            _log.debug("goal_ended_already", goal_id=goal.goal_id)
+            _log.debug("goal_ended_already", goal_id=goal_id)
 
     async def _inputs(self, order: GoalOrder, goal_id: GoalId) -> tuple[Artifact, ...]:
         files: list[Artifact] = []
@@ -133,6 +184,28 @@ class Intake:
                 case str():
                     files.append(await self._artifacts.describe(given))
         return tuple(files)
+
+
+def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:
+    """Say of a goal whose id was used before, by a goal of which nothing else is kept, that it is not taken in again."""
+    if digest_of(order.goal) == removed.digest:
+        reason, what = DeadReason.ENDED, "has ended and was removed; with another id it runs again"
+    else:
+        reason, what = DeadReason.CONFLICT, "was another one, which has ended; choose another id"
+    return reason, f"The goal {removed.goal_id} {what} ({ending_of(removed)})."
+
+
+def _refusal(error: Exception) -> tuple[DeadReason, str]:
+    """The dead letter's reason, and what it says."""
+    match error:
+        case ConflictError():
+            return DeadReason.CONFLICT, str(error)
+        case PayloadTooLargeError():
+            return DeadReason.TOO_LARGE, str(error)
+        case InvalidInputError() | NotFoundError():
+            return DeadReason.UNREADABLE, str(error)
+        case _:
+            return DeadReason.FAILED, f"{type(error).__name__}: {error}"
 
 
 def _goal_id_of(identity: str) -> GoalId:

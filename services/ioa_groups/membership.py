@@ -1,60 +1,145 @@
-"""Telling groups which of their members are lost, and which have returned."""
+"""Telling groups which of their members are lost, and which have returned.
+
+Every replica does it; the machine takes each event once. Who is lost is judged elsewhere (`ioa.protocol.liveness`). What fails
+here, for whatever reason, concerns one group: it is said, counted and tried again, and the others go on.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterator
 
 import structlog
+from prometheus_client import Counter
 
 from ioa.errors import UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import MembershipChanges
-from ioa.ports.registry_store import RegistryView
+from ioa.ports.delivery import Memberships
+from ioa.ports.registry_store import LivenessView
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.ledger import GroupLedger
 
-_RETRY_SECONDS = 1.0
+_AGENTS_AT_ONCE = 4
+_GROUPS_AT_ONCE = 16
+_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 1.0, 60.0
 
 _log = structlog.get_logger(__name__)
 
+untold = Counter("ioa_groups_untold_total", "Attempts to tell groups of a lost or returned member that failed and are made again")
+
 
 class MembershipWatch:
-    """Record lost and returned members in their groups' logs. Every replica does it; the machine takes each event once."""
+    """Record lost and returned members in their groups' logs."""
 
-    def __init__(self, ledger: GroupLedger, registry: RegistryView, memberships: MembershipChanges, clock: Clock) -> None:
+    def __init__(self, ledger: GroupLedger, registry: LivenessView, memberships: Memberships, clock: Clock) -> None:
         self._ledger = ledger
         self._registry = registry
         self._memberships = memberships
         self._clock = clock
-        self._changed: asyncio.Queue[AgentId] = asyncio.Queue()
+        self._noticed: dict[AgentId, None] = {}
+        self._review: deque[AgentId] = deque()
+        self._busy: set[AgentId] = set()
+        self._failures: dict[AgentId, int] = {}
+        self._again: dict[AgentId, asyncio.TimerHandle] = {}
+        self._wake = asyncio.Event()
 
     def notice(self, agent_id: AgentId) -> None:
-        """Have an agent looked at whose lease has come or gone."""
-        self._changed.put_nowait(agent_id)
+        """Have an agent looked at that is lost or has returned."""
+        self._noticed[agent_id] = None
+        self._wake.set()
 
     async def follow(self) -> None:
-        """Look at everybody once and then at each change, for ever."""
-        for agent_id in self._memberships.agents():
-            self.notice(agent_id)
-        while True:
-            agent_id = await self._changed.get()
-            try:
-                await self.reconcile(agent_id)
-            except UnavailableError as error:
-                _log.warning("membership_put_off", agent_id=agent_id, error=error.message)
-                await asyncio.sleep(_RETRY_SECONDS)
-                self.notice(agent_id)
+        """Look at everybody once, since groups may have been told nothing for a while, and first at each change, for ever."""
+        self._review.extend(record.card.agent_id for record in self._registry.cards())
+        slots = asyncio.Semaphore(_AGENTS_AT_ONCE)
+        try:
+            async with asyncio.TaskGroup() as group:
+                while True:
+                    await slots.acquire()
+                    group.create_task(self._look(await self._next(), slots))
+        finally:
+            for timer in self._again.values():
+                timer.cancel()
 
     async def reconcile(self, agent_id: AgentId) -> None:
-        """Bring each open group of an agent in line with whether its lease stands."""
-        online = self._registry.is_online(agent_id)
-        for comm_id in self._memberships.groups_of(agent_id):
-            await self._tell(comm_id, agent_id, online=online)
+        """Bring each open group of an agent in line with whether it is online or lost. One that is briefly away is left alone.
 
-    async def _tell(self, comm_id: CommId, agent_id: AgentId, *, online: bool) -> None:
-        kind = MemberReturned if online else MemberLost
+        Raises:
+            UnavailableError: Not every group could be told.
+        """
+        if not (self._registry.is_online(agent_id) or self._registry.is_lost(agent_id)):
+            return
+        comm_ids, failed = iter(await self._memberships.of(agent_id)), list[CommId]()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_GROUPS_AT_ONCE):
+                group.create_task(self._tell_each(agent_id, comm_ids, failed))
+        if failed:
+            raise UnavailableError(f"{len(failed)} groups could not be told of {agent_id}, one of them {failed[0]}.")
+
+    async def _next(self) -> AgentId:
+        while True:
+            for agent_id in self._noticed:
+                if agent_id not in self._busy:
+                    del self._noticed[agent_id]
+                    return agent_id
+            if self._review:
+                return self._review.popleft()
+            self._wake.clear()
+            await self._wake.wait()
+
+    async def _look(self, agent_id: AgentId, slots: asyncio.Semaphore) -> None:
+        """Look at an agent; one at which somebody looks already is looked at again after that."""
+        try:
+            if agent_id in self._busy:
+                self.notice(agent_id)
+                return
+            self._busy.add(agent_id)
+            try:
+                await self.reconcile(agent_id)
+                self._failures.pop(agent_id, None)
+            except Exception as error:
+                self._put_off(agent_id, error)
+            finally:
+                self._busy.discard(agent_id)
+                self._wake.set()
+        finally:
+            slots.release()
+
+    def _put_off(self, agent_id: AgentId, error: Exception) -> None:
+        """Look again later, and ever later while it fails."""
+        failures = self._failures.get(agent_id, 0)
+        self._failures[agent_id] = failures + 1
+        seconds = min(_RETRY_SECONDS * 2**failures, _LONGEST_RETRY_SECONDS)
+        untold.inc()
+        _log.warning("membership_put_off", agent_id=agent_id, error=str(error) or type(error).__name__, seconds=seconds)
+        self._again[agent_id] = asyncio.get_running_loop().call_later(seconds, self._retry, agent_id)
+
+    def _retry(self, agent_id: AgentId) -> None:
+        self._again.pop(agent_id, None)
+        self.notice(agent_id)
+
+    async def _tell_each(self, agent_id: AgentId, comm_ids: Iterator[CommId], failed: list[CommId]) -> None:
+        for comm_id in comm_ids:
+            try:
+                await self._tell(comm_id, agent_id)
+            except UnavailableError as error:
+                failed.append(comm_id)
+                _log.debug("group_untold", comm_id=comm_id, agent_id=agent_id, error=error.message)
+            except Exception:
+                failed.append(comm_id)
+                _log.exception("group_untold", comm_id=comm_id, agent_id=agent_id)
+
+    async def _tell(self, comm_id: CommId, agent_id: AgentId) -> None:
+        """Tell one group what is true now, which may have changed while others were told."""
+        if self._registry.is_online(agent_id):
+            kind: type[MemberLost | MemberReturned] = MemberReturned
+        elif self._registry.is_lost(agent_id):
+            kind = MemberLost
+        else:
+            return
         try:
             await self._ledger.record(comm_id, kind(at=self._clock.now(), agent_id=agent_id))
         except IllegalEventError as refusal:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    IoaError,
+    NoAgentError,
+    NotFoundError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from ioa.fault_points import reach
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -16,6 +25,8 @@ from ioa.group.requests import (
     GetGroup,
     GroupStanding,
     LaunchGroup,
+    ListMemberships,
+    OpenMemberships,
     SequencedEntry,
     Sync,
 )
@@ -23,13 +34,16 @@ from ioa.group.state import MAX_MEMBERS, Charter, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_store import RegistryView
-from ioa.protocol.cards import AgentCard
+from ioa.ports.open_groups import OpenGroup, OpenGroups
+from ioa.ports.registry_store import LivenessView, Sessions
+from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.usage import NOTHING, Usage
+from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 
 SETUP_NAME = AgentId("group-setup")
@@ -37,6 +51,13 @@ SETUP_NAME = AgentId("group-setup")
 _PAGE_ENTRIES = 128
 _PAGE_BYTES = MAX_PAYLOAD_BYTES * 3 // 4
 _EXAMPLES_SHOWN = 3
+_CARDS_BYTES = 500_000
+"""What all cards of a charter may hold; members of large teams are shown less of each other."""
+_LAUNCH_BYTES = MAX_PAYLOAD_BYTES * 9 // 10
+"""What a launch may hold, so that its entry, which carries a state besides, fits."""
+_LARGEST_NAMED = 3
+_AWAY = timedelta(minutes=1)
+"""Who was heard within this time may be back in a moment, and is worth waiting for."""
 
 
 @dataclass(frozen=True)
@@ -71,34 +92,46 @@ class GroupSetup:
         ledger: GroupLedger,
         log: GroupLog,
         goals: GoalRecords,
-        registry: RegistryView,
+        registry: LivenessView,
         memberships: Memberships,
+        open_groups: OpenGroups,
+        endings: Endings,
         clock: Clock,
         timeouts: GroupTimeouts,
+        sessions: Sessions,
     ) -> None:
         self._ledger = ledger
         self._log = log
         self._goals = goals
         self._registry = registry
         self._memberships = memberships
+        self._open = open_groups
+        self._endings = endings
         self._clock = clock
         self._timeouts = timeouts
+        self._sessions = sessions
 
     async def launch(self, request: LaunchGroup) -> GroupStanding:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
 
         Raises:
             NotFoundError: There is no such goal, parent group or task.
-            NoAgentError: A member is not registered or not online.
-            ConflictError: Another agent leads the goal, or it has ended.
+            NoAgentError: A member is not registered, or has been gone for a while.
+            UnavailableError: A member is away for a moment; the same team can be launched when it is back.
+            SupersededError: Another process has taken the owner's id over.
+            ConflictError: Another agent leads the goal, or it has ended, however long ago.
             ForbiddenError: The task is not the owner's, teams may not nest deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
+            PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
+        await self._sessions.check(request.owner, request.session)
         parent = request.parent
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else comm_id_of_goal(request.goal_id)
         if await self._ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(comm_id, request.owner)
+        if parent is None and (ending := await self._endings.of(request.goal_id)) is not None:
+            raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         cards = self._cards_of((request.owner, *request.members))
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
@@ -112,22 +145,36 @@ class GroupSetup:
             owner=request.owner,
             team_members=cards,
             team_up_depth=mandate.depth,
-            limits=mandate.limits,
+            limits=mandate.limits.model_copy(update={"level": min(LEVEL, *(card.level for card in cards))}),
             inputs=mandate.inputs,
             parent=mandate.parent,
             plan=request.plan,
             traceparent=mandate.traceparent,
         )
+        launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage)
+        _check_launch_size(launched)
+        await self._open.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
-            launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage)
             recorded = await self._ledger.record(charter.comm_id, launched)
         except IllegalEventError:
+            head = await self._existing(charter.comm_id)
+            if head.entry.state.phase.is_terminal:
+                await self._ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
             return await self._launched_before(charter.comm_id, charter.owner)
         return GroupStanding(seq=recorded.seq, state=recorded.state, charter=charter)
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
-        """End a goal for which no group can be opened, with a typed reason."""
+        """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
+
+        Raises:
+            NotFoundError: There is no such goal.
+            ConflictError: It was launched.
+            SupersededError: Another process has taken the id over of who asks.
+        """
+        await self._sessions.check(request.by, request.session)
+        if await self._has_ended(request.goal_id):
+            return Acknowledged()
         record = await self._goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
@@ -143,6 +190,8 @@ class GroupSetup:
         else:
             assert request.goal_id is not None
             comm_id = comm_id_of_goal(request.goal_id)
+        if request.goal_id is not None and await self._has_ended(request.goal_id):
+            return Acknowledged()
         record = await self._goals.find(comm_id)
         why = request.why or "Cancelled on request."
         if await self._ledger.head(comm_id) is None:
@@ -161,26 +210,50 @@ class GroupSetup:
         head = await self._existing(request.comm_id)
         return GroupStanding(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
 
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
+        return await self._memberships.page(request.agent_id, after=request.after, limit=request.limit)
+
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. There is nothing
+        yet of a group that is about to be launched.
+
         Raises:
-            NotFoundError: There is no such group.
+            NotFoundError: There is no such group, and none is about to be launched.
             ForbiddenError: The asker is no member.
+            ConflictError: The cursor names no entry of the log: it is of a log that is gone.
         """
-        head = await self._existing(request.comm_id)
-        if not head.entry.state.is_member(request.agent_id):
-            raise ForbiddenError(f"{request.agent_id} is no member of {request.comm_id}.")
+        comm_id, agent_id = request.comm_id, request.agent_id
+        head = await self._ledger.head(comm_id)
+        if head is None:
+            if await self._open.find(comm_id) is not None:
+                return Entries(entries=(), complete=True)
+            await self._memberships.remove(agent_id, comm_id)
+            raise NotFoundError(f"There is no group {comm_id}.")
+        if not head.entry.state.is_member(agent_id):
+            await self._memberships.remove(agent_id, comm_id)
+            raise ForbiddenError(f"{agent_id} is no member of {comm_id}.")
+        if request.after >= head.seq:
+            if head.entry.state.phase.is_terminal and request.after == head.seq:
+                await self._memberships.remove(agent_id, comm_id)
+            return Entries(entries=(), complete=True, head=head.seq)
+        # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
+        behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
+        found = list(await self._log.read(comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        if request.after and (not found or found.pop(0).seq != request.after):
+            raise ConflictError(f"{request.after} is no entry of {comm_id}.", hint="Forget what is known of it and ask from 0.")
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
-        for stored in await self._log.read(request.comm_id, after=request.after, limit=_PAGE_ENTRIES):
+        for stored in found:
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:
                 break
             entries.append(sequenced)
             previous = stored.seq
-        return Entries(entries=tuple(entries), complete=previous >= head.seq)
+        return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
 
     async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
         comm_id = comm_id_of_goal(request.goal_id)
@@ -236,11 +309,19 @@ class GroupSetup:
         cards = []
         for agent_id in dict.fromkeys(agent_ids):
             record = self._registry.card(agent_id)
-            if record is None or not self._registry.is_online(agent_id):
-                why = "not registered" if record is None else "not online"
-                raise NoAgentError(f"{agent_id} cannot join: it is {why}.")
+            if record is None:
+                raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
+            if not self._registry.is_online(agent_id):
+                raise self._absence(agent_id)
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
-        return tuple(cards)
+        return tuple(abridged(card, _CARDS_BYTES // len(cards)) for card in cards)
+
+    def _absence(self, agent_id: AgentId) -> IoaError:
+        """Tell an agent that restarts, or that could not be heard for a moment, from one that is gone."""
+        silence = self._registry.silence(agent_id)
+        if not self._registry.is_lost(agent_id) or (silence is not None and silence <= _AWAY):
+            return UnavailableError(f"{agent_id} is away for a moment.", hint="Ask again.")
+        return NoAgentError(f"{agent_id} cannot join: it is not online.")
 
     async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupStanding:
         head = await self._existing(comm_id)
@@ -250,6 +331,10 @@ class GroupSetup:
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return GroupStanding(seq=head.seq, state=head.entry.state, charter=first)
+
+    async def _has_ended(self, goal_id: GoalId) -> bool:
+        """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
+        return await self._ledger.head(comm_id_of_goal(goal_id)) is None and await self._endings.of(goal_id) is not None
 
     async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, usage: Usage = NOTHING) -> None:
         goal_id = record.goal.goal_id
@@ -284,3 +369,18 @@ class GroupSetup:
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None
+
+
+def _check_launch_size(launched: GroupLaunched) -> None:
+    """Refuse a launch whose entry would not fit, and say what takes the room."""
+    try:
+        encode(launched, max_payload_bytes=_LAUNCH_BYTES)
+    except PayloadTooLargeError as error:
+        charter = launched.charter
+        largest = sorted(charter.team_members, key=card_bytes, reverse=True)[:_LARGEST_NAMED]
+        named = ", ".join(f"{card.agent_id} ({card_bytes(card):,} bytes)" for card in largest)
+        raise PayloadTooLargeError(
+            f"The group cannot be opened: {error.message} It has {len(charter.plan)} planned tasks and {len(charter.team_members)}"
+            f" members, whose largest cards are those of {named}.",
+            hint="Plan less, give large content as files, or shorten these cards.",
+        ) from None

@@ -1,27 +1,38 @@
-"""Registering agents and keeping their leases. The buckets are the truth; this process may die at any time."""
+"""Registering agents and keeping their leases. The buckets are the truth; this process may die at any time.
+
+A renewal depends on nothing but the one write that keeps the lease: what else its answer tells is left out if it is not to be had.
+Nothing waits for a view to be whole but what is answered from it, lists and the question who may take an id over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import asyncio
+import hashlib
+from collections.abc import Awaitable
 from datetime import timedelta
+from typing import TypeVar
 
-from ioa.errors import NotFoundError
+import structlog
+
+from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import MembershipChanges, Memberships, WorkQueue
-from ioa.ports.group_log import GroupLog, StoredEntry
-from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore, RegistryView
-from ioa.protocol.cards import AgentStatus, advice
-from ioa.protocol.ids import AgentId, CommId
+from ioa.ports.delivery import Memberships, WorkQueue
+from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
+from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import AgentId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa_registry.pages import fill_page
 
+_TOLD_WITHIN = timedelta(milliseconds=500)
+"""How long an answer waits for what it may leave out."""
+_WHOLE_WITHIN = timedelta(seconds=2)
+_CLAIM_ATTEMPTS = 5
 
-@dataclass
-class _Heads:
-    """Heads of logs, read when the newest entry of all logs was `newest`. While it still is, nobody has to read them again."""
+T = TypeVar("T")
 
-    newest: int
-    by_group: dict[CommId, StoredEntry] = field(default_factory=dict)
+_log = structlog.get_logger(__name__)
 
 
 class Registry:
@@ -31,8 +42,8 @@ class Registry:
         self,
         cards: CardStore,
         leases: LeaseStore,
-        view: RegistryView,
-        open_groups: MembershipChanges,
+        sessions: SessionStore,
+        view: LivenessView,
         memberships: Memberships,
         log: GroupLog,
         work: WorkQueue,
@@ -42,97 +53,156 @@ class Registry:
     ) -> None:
         self._cards = cards
         self._leases = leases
+        self._sessions = sessions
         self._view = view
-        self._open_groups = open_groups
         self._memberships = memberships
         self._log = log
         self._work = work
         self._clock = clock
         self._lease = lease
         self._renew_every = renew_every
-        self._heads = _Heads(0)
+        self._epoch = ""
 
     async def register(self, request: Register) -> Lease:
-        """Store or update a card and give its agent a lease. Registering again changes nothing but what differs."""
+        """Store or update a card and give its agent a lease. Registering again changes nothing but what differs.
+
+        Raises:
+            PayloadTooLargeError: The card is larger than a card may be.
+            AlreadyRunningError: Another process that lives holds the id, by the same card.
+            IdTakenError: The same, by another card.
+        """
         card = request.card
+        check_card_size(card)
+        await self._claim(request)
         known = await self._cards.get(card.agent_id)
         if known is None or known.card != card:
             registered_at = known.registered_at if known else self._clock.now()
             await self._cards.put(CardRecord(card=card, registered_at=registered_at))
         await self._work.ensure_pool(card.pool)
-        await self._leases.renew(card.agent_id)
-        return await self._answer(card.agent_id, {}, advice(card))
+        session = request.session.session if request.session else None
+        await self._leases.renew(card.agent_id, Renewal(session=session))
+        return await self._answer(card.agent_id, advice(card))
 
     async def renew(self, request: Renew) -> Lease:
-        """Keep a lease, and tell where the agent's open groups stand.
+        """Keep a lease.
 
         Raises:
             NotFoundError: The agent has never registered; it should now.
+            SupersededError: Another process has taken the id over.
         """
+        await self._sessions.check(request.agent_id, request.session)
         if self._view.card(request.agent_id) is None and await self._cards.get(request.agent_id) is None:
             raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
-        await self._leases.renew(request.agent_id, request.load)
-        return await self._answer(request.agent_id, request.cursors, ())
+        await self._leases.renew(request.agent_id, Renewal(load=request.load, session=request.session))
+        return await self._answer(request.agent_id, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
-        """Take an agent offline at once, without forgetting it."""
+        """Take an agent offline at once, without forgetting it. A process that holds the id no more takes nobody offline."""
+        held = await self._sessions.read(request.agent_id)
+        if held is not None and held.claim is not None:
+            if held.claim.session.session != request.session:
+                _log.info("not_its_own_to_end", agent_id=request.agent_id, session=request.session)
+                return Acknowledged()
+            if not await self._sessions.remove(request.agent_id, revision=held.revision):
+                return Acknowledged()
         await self._leases.release(request.agent_id)
         return Acknowledged()
 
     async def get(self, request: GetAgents) -> Agents:
-        """Look agents up by id."""
+        """Look agents up by id; with `more`, ask again for those behind the last one."""
+        await self._until_whole()
         found = (self._view.card(agent_id) for agent_id in request.agent_ids)
-        return Agents(agents=self._statuses([record for record in found if record is not None]))
+        return fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:
         """List agents in the order of their ids, a page at a time."""
-        chosen = [
-            record
+        await self._until_whole()
+        chosen = (
+            self._status(record)
             for record in self._view.cards()
             if (request.after is None or record.card.agent_id > request.after)
             and (request.pool is None or record.card.pool == request.pool)
             and (not request.online_only or self._view.is_online(record.card.agent_id))
-        ]
-        return Agents(agents=self._statuses(chosen[: request.limit]))
+        )
+        return fill_page(chosen, limit=request.limit)
 
-    def _statuses(self, records: Sequence[CardRecord]) -> tuple[AgentStatus, ...]:
-        return tuple(
-            AgentStatus(
-                card=record.card,
-                online=self._view.is_online(record.card.agent_id),
-                registered_at=record.registered_at,
-                load=self._view.load(record.card.agent_id),
-            )
-            for record in records
+    def forget_epoch(self) -> None:
+        """Ask anew which store the logs are in: the server may have come back without it."""
+        self._epoch = ""
+
+    def _status(self, record: CardRecord) -> AgentStatus:
+        return AgentStatus(
+            card=record.card,
+            online=self._view.is_online(record.card.agent_id),
+            registered_at=record.registered_at,
+            load=self._view.load(record.card.agent_id),
         )
 
-    async def _answer(self, agent_id: AgentId, cursors: dict[CommId, int], warnings: tuple[str, ...]) -> Lease:
-        heads: dict[CommId, int] = {}
-        groups = self._open_groups.groups_of(agent_id)
-        known = await self._heads_of_now() if groups else self._heads
-        for comm_id in groups:
-            head = await self._head(known, agent_id, comm_id, cursors.get(comm_id, 0))
-            if head is not None:
-                heads[comm_id] = head
-        return Lease(duration=self._lease, renew_every=self._renew_every, heads=heads, warnings=warnings)
+    async def _claim(self, request: Register) -> None:
+        """Take the id for the process that asks, unless another one that lives holds it."""
+        agent_id = request.card.agent_id
+        for _ in range(_CLAIM_ATTEMPTS):
+            held = await self._sessions.read(agent_id)
+            claim, revision = (held.claim, held.revision) if held is not None else (None, 0)
+            if claim is not None and not _succeeds(request, claim):
+                await self._until_whole()
+                if self._view.is_online(agent_id):
+                    raise self._refusal(request.card, claim)
+            if request.session is not None:
+                mine = Claim(session=request.session, card=_digest(request.card))
+                done = claim == mine or await self._sessions.write(agent_id, mine, revision=revision)
+            else:
+                done = claim is None or await self._sessions.remove(agent_id, revision=revision)
+            if done:
+                return
+        raise UnavailableError(f"Too many processes register as {agent_id} at once.", hint="Are they meant to be one agent?")
 
-    async def _heads_of_now(self) -> _Heads:
-        """What was read of the logs and still holds: all of it, if nothing was appended to any log since."""
-        newest = await self._log.newest()
-        if newest != self._heads.newest:  # less than before, if a power cut cost the server its last writes
-            self._heads = _Heads(newest)
-        return self._heads
+    def _refusal(self, card: AgentCard, claim: Claim) -> IoaError:
+        silence = self._view.silence(card.agent_id)
+        heard = "" if silence is None else f" It was last heard {silence.total_seconds():.0f} s ago."
+        holder = f"{claim.session.whereabouts}.{heard}"
+        if claim.card == _digest(card):
+            return AlreadyRunningError(
+                f"{card.agent_id} runs already, as {holder}",
+                hint=f"Stop that process, or start this one under another id in the pool {card.pool} to share its work.",
+            )
+        return IdTakenError(
+            f"The id {card.agent_id} is taken by another agent, {holder}", hint="Choose another id, or stop that process."
+        )
 
-    async def _head(self, known: _Heads, agent_id: AgentId, comm_id: CommId, cursor: int) -> int | None:
-        """The head of one group, 0 if it is about to be launched, None if it was launched without the agent.
+    async def _until_whole(self) -> None:
+        try:
+            async with asyncio.timeout(_WHOLE_WITHIN.total_seconds()):
+                await self._view.whole()
+        except TimeoutError:
+            raise UnavailableError("The registry has not read its records yet.", hint="Ask again.") from None
 
-        A group that ended with the agent's knowledge is open no more.
-        """
-        head = known.by_group.get(comm_id) or await self._log.last(comm_id)
-        if head is None:
-            return 0
-        known.by_group[comm_id] = head
-        is_member = head.entry.state.is_member(agent_id)
-        if not is_member or (head.entry.state.phase.is_terminal and cursor >= head.seq):
-            await self._memberships.remove(agent_id, comm_id)
-        return head.seq if is_member else None
+    async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
+        joined = await _told(self._memberships.newest(agent_id), 0)
+        epoch = self._epoch or await _told(self._ask_epoch(), "")
+        return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, epoch=epoch, warnings=warnings)
+
+    async def _ask_epoch(self) -> str:
+        self._epoch = await self._log.epoch()
+        return self._epoch
+
+
+async def _told(asked: Awaitable[T], otherwise: T) -> T:
+    """Wait a moment for what an answer may leave out."""
+    try:
+        async with asyncio.timeout(_TOLD_WITHIN.total_seconds()):
+            return await asked
+    except (TimeoutError, UnavailableError) as error:
+        _log.warning("not_told", error=str(error) or type(error).__name__)
+        return otherwise
+
+
+def _succeeds(request: Register, claim: Claim) -> bool:
+    """Whether who asks is the process that holds the id, or has its memory."""
+    holder = claim.session.session
+    return holder == request.previous or (request.session is not None and holder == request.session.session)
+
+
+def _digest(card: AgentCard) -> str:
+    """Tell cards apart by what their author wrote: not by the id, and not by what the SDK's version says it speaks."""
+    return hashlib.sha256(encode(card.model_copy(update={"agent_id": "", "level": 0}))).hexdigest()

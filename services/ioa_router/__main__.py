@@ -2,70 +2,85 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 
-import structlog
-
-from ioa.adapters.nats_buckets import NatsMemberships
-from ioa.adapters.nats_connection import open_connection
-from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats_clock import open_nats_clock
+from ioa.adapters.nats_connection import at_renewal, open_connection
+from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
 from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_queues import Delivery, consume
+from ioa.adapters.nats_open import NatsOpenGroups
+from ioa.adapters.nats_queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats_requests import Endpoint, open_service
+from ioa.adapters.nats_retention import NatsEndedGoals
+from ioa.adapters.nats_sessions import NatsSessions
+from ioa.adapters.nats_takeover import take_over
 from ioa.adapters.nats_topology import ROUTERS, TIMERS
-from ioa.adapters.system_clock import SystemClock
-from ioa.errors import UnavailableError
+from ioa.distribution import installed_version
+from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
-from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
-from ioa.runtime.goal_metrics import CountedResults
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.endings import Endings
+from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
+from ioa.runtime.unreadable import UnreadableEntries
 from ioa_router.router import Router
-
-_SWEEP_AGAIN_SECONDS = 1.0
-
-_log = structlog.get_logger(__name__)
+from ioa_router.standstill import Standstill
+from ioa_router.sweep import Sweep
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
-    async with open_connection(settings.nats("ioa-router")) as client:
+    async with open_connection(settings.nats("ioa-router")) as client, open_topology(client, settings):
         js = client.jetstream()
-        await ensure_topology(client, settings)
-        timers, goals, clock = NatsTimers(js), NatsGoalRecords(js), SystemClock()
+        timers, goals, open_groups, clock = (
+            NatsTimers(js),
+            NatsGoalRecords(js),
+            NatsOpenGroups(client),
+            await open_nats_clock(client),
+        )
+        progress, sessions = NatsProgress(client), NatsSessions(client)
         results = CountedResults(NatsResults(js), goals)
+        endings = Endings(results, NatsEndedGoals(js))
         name = f"router-{secrets.token_hex(8)}"
-        ledger = GroupLedger(NatsGroupLog(client), timers, NatsInboxes(client, name), results, clock)
-        router = Router(ledger, goals, timers, clock)
+        dead = CountedDeadLetters(NatsDeadLetters(js))
+        log = NatsGroupLog(client, UnreadableEntries(dead).note)
+        ledger = GroupLedger(log, timers, NatsInboxes(client, name), results, open_groups, clock)
+        router = Router(ledger, goals, open_groups, timers, progress, endings, clock, sessions)
+        sweep = Sweep(open_groups, router.look_at)
+        standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
 
         async def fire(delivery: Delivery) -> None:
-            await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at)
+            try:
+                await router.fire_timer(subjects.parse_comm(delivery.subject), delivery.stored_at, again=delivery.attempt > 1)
+            except UnreadableEntryError as error:
+                await standstill.end_goal(error, delivery.stored_at)
 
-        memberships, restored = NatsMemberships(client), asyncio.Event()
+        async def set_aside(delivery: Delivery, error: Exception) -> None:
+            await standstill.keep_timer(delivery.subject)
+            await into_dead(delivery, error)
 
-        async def sweep() -> None:
-            """Sweep at the start and after each time NATS was out of reach."""
-            while True:
-                await restored.wait()
-                restored.clear()
-                try:
-                    await router.sweep(memberships.comm_ids())
-                except UnavailableError as error:
-                    _log.warning("sweep_put_off", error=error.message)
-                    await asyncio.sleep(_SWEEP_AGAIN_SECONDS)
-                    restored.set()
+        async def keep_sweeping() -> None:
+            await take_over(client, clock)
+            await sweep.keep()
 
         endpoints = [
-            Endpoint("say", subjects.ANY_SAY, router.say),
-            Endpoint("say_to_me", subjects.any_say_to(name), router.say, is_own=True),
+            Endpoint("say", subjects.ANY_SAY, router.say, lane=subjects.group_of_say),
+            Endpoint("say_to_me", subjects.any_say_to(name), router.say, is_own=True, lane=subjects.group_of_say),
         ]
-        async with (
-            background(consume(client, TIMERS, ROUTERS, fire, side_by_side=16), memberships.follow(restored.set), sweep()),
-            open_service(client, "ioa-router", "Decides about the messages of every group", settings.version, endpoints),
-        ):
-            await stop.wait()
+        with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
+            async with (
+                background(
+                    consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, side_by_side=16),
+                    progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
+                    sessions.follow(),
+                    clock.follow(),
+                    keep_sweeping(),
+                ),
+                open_service(client, "ioa-router", "Decides about the messages of every group", installed_version(), endpoints),
+            ):
+                await stop.wait()
 
 
 if __name__ == "__main__":

@@ -1,130 +1,264 @@
-"""Deciding about messages and deadlines. The router owns nothing: whatever it knows can be read from the group's log."""
+"""Deciding about messages and deadlines. The router owns nothing: whatever it knows can be read from the group's log.
+
+All it remembers is when progress was last reported on tasks, which is no entry; a lease outlasts the loss of that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from dataclasses import dataclass
 from datetime import datetime
 
+import structlog
+
 from ioa import log_context
-from ioa.errors import ForbiddenError, IoaError, NotFoundError
+from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
 from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
+from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import GoalRecords, Timers
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
+from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
+from ioa.ports.open_groups import OpenGroups
+from ioa.ports.registry_store import Sessions
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, encode, receive
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId
-from ioa.protocol.messages import Message
+from ioa.protocol.ids import AgentId, CommId, MessageId
+from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.protocol.subjects import parse_say
-from ioa.runtime.group_metrics import count_rejection
+from ioa.runtime.endings import Endings
+from ioa.runtime.group_metrics import count_progress, count_rejection
 from ioa.runtime.ledger import GroupLedger
+from ioa_router.heard import Heard
+
+_log = structlog.get_logger(__name__)
 
 ROUTER_NAME = AgentId("router")
+
+
+@dataclass
+class _Look:
+    """A look at a group that a timer began. Timers that fire meanwhile have it look once more, with the latest of their times."""
+
+    fired_at: datetime | None
+    again: bool = False
+
+    def join(self, fired_at: datetime | None) -> None:
+        """Have the group looked at once more."""
+        self.again = True
+        if fired_at is not None:
+            self.fired_at = max(fired_at, self.fired_at or fired_at)
 
 
 class Router:
     """Answer `say` requests and act on deadlines. Any replica is right for any group."""
 
-    def __init__(self, ledger: GroupLedger, goals: GoalRecords, timers: Timers, clock: Clock) -> None:
+    def __init__(
+        self,
+        ledger: GroupLedger,
+        goals: GoalRecords,
+        open_groups: OpenGroups,
+        timers: Timers,
+        progress: ProgressFeed,
+        endings: Endings,
+        clock: Clock,
+        sessions: Sessions,
+    ) -> None:
         self._ledger = ledger
         self._goals = goals
+        self._open = open_groups
         self._timers = timers
+        self._progress = progress
+        self._endings = endings
         self._clock = clock
+        self._sessions = sessions
+        self._heard = Heard(clock.now())
+        self._looks: dict[CommId, _Look] = {}
+        self._handled: dict[tuple[CommId, AgentId, MessageId], asyncio.Future[bytes] | None] = {}
+        """The messages that are being handled, and where the answer is waited for by copies that came meanwhile."""
 
     async def say(self, subject: str, data: bytes) -> bytes:
         """Take a member's message into its group's log, or say why not, in an encoded `SayReply`.
 
-        A message that is in the log already is accepted with the same sequence again, however often it comes.
+        A message that is in the log already is accepted with the same sequence again, however often it comes; a copy of one that is
+        being handled gets the same answer. A report of progress is taken into the log only if it is the first on its task, or tells
+        of usage that a budget is charged with.
 
         Raises:
             ForbiddenError: The payload names another sender or group than the subject it came on.
             InvalidInputError: The payload is no message.
+            SupersededError: Another process has taken the sender's id over.
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
-        message = decode(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
+        message = receive(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
         header = message.header
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
+        await self._sessions.check(agent_id, header.session)
+        key = (comm_id, agent_id, header.message_id)
+        if key in self._handled:
+            waited_for = self._handled[key] or asyncio.get_running_loop().create_future()
+            self._handled[key] = waited_for
+            return await asyncio.shield(waited_for)
+        self._handled[key] = None
         try:
-            said = Said(at=self._clock.now(), message=message)
-            try:
-                recorded = await self._ledger.record(comm_id, said, asked_by=agent_id)
-            except IllegalEventError as refusal:
-                accepted = await self._accepted_before(comm_id, said)
-                if accepted is None and refusal.repeats_turn is not None:
-                    await self._note_repetition(comm_id, message, refusal.repeats_turn)
-                return encode(SayReply(answer=accepted or _rejected(refusal)))
-        except IoaError:
+            answer = await self._judge(message)
+        except IoaError as error:
             # Only now, since it would cost every message a microsecond: the line that reports this says what it is about.
             log_context.bind({"comm_id": comm_id, "agent_id": agent_id, "traceparent": header.traceparent})
+            self._tell_copies(key, error)
             raise
-        reach("router.before_answer")
-        if recorded.entry is None:
-            return encode(SayReply(answer=Accepted(seq=recorded.seq)))
-        return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)
+        except BaseException:
+            self._tell_copies(key, UnavailableError(f"The message {header.message_id} was not handled to its end."))
+            raise
+        self._tell_copies(key, answer)
+        return answer
 
-    async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None) -> None:
+    async def fire_timer(self, comm_id: CommId, fired_at: datetime | None = None, *, again: bool = False) -> None:
         """Look at a group whose deadline may have passed, act on it, and arm the next one.
 
+        While a group is looked at, further timers of it only have it looked at once more and return: a group with many timers does
+        not keep those of others waiting. The look that fails comes back for all of them.
+
         Args:
+            comm_id: The group.
             fired_at: When the timer fired by the clock that fires timers. Where the clock of this machine lags behind that one, the
                 deadline has passed all the same; else the timer would be armed for the past, and fire, again and again.
+            again: Whether the timer was given to a router before, which may have died before it told the members what it did.
 
         Raises:
             UnavailableError: The timer has to come back later.
         """
         log_context.bind({"comm_id": comm_id})
-        head, now = await self._ledger.head(comm_id), self._clock.now()
-        if head is None:
-            await self._expire_goal(comm_id, max(now, fired_at or now))
-        elif head.entry.state.phase.is_terminal:
-            await self._ledger.settle(head.entry.state)
-        else:
-            state = await self._advance(comm_id, head.entry.state, max(now, fired_at or now))
-            await self._ledger.rearm(comm_id, state)
-            await self._ledger.settle(state)
+        look = self._looks.get(comm_id)
+        if look is not None:
+            look.join(fired_at)
+            return
+        look = self._looks[comm_id] = _Look(fired_at)
+        try:
+            await self._look(comm_id, look, again=again)
+            while look.again:
+                look.again = False
+                await self._look(comm_id, look)
+        finally:
+            del self._looks[comm_id]
 
-    async def sweep(self, comm_ids: Sequence[CommId]) -> None:
-        """Arm the deadlines of open groups and of goals without a group again, and pay again what ended ones owe.
+    def hear(self, said: Said) -> None:
+        """Note a report of progress that another router has accepted."""
+        payload = said.message.payload
+        if isinstance(payload, InformTaskProgress):
+            self._heard.note(said.message.header.comm_id, payload.task_id, said.at)
+
+    def listen_anew(self) -> None:
+        """Note that reports which other routers accepted may have been missed until now."""
+        self._heard.listen_anew(self._clock.now())
+
+    async def look_at(self, comm_id: CommId) -> None:
+        """Arm the next deadline of a group that is noted as open again, or pay again what it owes if it has ended.
 
         A power cut can cost the server timers and results that it had acknowledged.
 
         Raises:
-            UnavailableError: The sweep has to be done again.
+            UnavailableError: The group has to be looked at again.
         """
-        for comm_id in comm_ids:
-            head = await self._ledger.head(comm_id)
-            if head is None:
-                continue
-            if head.entry.state.phase.is_terminal:
-                await self._ledger.settle(head.entry.state)
-            else:
-                await self._ledger.rearm(comm_id, head.entry.state)
-        for comm_id in await self._ledger.without_log(await self._goals.comm_ids()):
-            record = await self._goals.find(comm_id)
-            if record is not None:
-                await self._timers.schedule(comm_id, record.deadline)
+        head = await self._ledger.head(comm_id)
+        if head is None:
+            await self._look_at_unlaunched(comm_id)
+        elif head.entry.state.phase.is_terminal:
+            await self._ledger.settle(head.entry.state)
+        else:
+            await self._ledger.rearm(comm_id, head.entry.state)
+
+    async def _look_at_unlaunched(self, comm_id: CommId) -> None:
+        """Arm the deadline of a goal that waits to be launched; forget what has ended, and nested teams that came to nothing."""
+        record, noted = await self._goals.find(comm_id), await self._open.find(comm_id)
+        if record is not None and await self._endings.of(record.goal.goal_id) is None:
+            await self._timers.schedule(comm_id, record.deadline)
+        elif record is not None or noted is None or noted.deadline < self._clock.now():
+            await self._open.remove(comm_id)
+
+    async def _judge(self, message: Message) -> bytes:
+        comm_id = message.header.comm_id
+        try:
+            if isinstance(message.payload, InformTaskProgress):
+                accepted = await self._hear(message)
+                if accepted is not None:
+                    return encode(SayReply(answer=accepted))
+            recorded = await self._ledger.say(comm_id, message)
+        except IllegalEventError as refusal:
+            return encode(SayReply(answer=await self._answer_to_refused(message, refusal)))
+        reach("router.before_answer")
+        if recorded.entry is None:
+            return encode(SayReply(answer=Accepted(seq=recorded.seq)))
+        return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)
+
+    async def _hear(self, message: Message) -> Accepted | None:
+        """Take a report of progress in without an entry; None if it has to be one. What memory refuses is judged again on the log.
+
+        Raises:
+            IllegalEventError: The report is not legal now.
+        """
+        comm_id, said = message.header.comm_id, Said(at=self._clock.now(), message=message)
+        seen = await self._ledger.seen(comm_id)
+        if seen is None or is_news(seen.entry.state, said):
+            return None
+        try:
+            check_progress(seen.entry.state, said)
+        except IllegalEventError:
+            seen = await self._ledger.head(comm_id)
+            if seen is None or is_news(seen.entry.state, said):
+                return None
+            check_progress(seen.entry.state, said)
+        self.hear(said)
+        await self._progress.publish(said)
+        count_progress()
+        return Accepted(seq=seen.seq)
+
+    async def _answer_to_refused(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:
+        """Accept a message that is in the log already. A report of progress is not looked for: nobody needs to know."""
+        if not isinstance(message.payload, InformTaskProgress):
+            seq = await self._ledger.accepted_before(message)
+            if seq is not None:
+                return Accepted(seq=seq)
+            if refusal.repeats_turn is not None:
+                await self._note_repetition(message.header.comm_id, message, refusal.repeats_turn)
+        return _rejected(refusal)
+
+    def _tell_copies(self, key: tuple[CommId, AgentId, MessageId], answer: bytes | IoaError) -> None:
+        waited_for = self._handled.pop(key)
+        if waited_for is None:
+            return
+        if isinstance(answer, bytes):
+            waited_for.set_result(answer)
+        else:
+            waited_for.set_exception(answer)
+            waited_for.exception()  # those who asked may have been cancelled, and then nobody else takes it
+
+    async def _look(self, comm_id: CommId, look: _Look, *, again: bool = False) -> None:
+        head, now = await self._ledger.head(comm_id), self._clock.now()
+        at = max(now, look.fired_at or now)
+        if again and head is not None:
+            await self._ledger.push_again(head)
+        if head is None:
+            await self._expire_goal(comm_id, at)
+        elif head.entry.state.phase.is_terminal:
+            self._heard.forget(comm_id)
+            await self._ledger.settle(head.entry.state)
+        else:
+            state = await self._advance(comm_id, head.entry.state, at)
+            await self._ledger.rearm(comm_id, state)
+            await self._ledger.settle(state)
 
     async def _advance(self, comm_id: CommId, state: GroupState, at: datetime) -> GroupState:
         try:
-            return (await self._ledger.record(comm_id, TimerFired(at=at))).state
+            return (await self._ledger.record(comm_id, TimerFired(at=at, heard=self._heard.evidence(state, at)))).state
         except IllegalEventError as refusal:
             if refusal.code in (RejectionCode.NOTHING_DUE, RejectionCode.GROUP_ENDED):
                 return state
             raise
-
-    async def _accepted_before(self, comm_id: CommId, said: Said) -> Accepted | None:
-        found = await self._ledger.find(comm_id, said, after=said.message.header.after)
-        if found is None:
-            return None
-        head = await self._ledger.head(comm_id)
-        if head is not None:
-            await self._ledger.settle(head.entry.state)
-        return Accepted(seq=found.seq)
 
     async def _note_repetition(self, comm_id: CommId, message: Message, repeats_turn: int) -> None:
         """Put the refusal on record, so that the next one counts as the second whoever refuses it; a message counts once."""
@@ -139,9 +273,12 @@ class Router:
             return
 
     async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
-        """End a goal that nobody took before its deadline."""
+        """End a goal that nobody took before its deadline. One without a log that has ended is old, and its log was removed."""
         record = await self._goals.find(comm_id)
         if record is None:
+            return
+        if await self._endings.of(record.goal.goal_id) is not None:
+            await self._open.remove(comm_id)
             return
         if now < record.deadline:
             await self._timers.schedule(comm_id, record.deadline)

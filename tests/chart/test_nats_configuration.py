@@ -17,7 +17,7 @@ from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_topology import ensure_pool_consumer
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import PoolId
-from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from tests.chart.nats_nodes import Cluster, open_nodes
 from tests.chart.rendering import main_container, render, tool
 
@@ -30,8 +30,10 @@ _PATIENCE = timedelta(seconds=30)
 async def test_services_and_agents_are_let_in_by_their_seeds(tmp_path: Path, nodes: int) -> None:
     """The registry makes every stream on all nodes, and an agent connects as itself."""
     async with _running(tmp_path, nodes) as cluster:
-        async with open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry:
-            await ensure_topology(registry, ControlPlaneSettings(replicas=nodes))
+        async with (
+            open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
+            open_topology(registry, ControlPlaneSettings(replicas=nodes)),
+        ):
             log = (await registry.jetstream().stream_info("IOA_LOG")).config
         async with open_connection(cluster.settings("ioa-calculator-nats", "ioa-calculator-1"), patience=_PATIENCE) as agent:
             connected = agent.is_connected
@@ -55,9 +57,9 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
     async with (
         _running(tmp_path, 1) as cluster,
         open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
+        open_topology(registry, ControlPlaneSettings()),
         httpx.AsyncClient() as http,
     ):
-        await ensure_topology(registry, ControlPlaneSettings())
         await ensure_pool_consumer(registry.jetstream(), PoolId("a"))
         answer = (await http.get(f"{cluster.monitors[0]}/jsz?acc={wanted['account']}&consumers=true&config=true")).json()
 
@@ -77,9 +79,9 @@ async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
     async with (
         _running(tmp_path, 1) as cluster,
         open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,
+        open_topology(registry, ControlPlaneSettings()),
         httpx.AsyncClient() as http,
     ):
-        await ensure_topology(registry, ControlPlaneSettings())
         codes = [(await http.get(cluster.monitors[0] + path)).status_code for path in paths]
 
     assert (codes, len(set(paths))) == ([200, 200, 200], 3)
@@ -91,8 +93,10 @@ async def test_tls_encrypts_clients_and_nodes(tmp_path: Path) -> None:
     values = {"tls": {"enabled": True, "existingSecret": "t"}}
     async with open_nodes(tmp_path, await asyncio.to_thread(render, values)) as cluster:
         trusting = replace(cluster.settings("ioa-registry-nats"), ca=str(tmp_path / "tls" / "ca.crt"))
-        async with open_connection(trusting, patience=_PATIENCE) as registry:
-            await ensure_topology(registry, ControlPlaneSettings(replicas=3))
+        async with (
+            open_connection(trusting, patience=_PATIENCE) as registry,
+            open_topology(registry, ControlPlaneSettings(replicas=3)),
+        ):
             copies = (await registry.jetstream().stream_info("IOA_LOG")).config.num_replicas
         with pytest.raises(UnavailableError, match="No NATS server answers"):
             async with open_connection(cluster.settings("ioa-registry-nats"), patience=timedelta(seconds=1)):

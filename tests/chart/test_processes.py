@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from ioa.adapters.nats_connection import open_connection
-from ioa.runtime.control_plane import ControlPlaneSettings, ensure_topology
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.system import System
 from tests.chart.nats_nodes import free_ports, open_nodes
 from tests.chart.pod_processes import open_pod
@@ -31,7 +31,7 @@ async def test_a_release_does_what_helm_test_asks(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(open_nodes(tmp_path, rendered))
         registry = await stack.enter_async_context(open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE))
-        await ensure_topology(registry, ControlPlaneSettings())
+        await stack.enter_async_context(open_topology(registry, ControlPlaneSettings()))
         pods = [
             await stack.enter_async_context(open_pod(rendered, workload, tmp_path, cluster, port))
             for workload, port in zip(workloads, ports, strict=True)

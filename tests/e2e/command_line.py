@@ -64,23 +64,23 @@ class CommandLine:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "OPENAI_", "COLUMNS"))}
         return {**kept, "SIGNAL_FILE": str(self.folder / "signal"), "IOA_DRAIN": "0.2", **self.variables}
 
-    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
-        """Start a command."""
+    def start(self, *arguments: str | Path, given: bool = False) -> subprocess.Popen[str]:
+        """Start a command; `given` says that something will be piped into it."""
         return subprocess.Popen(
             [sys.executable, "-m", "ioa.cli", *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
-        with self.start(*arguments) as process:
+    def run(self, *arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, with what is piped into it."""
+        with self.start(*arguments, given=given is not None) as process:
             try:
-                out, error = process.communicate(timeout=TIMEOUT_SECONDS)
+                out, error = process.communicate(given, timeout=TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

@@ -41,16 +41,43 @@ def test_a_goal_is_followed_to_its_result(greeted: list[dict[str, Any]], command
     """`ioa run --json` tells the goal, then each entry, then the result with its files."""
     assert [line["event"] for line in greeted] == ["goal", *["entry"] * (len(greeted) - 2), "result"]
     assert {"INFORM_TASK_PROGRESS", "INFORM_TASK_RESULT", "CONCLUSION"} <= {line.get("type") for line in greeted}
-    assert (greeted[-1]["reason"], greeted[-1]["files"]) == ("concluded", ["out/greeting.txt"])
-    assert (command.folder / "out" / "greeting.txt").read_text(encoding="utf-8") == "Hello from a file, ada.txt!"
+    file = f"out/{greeted[0]['goal_id']}/greeting.txt"
+    assert (greeted[-1]["reason"], greeted[-1]["files"]) == ("concluded", [file])
+    assert (command.folder / file).read_text(encoding="utf-8") == "Hello from a file, ada.txt!"
 
 
 def test_people_see_who_speaks_and_where_the_files_lie(system: Running, command: CommandLine) -> None:
-    """`ioa run` shows speaker, kind of message and tasks without control codes, then the answer and the files."""
+    """`ioa run` shows speaker, kind of message and tasks on standard error, the answer and the files on standard output."""
     done = command.run("run", "Greet Ada", "--agent", "waiter", "--out", "people")
-    assert (done.returncode, "\x1b" in done.stdout) == (0, False), done.stderr
-    for words in ("greeter", "sync task", "t1 started", "Hello, nobody in particular!", "people/greeting.txt"):
-        assert words in done.stdout
+    assert (done.returncode, "\x1b" in done.stdout + done.stderr) == (0, False), done.stderr
+    for words in ("greeter", "sync task", "t1-t1 started"):
+        assert (words in done.stdout, words in done.stderr) == (False, True)
+    assert done.stdout.startswith("Hello, nobody in particular!")
+    assert done.stdout.splitlines()[-1].startswith("file  people/goal-")
+
+
+def test_quiet_tells_only_the_answer(system: Running, command: CommandLine) -> None:
+    """The goal may come from standard input; nothing but the answer and its files is told."""
+    done = command.run("run", "-", "--agent", "greeter", "--quiet", given="Greet Ada\n")
+    assert (done.returncode, done.stderr, done.stdout.splitlines()[0]) == (0, "", "Hello, nobody in particular!")
+    assert [line["event"] for line in command.lines("run", "Greet Ada", "--agent", "greeter", "--quiet")] == ["result"]
+
+
+def test_an_answer_is_told_though_its_files_cannot_be_written(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """What is in the way is told after it; a folder that cannot be one is refused before the goal is launched."""
+    goal_id = greeted[0]["goal_id"]
+    (command.folder / "taken" / goal_id).mkdir(parents=True)
+    watched = command.run("goal", "watch", goal_id, "--out", "taken")
+    (result,) = [line for line in command.lines("goal", "watch", goal_id, "--out", "taken") if line["event"] == "result"]
+    assert (watched.returncode, watched.stdout.splitlines()[0]) == (2, "Hello from a file, ada.txt!".replace(" from a file", ""))
+    assert ("is there already" in watched.stderr, result["files"], list((command.folder / "taken" / goal_id).iterdir())) == (
+        True,
+        [],
+        [],
+    )
+    before = len(command.document("goals"))
+    refused = command.run("run", "Greet Ada", "--out", "ada.txt", "--json")
+    assert (refused.returncode, json.loads(refused.stderr)["code"], len(command.document("goals"))) == (2, "not_written", before)
 
 
 def test_a_goal_that_fails_says_why(system: Running, command: CommandLine) -> None:
@@ -74,6 +101,27 @@ def test_lists_hold_what_is_there(greeted: list[dict[str, Any]], command: Comman
     )
     for name, words in (("goals", goal_id), ("groups", comm_id), ("agents", "Greets people politely")):
         assert words in command.run(name).stdout
+
+
+def test_lists_come_in_pages(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """A page holds the newest, all of them come one a line, and what is open is nothing of what has ended."""
+    goal_id, comm_id = greeted[0]["goal_id"], greeted[0]["comm_id"]
+    assert len(command.document("goals", "--limit", "1")) == 1
+    assert goal_id in [line["goal_id"] for line in command.lines("goals", "--all") if line["event"] == "goal"]
+    assert comm_id in [line["comm_id"] for line in command.lines("groups", "--all") if line["event"] == "group"]
+    assert goal_id not in [goal["goal_id"] for goal in command.document("goals", "--open")]
+    assert command.run("goals", "--limit", "0").returncode == 2
+
+
+def test_what_would_be_pruned_is_told(greeted: list[dict[str, Any]], command: CommandLine) -> None:
+    """A dry run counts what ended long enough ago and leaves it; an age that is none is wrong use."""
+    would = command.document("prune", "--older-than", "0s", "--dry-run")
+    assert (would["dry_run"], would["goals"]["concluded"] >= 1, would["not_removed"]) == (True, True, 0)
+    assert command.document("prune", "--older-than", "7d", "--dry-run")["goals"] == {}
+    assert "0 goals removed" in command.run("prune").stdout
+    assert command.document("goal", "show", greeted[0]["goal_id"])["status"] == "concluded"
+    assert command.run("prune", "--older-than", "soon").returncode == 2
+    assert (command.run("agents", "remove", "nobody").returncode, command.run("agents", "remove", "greeter").returncode) == (2, 2)
 
 
 def test_agents_are_found_by_need(system: Running, command: CommandLine) -> None:
@@ -124,7 +172,7 @@ def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]
     """`ioa goal show` takes a unique beginning, and fetches the files again."""
     start = greeted[0]["goal_id"][:16]
     shown = command.document("goal", "show", start, "--out", "again")
-    assert (shown["result"]["content"], shown["files"]) == (greeted[-1]["content"], ["again/greeting.txt"])
+    assert (shown["result"]["content"], shown["files"]) == (greeted[-1]["content"], [f"again/{greeted[0]['goal_id']}/greeting.txt"])
     text = command.run("goal", "show", start).stdout
     assert "Greet Ada" in text and "`ioa goal show" in text
 
@@ -146,15 +194,15 @@ def test_a_group_is_shown_and_replayed(greeted: list[dict[str, Any]], command: C
     assert [task["status"] for task in shown["groups"][0]["tasks"]] == ["done"]
     assert replayed[-1] == {"event": "replayed", "entries": len(shown["entries"]), "groups": 1, "reproduced": True}
     assert "every state is reproduced" in command.run("group", "replay", comm_id).stdout
-    assert "t1" in command.run("group", "show", comm_id).stdout
+    assert "t1-t1" in command.run("group", "show", comm_id).stdout
 
 
 def test_a_run_that_is_interrupted_leaves_its_goal(system: Running, command: CommandLine) -> None:
     """Ctrl-C ends `ioa run` with 130 and says how to go on; the goal runs until it is cancelled."""
     process = command.start("run", "Wait for the signal", "--agent", "waiter")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if "t1 started" in line:
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "t1-t1 started" in line:
             break
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
@@ -226,3 +274,29 @@ async def test_any_nats_client_can_publish_a_goal(system: Running, command: Comm
         one for one in (await asyncio.to_thread(command.document, "doctor"))["findings"] if one["check"] == "dead letters"
     )
     assert (warning["status"], "gaol" in warning["message"] or "goal" in warning["message"]) == ("warning", True)
+
+
+@pytest.mark.parametrize("arguments", [("agents",), ("doctor",), ("up", "--port", "0"), ("agent", "run", "agents.py:greeter")])
+def test_a_misspelt_setting_ends_every_command(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    """A variable that is no setting ends a command with code 2, before it does anything, and names the one that was meant."""
+    user = CommandLine(tmp_path, {"IOA_LOG_LEVLE": "debug"})
+    user.write_pool("greeter")
+    done = user.run(*arguments)
+    assert (done.returncode, "IOA_LOG_LEVLE is no setting (the nearest is IOA_LOG_LEVEL)" in done.stderr) == (2, True), done.stderr
+    assert not (tmp_path / ".ioa").exists()
+
+
+def test_a_misspelt_setting_of_a_pool_ends_the_system(tmp_path: Path) -> None:
+    """What a pool file gives an agent is looked at before anything is started."""
+    user = CommandLine(tmp_path)
+    pool = user.write_pool("greeter")
+    pool.write_text(pool.read_text(encoding="utf-8") + 'env = {IOA_WORK_SPACE = "/tmp"}\n', encoding="utf-8")
+    done = user.run("up", "--port", "0", "--pool", pool)
+    assert (done.returncode, "IOA_WORK_SPACE is no setting (the nearest is IOA_WORKSPACE)" in done.stderr) == (2, True), done.stderr
+
+
+def test_a_port_for_all_processes_is_refused(tmp_path: Path) -> None:
+    """`ioa up` says why one port for metrics cannot be that of every process, before it starts any."""
+    done = CommandLine(tmp_path, {"IOA_METRICS_PORT": "9464"}).run("up", "--port", "0")
+    assert (done.returncode, "IOA_METRICS_PORT is 9464, but a system on one machine is many processes" in done.stderr) == (2, True)
+    assert not (tmp_path / ".ioa").exists()

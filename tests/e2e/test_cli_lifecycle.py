@@ -68,6 +68,35 @@ def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
             assert done.returncode == 0, (name, done.stdout, done.stderr)
 
 
+def test_a_restart_is_told(command: CommandLine) -> None:
+    """Who looks at `ioa up` sees that a part died, and that it runs again."""
+    with running_system(command, "--pool", command.write_pool("greeter")) as running:
+        os.kill(running.pids["ioa_router"], signal.SIGKILL)
+        assert running.process.stderr is not None
+        told = [next(line for line in running.process.stderr if word in line) for word in ("process_died", "process_restarted")]
+    assert [("ioa_router" in line) for line in told] == [True, True]
+
+
+def test_a_group_that_is_told_to_end_ends_in_silence(command: CommandLine) -> None:
+    """SIGTERM to all processes at once, as systemd and Docker send it, ends with 0 and without a warning."""
+    with running_system(command, "--pool", command.write_pool("greeter")) as running:
+        for pid in (*running.pids.values(), running.process.pid):
+            os.kill(pid, signal.SIGTERM)
+        _, said = running.process.communicate(timeout=60)
+    assert (running.process.returncode, said) == (0, "")
+
+
+def test_yesterdays_log_is_no_cause(command: CommandLine) -> None:
+    """What a process wrote in an earlier run is not shown as the reason why it ends today."""
+    command.write_pool("greeter")
+    (command.folder / "pool.toml").write_text('[[agents]]\ntarget = "agents.py:nobody"\n', encoding="utf-8")
+    logs = command.folder / ".ioa" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "agent-agents-nobody.log").write_text("error: the cause of yesterday\n", encoding="utf-8")
+    done = command.run("up", "--port", "0", "--pool", "pool.toml")
+    assert ("has no such attribute: 'nobody'" in done.stderr, "the cause of yesterday" in done.stderr) == (True, False)
+
+
 def test_a_goal_runs_on_a_system_of_its_own(command: CommandLine) -> None:
     """`ioa run --pool` starts a system, reaches the goal, writes the files, and leaves nothing but them."""
     pool = command.write_pool("greeter")

@@ -21,8 +21,8 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.testing.deadline import eventually
 from ioa.testing.evidence import collect, wait_for_rest
-from ioa.testing.load_brain import KINDS
 from ioa.testing.log_checker import Evidence, check
+from ioa.testing.oracle import QUICK_KINDS, answer_to
 from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
 
 _REST = timedelta(minutes=5)
@@ -46,6 +46,7 @@ class Goals:
         self._folder = folder
         self._name = name
         self.load: list[GoalId] = []
+        self._answers: dict[GoalId, str] = {}
 
     async def publish(self, goal_id: GoalId, text: str, pool: str) -> None:
         """Publish one goal until the server has it."""
@@ -65,7 +66,9 @@ class Goals:
         self.load += names
         async with asyncio.TaskGroup() as group:
             for name in names:
-                group.create_task(self.publish(name, f"load {chance.choice(KINDS)} {name}", "load"))
+                text = f"load {chance.choice(QUICK_KINDS)} {name}"
+                self._answers[name] = answer_to(text) or ""
+                group.create_task(self.publish(name, text, "load"))
 
     async def publish_sums(self, count: int) -> dict[GoalId, str]:
         """Publish so many sums for the calculators; returns what each must come to."""
@@ -104,7 +107,7 @@ class Goals:
             await asyncio.to_thread(memories[agent_id].write_bytes, await read_file(pod, _COPY_MEMORY.format(agent=agent_id)))
             await asyncio.to_thread(note.write_bytes, await read_file(pod, _COPY_NOTES))
             notes.append(note)
-        evidence = await collect(self._client, self.load, memories, notes, frozenset())
+        evidence = await collect(self._client, self.load, memories, notes, frozenset(), answers=self._answers)
         mine = [result for result in evidence.results if result.goal_id in self.load]
         return check(replace(evidence, results=mine))
 

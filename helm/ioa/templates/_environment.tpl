@@ -21,6 +21,10 @@
 {{- end }}
 - name: IOA_MAX_DEPTH
   value: {{ .Values.controlPlane.maxDepth | quote }}
+- name: IOA_KEEP
+  value: P{{ .Values.controlPlane.keepDays }}D
+- name: IOA_KEEP_AGENTS
+  value: P{{ .Values.controlPlane.keepAgentsDays }}D
 {{- end -}}
 
 {{- define "ioa.qdrant.keySecret" -}}

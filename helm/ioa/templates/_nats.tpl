@@ -9,6 +9,9 @@ listen: 0.0.0.0:4222
 http: 0.0.0.0:8222
 pid_file: /var/run/nats/nats.pid
 max_payload: {{ .Values.nats.maxPayload }}
+# A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.
+ping_interval: 3s
+ping_max: 2
 lame_duck_grace_period: 10s
 lame_duck_duration: 30s
 jetstream {

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -19,13 +20,16 @@ from nats.js.api import ObjectInfo, ObjectMetaOptions
 from nats.js.errors import NotFoundError as StoreNotFoundError
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_keys import last_message
 from ioa.adapters.nats_topology import ARTIFACTS, FILES
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.protocol.goals import Artifact
+from ioa.protocol.codec import check_text, validate
+from ioa.protocol.goals import Artifact, plain_file_name
 
 _NAME, _MEDIA_TYPE = "Ioa-Name", "Ioa-Media-Type"
 _DIGEST = "SHA-256="
 _CHUNK_BYTES = 128 * 1024
+_PLAIN = re.compile(r"[A-Za-z0-9_-]+")
 
 
 class NatsArtifacts:
@@ -50,7 +54,10 @@ class NatsArtifacts:
             options=ObjectMetaOptions(max_chunk_size=_CHUNK_BYTES),
         )
         with unavailable_unless_answered("The artifact store"):
-            found = await self._find(FILES, object_name)
+            try:
+                found = await self._find(FILES, object_name)
+            except InvalidInputError:
+                found = None  # what cannot be read is replaced
             if found is None or (found.digest, found.headers) != (info.digest, info.headers):
                 for chunk in chunks:
                     await self._js.publish(_chunks(info), chunk, stream=_stream(FILES))
@@ -78,14 +85,16 @@ class NatsArtifacts:
                 f"There is no object {object_name!r} in the artifact store.",
                 hint=f"Put it there first: nats object put {ARTIFACTS} FILE",
             )
-        headers = info.headers or {}
-        return Artifact(
-            name=headers.get(_NAME, object_name.rsplit("/", 1)[-1]),
-            object_name=object_name,
-            size_bytes=info.size or 0,
-            sha256=base64.urlsafe_b64decode((info.digest or "").removeprefix(_DIGEST)).hex(),
-            media_type=headers.get(_MEDIA_TYPE, "application/octet-stream"),
-        )
+        return _reference(object_name, info)
+
+    async def remove(self, object_name: str) -> None:
+        """Remove a file that the system stores: its bytes, then what says where they lie. One that users put stays."""
+        with unavailable_unless_answered("The artifact store"):
+            found = await self._find(FILES, object_name)
+            # Agents write this: with a wildcard in the name of the chunks, everybody's would go.
+            if found is not None and _PLAIN.fullmatch(found.nuid or ""):
+                await self._js.purge_stream(_stream(FILES), subject=f"$O.{FILES}.C.{found.nuid}")
+            await self._js.purge_stream(_stream(FILES), subject=_meta(FILES, object_name))
 
     async def _find_anywhere(self, object_name: str) -> ObjectInfo | None:
         return await self._find(FILES, object_name) or await self._find(ARTIFACTS, object_name)
@@ -93,11 +102,14 @@ class NatsArtifacts:
     async def _find(self, bucket: str, object_name: str) -> ObjectInfo | None:
         if not object_name:
             return None
-        try:
-            message = await self._js.get_last_msg(_stream(bucket), _meta(bucket, object_name))
-        except StoreNotFoundError:
+        check_text(object_name)
+        message = await last_message(self._js, _stream(bucket), _meta(bucket, object_name))
+        if message is None:
             return None
-        info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
+        try:
+            info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+            raise _unreadable(object_name, error) from None
         return None if info.deleted else info
 
     async def _read(self, info: ObjectInfo) -> AsyncIterator[bytes]:
@@ -110,6 +122,29 @@ class NatsArtifacts:
                 return
             seq = message.seq or 0
             yield message.data or b""
+
+
+def _reference(object_name: str, info: ObjectInfo) -> Artifact:
+    """Make the reference of an object, whose name and description may come from anybody."""
+    try:
+        headers = info.headers or {}
+        fields = {
+            "name": plain_file_name(headers.get(_NAME, object_name)),
+            "object_name": object_name,
+            "size_bytes": info.size or 0,
+            "sha256": base64.urlsafe_b64decode((info.digest or "").removeprefix(_DIGEST)).hex(),
+            "media_type": headers.get(_MEDIA_TYPE, "application/octet-stream"),
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        raise _unreadable(object_name, error) from None
+    return validate(Artifact, fields)
+
+
+def _unreadable(object_name: str, error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"What the artifact store says of the object {object_name[:80]!r} cannot be read ({type(error).__name__}).",
+        hint="Put the object again, for instance with `nats object put`.",
+    )
 
 
 def _stream(bucket: str) -> str:

@@ -1,49 +1,66 @@
 """Following a key-value bucket: a snapshot first, then every change, across reconnects and server restarts.
 
-Expired keys arrive as deletions, since the buckets leave a marker where a key's time ran out (NATS ADR-43).
+Each comes with the time at which the server stored it. Keys of an older version that ran out by themselves arrive as deletions.
+Whatever stands under a key that cannot be read is survived, said once and counted: anybody may have put it there.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import datetime, timedelta
+from functools import lru_cache, partial
+from typing import cast
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
+from prometheus_client import Counter
 
 from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_handles import BucketHandle
 from ioa.adapters.nats_renewal import UntilRenewal, until_renewal
-from ioa.adapters.nats_topology import CARDS, LEASES, MEMBERS
+from ioa.adapters.nats_topology import BEAT, CARDS, LEASES
 from ioa.errors import IoaError, UnavailableError
-from ioa.ports.registry_store import CardRecord
+from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, parse_agent_id
+from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
 from ioa.protocol.load import IDLE, Load
 
 _RETRY_SECONDS = 1.0
+_QUIET_SECONDS = 5.0
+"""After so long without a change it is asked whether the watch still stands."""
+_BEAT_TIMEOUT = timedelta(seconds=2)
 
 _log = structlog.get_logger(__name__)
 
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Everything the bucket holds now. Follows every interruption, so that nothing missed stays missed."""
-
-    values: dict[str, bytes]
+unreadable = Counter("ioa_bucket_unreadable_total", "Keys or values of a bucket that cannot be read, each once", ["bucket"])
 
 
 @dataclass(frozen=True)
 class Change:
-    """A key was set, or removed (`value` is None)."""
+    """A key was set, or removed (`value` is None), and when the server stored that."""
 
     key: str
     value: bytes | None
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The last change of every key the bucket knows. Follows every interruption, so that nothing missed stays missed."""
+
+    changes: dict[str, Change]
+
+    @property
+    def values(self) -> dict[str, bytes]:
+        """Everything the bucket holds now."""
+        return {key: change.value for key, change in self.changes.items() if change.value is not None}
 
 
 async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change]:
@@ -65,21 +82,40 @@ async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change
 
 
 async def _changes(waits: UntilRenewal, watcher: KeyValue.KeyWatcher) -> AsyncIterator[Snapshot | Change]:
-    values: dict[str, bytes] | None = {}
+    changes: dict[str, Change] | None = {}
     while True:
-        entry = await waits.next(watcher.updates)
+        entry = await waits.next(partial(_next, watcher))
         if entry is None:
-            if values is not None:
-                yield Snapshot(values)
-            values = None
+            if changes is not None:
+                yield Snapshot(changes)
+            changes = None
             continue
         removed = entry.operation in (KV_DEL, KV_PURGE)
-        if values is None:
-            yield Change(entry.key, None if removed else entry.value or b"")
-        elif removed:
-            values.pop(entry.key, None)
+        # nats-py says that `created` is a number; it is a time.
+        change = Change(entry.key, None if removed else entry.value or b"", cast("datetime", entry.created))
+        if changes is None:
+            yield change
         else:
-            values[entry.key] = entry.value or b""
+            changes[entry.key] = change
+
+
+async def _next(watcher: KeyValue.KeyWatcher) -> KeyValue.Entry | None:
+    """Wait for the next update; None says that everything which was stored has come.
+
+    If none comes for a while, the server is asked whether it still has the watch, and whether it has sent everything: nats-py waits
+    for a last message, which never comes if keys were removed while the others were read.
+
+    Raises:
+        UnavailableError: It does not say so: a watch dies with its node, and nobody would ever tell.
+    """
+    try:
+        return cast("KeyValue.Entry | None", await watcher.updates(timeout=_QUIET_SECONDS))  # type: ignore[no-untyped-call]  # nats-py leaves it bare
+    except nats.errors.TimeoutError:
+        with unavailable_unless_answered("The watch of a bucket"):
+            info = await cast("JetStreamContext.PushSubscription", watcher._sub).consumer_info()
+        if info.num_pending:
+            raise
+        return None
 
 
 async def _stop(watcher: KeyValue.KeyWatcher) -> None:
@@ -111,120 +147,86 @@ class NatsCards:
 
 
 class NatsLeases:
-    """Leases in the bucket `IOA_LEASES`, whose keys the server lets run out."""
+    """What was heard of agents, in the bucket `IOA_LEASES`."""
 
     def __init__(self, client: Client) -> None:
         self._bucket = BucketHandle(client.jetstream(), LEASES)
 
-    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
-        """Take or keep the lease, whose value is how busy the agent is."""
+    async def renew(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+        """Take or keep the lease."""
         with unavailable_unless_answered("The store of leases"):
-            await (await self._bucket.open()).put(agent_id, encode(load))
+            await (await self._bucket.open()).put(agent_id, encode(renewal))
 
     async def release(self, agent_id: AgentId) -> None:
-        """Give the lease back."""
+        """Give the lease back, which leaves a marker with its time."""
         with unavailable_unless_answered("The store of leases"):
             await (await self._bucket.open()).delete(agent_id)
 
-
-class NatsMemberships:
-    """The bucket `IOA_MEMBERS`, one key `<agent_id>.<comm_id>` for each open membership, and its live view."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._bucket = BucketHandle(client.jetstream(), MEMBERS)
-        self._groups: dict[AgentId, set[CommId]] = {}
-        self.ready = asyncio.Event()
-
-    async def follow(self, restored: Callable[[], None] = lambda: None) -> None:
-        """Keep the view current, for ever; `restored` is called when it is whole, at first and after each interruption."""
-        async for change in follow(self._client, MEMBERS):
-            match change:
-                case Snapshot(values=values):
-                    self._groups = {}
-                    for key in values:
-                        self._see(key, present=True)
-                    self.ready.set()
-                    restored()
-                case Change(key=key, value=value):
-                    self._see(key, present=value is not None)
-
-    def groups_of(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The open groups of an agent."""
-        return sorted(self._groups.get(agent_id, ()))
-
-    def agents(self) -> Sequence[AgentId]:
-        """Every agent with an open group."""
-        return sorted(self._groups)
-
-    def comm_ids(self) -> Sequence[CommId]:
-        """Every open group."""
-        return sorted({comm_id for groups in self._groups.values() for comm_id in groups})
-
-    async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
-        """Put agents into a group."""
-        with unavailable_unless_answered("The record of memberships"):
-            bucket = await self._bucket.open()
-            for agent_id in agent_ids:
-                await bucket.put(f"{agent_id}.{comm_id}", b"")
-
-    async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
-        """Forget a membership."""
-        with unavailable_unless_answered("The record of memberships"):
-            await (await self._bucket.open()).purge(f"{agent_id}.{comm_id}")
-
-    def _see(self, key: str, *, present: bool) -> None:
-        agent, _, comm = key.partition(".")
-        groups = self._groups.setdefault(AgentId(agent), set())
-        if present:
-            groups.add(CommId(comm))
-        else:
-            groups.discard(CommId(comm))
-        if not groups:
-            del self._groups[AgentId(agent)]
+    async def beat(self) -> None:
+        """Show that registry and store are up; not waited for longer than the next one should take."""
+        with unavailable_unless_answered("The store of leases"):
+            async with asyncio.timeout(_BEAT_TIMEOUT.total_seconds()):
+                await (await self._bucket.open()).put(BEAT, b"")
 
 
 class NatsRegistryView:
-    """Cards and leases, followed live."""
+    """Cards and leases, followed live, and who is alive by them.
 
-    def __init__(self, client: Client) -> None:
+    Args:
+        client: The connection.
+        lease: How long an agent may be silent while others are heard.
+    """
+
+    def __init__(self, client: Client, lease: timedelta) -> None:
         self._client = client
         self._cards: dict[AgentId, CardRecord] = {}
-        self._leases: dict[AgentId, Load] = {}
+        self._judge = LeaseJudge(lease)
+        self._renewals: dict[AgentId, bytes] = {}
+        self._unreadable: set[tuple[str, str]] = set()
         self._listeners: list[Callable[[AgentId], None]] = []
+        self._mourners: list[Callable[[AgentId], None]] = []
         self.cards_ready = asyncio.Event()
         self.leases_ready = asyncio.Event()
 
     def listen(self, changed: Callable[[AgentId], None]) -> None:
-        """Call `changed` with each agent whose card or liveness has changed, on the event loop."""
+        """Call `changed` with each agent whose card has changed or that has come online or gone, on the event loop."""
         self._listeners.append(changed)
+
+    def listen_for_losses(self, changed: Callable[[AgentId], None]) -> None:
+        """Call `changed` with each agent that is lost, or online again, on the event loop. One that is briefly away is neither."""
+        self._mourners.append(changed)
+
+    async def whole(self) -> None:
+        """Return once both buckets have been read."""
+        await self.cards_ready.wait()
+        await self.leases_ready.wait()
 
     async def follow_cards(self) -> None:
         """Keep the cards current, for ever."""
         async for change in follow(self._client, CARDS):
             match change:
                 case Snapshot(values=values):
-                    before = set(self._cards)
-                    self._cards = {}
-                    for key, value in values.items():
-                        self._store(AgentId(key), value)
+                    before, after = self._cards, self._read_cards(values)
+                    self._cards = after
                     self.cards_ready.set()
-                    self._tell(before | set(self._cards))
+                    self._tell(agent_id for agent_id in {**before, **after} if before.get(agent_id) != after.get(agent_id))
                 case Change(key=key, value=value):
-                    self._store(AgentId(key), value)
-                    self._tell({AgentId(key)})
+                    self._tell(self._store(key, value))
 
     async def follow_leases(self) -> None:
         """Keep the leases current, for ever."""
         async for change in follow(self._client, LEASES):
+            interruptions = self._judge.interruptions
             match change:
-                case Snapshot(values=values):
-                    before = set(self._leases)
-                    self._leases = {AgentId(key): _load_of(value) for key, value in values.items()}
+                case Snapshot(changes=changes):
+                    self._announce(self._begin(changes))
                     self.leases_ready.set()
-                    self._tell(before ^ set(self._leases))
-                case Change(key=key, value=value):
-                    self._see_lease(AgentId(key), value)
+                case Change(key=key) if key == BEAT:
+                    self._announce(self._judge.beat(change.at))
+                case Change():
+                    self._announce(self._hear(change))
+            if self._judge.interruptions != interruptions:
+                _log.info("leases_were_interrupted")
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """The card of an agent."""
@@ -236,32 +238,94 @@ class NatsRegistryView:
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
-        return agent_id in self._leases
+        return self._judge.standing(agent_id) is Standing.ONLINE
+
+    def is_lost(self, agent_id: AgentId) -> bool:
+        """Whether the agent was silent for a whole lease while others were heard."""
+        return self._judge.standing(agent_id) is Standing.LOST
+
+    def silence(self, agent_id: AgentId) -> timedelta | None:
+        """How long the agent has not been heard."""
+        return self._judge.silence(agent_id)
 
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent said it was."""
-        return self._leases.get(agent_id, IDLE)
+        value = self._renewals.get(agent_id)
+        return _load_of(value) if value and self.is_online(agent_id) else IDLE
 
-    def _see_lease(self, agent_id: AgentId, value: bytes | None) -> None:
-        """Note a lease. Listeners hear of those that begin and end, and not of the loads that come with every renewal."""
-        was_online = agent_id in self._leases
-        if value is None:
-            self._leases.pop(agent_id, None)
+    def _begin(self, changes: dict[str, Change]) -> tuple[StandingChange, ...]:
+        signs, self._renewals = dict[AgentId, Sign](), {}
+        for key, change in changes.items():
+            agent_id = None if key == BEAT else self._agent_of(LEASES, key)
+            if agent_id is not None:
+                signs[agent_id] = self._sign(agent_id, change)
+        return self._judge.restart(signs, max((change.at for change in changes.values()), default=None))
+
+    def _hear(self, change: Change) -> tuple[StandingChange, ...]:
+        agent_id = self._agent_of(LEASES, change.key)
+        return () if agent_id is None else self._judge.hear(agent_id, self._sign(agent_id, change))
+
+    def _sign(self, agent_id: AgentId, change: Change) -> Sign:
+        if change.value is None:
+            self._renewals.pop(agent_id, None)
         else:
-            self._leases[agent_id] = _load_of(value)
-        if was_online != (value is not None):
-            self._tell({agent_id})
+            self._renewals[agent_id] = change.value
+        return Sign(change.at, leaves=change.value is None)
 
-    def _store(self, agent_id: AgentId, value: bytes | None) -> None:
+    def _announce(self, changes: Iterable[StandingChange]) -> None:
+        for change in changes:
+            if Standing.ONLINE in (change.before, change.after):
+                self._tell((change.agent_id,))
+            if change.after is not Standing.AWAY:
+                for mourner in self._mourners:
+                    mourner(change.agent_id)
+
+    def _read_cards(self, values: dict[str, bytes]) -> dict[AgentId, CardRecord]:
+        """Read all cards. One that has become unreadable stays as it was."""
+        cards: dict[AgentId, CardRecord] = {}
+        for key, value in values.items():
+            agent_id = self._agent_of(CARDS, key)
+            record = None if agent_id is None else self._card_of(agent_id, value) or self._cards.get(agent_id)
+            if agent_id is not None and record is not None:
+                cards[agent_id] = record
+        return cards
+
+    def _store(self, key: str, value: bytes | None) -> tuple[AgentId, ...]:
+        agent_id = self._agent_of(CARDS, key)
+        if agent_id is None:
+            return ()
         if value is None:
             self._cards.pop(agent_id, None)
-            return
-        try:
-            self._cards[agent_id] = decode(CardRecord, value)
-        except IoaError as error:
-            _log.error("card_unreadable", agent_id=agent_id, error=str(error))
+        elif (record := self._card_of(agent_id, value)) is not None:
+            self._cards[agent_id] = record
+        return (agent_id,)
 
-    def _tell(self, agent_ids: set[AgentId]) -> None:
+    def _card_of(self, agent_id: AgentId, value: bytes) -> CardRecord | None:
+        try:
+            record = decode(CardRecord, value)
+        except IoaError as error:
+            self._note_unreadable(CARDS, agent_id, error.message)
+            return None
+        if record.card.agent_id != agent_id:
+            self._note_unreadable(CARDS, agent_id, f"It is the card of {record.card.agent_id}.")
+            return None
+        self._unreadable.discard((CARDS, agent_id))
+        return record
+
+    def _agent_of(self, bucket: str, key: str) -> AgentId | None:
+        try:
+            return parse_agent_id(key)
+        except IoaError as error:
+            self._note_unreadable(bucket, key, error.message)
+            return None
+
+    def _note_unreadable(self, bucket: str, key: str, why: str) -> None:
+        if (bucket, key) not in self._unreadable:
+            self._unreadable.add((bucket, key))
+            unreadable.labels(bucket).inc()
+            _log.error("bucket_unreadable", bucket=bucket, key=key, why=why)
+
+    def _tell(self, agent_ids: Iterable[AgentId]) -> None:
         for agent_id in sorted(agent_ids):
             for listener in self._listeners:
                 listener(agent_id)
@@ -269,9 +333,9 @@ class NatsRegistryView:
 
 @lru_cache(maxsize=4_096)
 def _load_of(value: bytes) -> Load:
-    """Read a lease's value. One that says nothing, or nothing that can be read, still is a lease."""
+    """Read how busy an agent is off its renewal. One that says nothing that can be read is a renewal all the same."""
     try:
-        return decode(Load, value) if value else IDLE
+        return decode(Renewal, value).load
     except IoaError as error:
         _log.warning("load_unreadable", error=error.message)
         return IDLE

@@ -18,7 +18,11 @@ from nats.aio.client import Client
 from ioa.adapters.nats_traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import public_key_of, read_seed
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
+
+LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
+"""What nats-server must allow for one message: the largest payload and its headers. The server's own default is 1 MiB."""
 
 _PING_EVERY = timedelta(seconds=2)
 _RECONNECT_EVERY = timedelta(milliseconds=250)
@@ -72,23 +76,48 @@ def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
         listeners.remove(listener)
 
 
+def announce_renewal(client: Client) -> None:
+    """Tell the listeners of `at_renewal` that what was asked over the connection before may never be answered."""
+    for listener in list(_listeners.get(client, ())):
+        listener()
+
+
 @asynccontextmanager
-async def open_connection(settings: NatsSettings, *, patience: timedelta | None = None) -> AsyncIterator[Client]:
+async def open_connection(
+    settings: NatsSettings, *, patience: timedelta | None = None, any_payload: bool = False
+) -> AsyncIterator[Client]:
     """Connect, and drain and close at the end.
 
     Args:
         settings: Where to and as whom.
         patience: How long to wait for the first connection; None waits until there is a server.
+        any_payload: Connect although the server takes smaller messages than the system sends, to tell so.
 
     Raises:
         UnavailableError: No server answered within `patience`.
+        InvalidInputError: The server takes smaller messages than the system sends.
     """
     client = await _connect(settings, patience)
     try:
+        if not any_payload:
+            check_max_payload(client.max_payload)
         with traffic.watch(client):
             yield client
     finally:
         await _close(client)
+
+
+def check_max_payload(allowed_bytes: int) -> None:
+    """See that a server takes every message that the system may send.
+
+    Raises:
+        InvalidInputError: It does not, and no retry helps.
+    """
+    if allowed_bytes < LEAST_MAX_PAYLOAD_BYTES:
+        raise InvalidInputError(
+            f"The NATS server takes messages of {allowed_bytes:,} bytes at most; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
+            hint="Set max_payload in the server's configuration to 1MB, its default, or more, and restart it.",
+        )
 
 
 async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client:
@@ -120,8 +149,7 @@ def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableErr
 async def _attempt(settings: NatsSettings) -> Client:
     async def reconnected() -> None:
         _log.info("nats_reconnected", url=settings.url)
-        for listener in list(_listeners.get(client, ())):
-            listener()
+        announce_renewal(client)
 
     async def disconnected() -> None:
         if not client.is_closed:
@@ -202,3 +230,18 @@ async def _close(client: Client) -> None:
             client._pending, client._pending_data_size = [], 0
             client._status = Client.DISCONNECTED
             await client.close()
+        await _end_reconnecting(client)
+
+
+async def _end_reconnecting(client: Client) -> None:
+    """See to it that a closed client does not connect again: nats-py cancels what reconnects once, and that may be dropped.
+
+    `asyncio.wait_for` of Python 3.11 drops a cancellation that comes together with the end of what is waited for
+    (python/cpython#86296), such as with a connection that has just been made.
+    """
+    reconnecting = client._reconnection_task
+    while reconnecting is not None and not reconnecting.done():
+        reconnecting.cancel()
+        await asyncio.wait([reconnecting], timeout=_RECONNECT_EVERY.total_seconds())
+    if not client.is_closed:
+        await client.close()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import NoReturn
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import Header
-from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats_failures import lost_race, unavailable_unless_answered
+from ioa.adapters.nats_connection import at_renewal
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_keys import last_message, publish_onto
 from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
+from ioa.errors import IoaError
 from ioa.fault_points import is_armed, reach
-from ioa.group.events import EncodedEntry
+from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced
+from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
@@ -51,6 +57,43 @@ class NatsInboxes:
             _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
 
 
+class NatsProgress:
+    """Reports of progress on core NATS, one subject for each group."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def publish(self, said: Said) -> None:
+        """Publish the report; one that cannot be sent is lost."""
+        comm_id = said.message.header.comm_id
+        try:
+            await self._client.publish(subjects.progress(comm_id), encode(said))
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("progress_lost", comm_id=comm_id, error=str(error) or type(error).__name__)
+
+    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> NoReturn:
+        """Give every report on a subject, which may be a pattern, to `hear`, for ever.
+
+        `listen_anew` is called when it has begun to listen, and after each time it may have missed some.
+        """
+
+        async def receive(message: Msg) -> None:
+            try:
+                hear(decode(Said, message.data))
+            except IoaError as error:
+                _log.warning("progress_unreadable", subject=message.subject, error=str(error))
+
+        subscription = await self._client.subscribe(subject, cb=receive)
+        try:
+            with at_renewal(self._client, listen_anew):
+                listen_anew()
+                await asyncio.Event().wait()
+                raise AssertionError("nobody sets this event")
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
+
 class NatsResults:
     """Results in the stream `IOA_RESULTS`: the first one published for a goal stands."""
 
@@ -59,24 +102,14 @@ class NatsResults:
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish unless there is one already."""
-        data, headers = encode(result), {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: "0"}
         with unavailable_unless_answered("The stream of results"):
-            try:
-                await self._js.publish(subjects.result_of(result.goal_id), data, stream=RESULTS, headers=headers)
-            except APIError as error:
-                if not lost_race(error):
-                    raise
-                return False
-        return True
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.goal_id), encode(result))
 
     async def get(self, goal_id: GoalId) -> GoalResult | None:
         """Read a goal's result."""
         with unavailable_unless_answered("The stream of results"):
-            try:
-                message = await self._js.get_last_msg(RESULTS, subjects.result_of(goal_id))
-            except NotFoundError:
-                return None
-        return decode(GoalResult, message.data or b"")
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal_id))
+        return None if message is None else decode(GoalResult, message.data or b"")
 
 
 class NatsTimers:
@@ -103,9 +136,16 @@ class NatsDeadLetters:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a refused message; of one too large to be kept whole, the beginning."""
-        headers = {"Ioa-Reason": why.replace("\n", " ")[:1_000], "Ioa-Subject": subject, "Ioa-Bytes": str(len(data))}
+        headers = {"Ioa-Reason": _header(why), "Ioa-Subject": _header(subject), "Ioa-Bytes": str(len(data))}
+        if key:
+            headers[Header.MSG_ID.value] = f"{reason}/{key}"
         with unavailable_unless_answered("The dead-letter stream"):
             await self._js.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], stream=DEAD, headers=headers)
         _log.warning("dead_letter", reason=reason, why=why, subject=subject)
+
+
+def _header(text: str) -> str:
+    """Fit a text, which may hold what a stranger wrote, into one header."""
+    return " ".join(text.encode("utf-8", "replace").decode().replace("\0", " ").split())[:1_000]

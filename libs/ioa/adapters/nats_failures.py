@@ -8,11 +8,14 @@ from types import TracebackType
 import nats.errors
 from nats.js.errors import APIError
 
-from ioa.errors import UnavailableError
+from ioa.errors import PayloadTooLargeError, UnavailableError
 
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 """JetStream's codes for an expected sequence that is not the last one; the second comes from a replicated stream in which another
 write to the subject is on its way."""
+
+_MESSAGE_TOO_LARGE = 10054
+"""JetStream's code for a message beyond the stream's `max_msg_size`."""
 
 
 def lost_race(error: APIError) -> bool:
@@ -42,6 +45,8 @@ class heeding_cancellation:  # noqa: N801  # reads as the statement it is used i
 
 class unavailable_unless_stored:  # noqa: N801
     """Turn time-outs, lost connections and refusals of JetStream into `UnavailableError`. For writes that do not wait by nats-py.
+
+    What is too large for the server is `PayloadTooLargeError`: sending it again can never help.
 
     Args:
         what: What was asked, as the subject of a sentence.
@@ -73,6 +78,10 @@ class unavailable_unless_answered(heeding_cancellation):  # noqa: N801
 
 
 def _raise_unavailable(what: str, error: BaseException | None) -> None:
+    if isinstance(error, nats.errors.MaxPayloadError) or (isinstance(error, APIError) and error.err_code == _MESSAGE_TOO_LARGE):
+        raise PayloadTooLargeError(
+            f"{what} does not take a message of this size.", hint="Send large content as a file: it travels by reference."
+        ) from error
     if isinstance(error, APIError):
         raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error
     if isinstance(error, nats.errors.Error | TimeoutError | OSError):

@@ -12,12 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ioa.adapters.nats_keys import stream_of, subject_of
 from ioa.adapters.nats_topology import (
     ANY_AGENT,
     ARTIFACTS,
+    BEAT,
     CARDS,
     CONSUMERS,
     DEAD,
+    ENDED,
     FILES,
     GOAL_RECORDS,
     GOALS,
@@ -25,9 +28,11 @@ from ioa.adapters.nats_topology import (
     LEASES,
     LOG,
     MEMBERS,
+    OPEN,
     OUTCOMES,
     RESULTS,
     ROUTERS,
+    SESSIONS,
     STREAMS,
     TIMERS,
     WORK,
@@ -84,7 +89,7 @@ def of_service(service: Service) -> Permissions:
         *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", f".{name}", f".{name}.*")),
     )
     topology = () if service is Service.DISCOVERY else _making_topology()
-    return Permissions(CONTROL_PLANE, (*topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
+    return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
@@ -92,10 +97,13 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
     publish = (
         subjects.register(agent_id),
         subjects.renew(agent_id),
+        subjects.renew_at_all(agent_id),
         subjects.deregister(agent_id),
         subjects.launch(agent_id),
         subjects.abandon(agent_id),
         subjects.sync(agent_id),
+        subjects.set_aside(agent_id),
+        subjects.memberships(agent_id),
         subjects.SEARCH,
         subjects.report(agent_id),
         subjects.say(CommId(_ANY), agent_id),
@@ -113,17 +121,22 @@ def of_user() -> Permissions:
         subjects.ANY_ADDRESSED_GOAL,
         subjects.CANCEL,
         *_looking(),
+        subjects.GET_GROUP,
         subjects.SEARCH,
-        *(_reading(stream) for stream in (RESULTS, LOG, DEAD, f"KV_{GOAL_RECORDS}")),
+        *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
+        *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
         *_exchanging_files(),
         *_uploading(),
     )
-    return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG))
+    return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_observer() -> Permissions:
-    """What a monitor may do: see that everything runs, what could not be processed, and nothing that users or agents said."""
-    return Permissions(CLIENTS, (*_looking(), _reading(DEAD)), (subjects.ANY_DEAD,))
+    """What a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
+
+    A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
+    """
+    return Permissions(CLIENTS, _looking(), ())
 
 
 def of_admin() -> Permissions:
@@ -140,7 +153,7 @@ def crossing() -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def is_answered_often(subject: str) -> bool:
     """Whether one request on a subject may be answered by several messages."""
-    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT."))
+    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", f"{_API}.DIRECT.GET."))
 
 
 def _without_covered(found: Iterable[str]) -> tuple[str, ...]:
@@ -164,8 +177,18 @@ def _reading(stream: str) -> str:
     return f"{_API}.STREAM.MSG.GET.{stream}"
 
 
+def _listing(stream: str) -> str:
+    """Read many messages at once."""
+    return f"{_API}.DIRECT.GET.{stream}"
+
+
+def _removing(stream: str) -> str:
+    """Remove messages by subject. Which subject stands in the request, so that no permission tells."""
+    return f"{_API}.STREAM.PURGE.{stream}"
+
+
 def _looking() -> tuple[str, ...]:
-    """How everything stands: services, streams, agents, groups, the index."""
+    """How everything stands: services, streams and what they count, agents, the index."""
     return (
         *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*")),
         f"{_API}.INFO",
@@ -178,7 +201,6 @@ def _looking() -> tuple[str, ...]:
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
-        subjects.GET_GROUP,
     )
 
 
@@ -201,7 +223,7 @@ def _making_topology() -> tuple[str, ...]:
 
 
 def _following(bucket: str) -> tuple[str, ...]:
-    return _consuming(f"KV_{bucket}")
+    return _consuming(stream_of(bucket))
 
 
 def _consuming(stream: str) -> tuple[str, ...]:
@@ -216,7 +238,12 @@ def _consuming(stream: str) -> tuple[str, ...]:
 
 
 def _looking_up(bucket: str) -> tuple[str, ...]:
-    return (f"{_API}.STREAM.INFO.KV_{bucket}", _reading(f"KV_{bucket}"))
+    return (f"{_API}.STREAM.INFO.{stream_of(bucket)}", _reading(stream_of(bucket)))
+
+
+def _paging(bucket: str) -> tuple[str, ...]:
+    """Read a bucket that nobody follows, by key and by pages, and remove keys without leaving a marker."""
+    return (*_looking_up(bucket), f"{_API}.DIRECT.GET.{stream_of(bucket)}", f"{_API}.STREAM.PURGE.{stream_of(bucket)}")
 
 
 def _working_off(stream: str, durable: str) -> tuple[str, ...]:
@@ -240,51 +267,80 @@ def _reading_logs() -> tuple[str, ...]:
 
 _MAKING_POOL_QUEUES = f"{_API}.CONSUMER.DURABLE.CREATE.{WORK}.*"
 
+_OF_GOALS = (LOG, RESULTS, TIMERS, _OBJECTS, stream_of(GOAL_RECORDS))
+"""What is removed with a goal, besides what is removed at its end: group setup's janitor may purge it."""
+
 _SERVED = {
     Service.REGISTRY: (
         subjects.ANY_REGISTER,
         subjects.ANY_RENEW,
+        subjects.ANY_RENEW_AT_ALL,
         subjects.ANY_DEREGISTER,
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
+        subjects.REMOVE_AGENT,
     ),
-    Service.GROUPS: (subjects.ANY_LAUNCH, subjects.ANY_ABANDON, subjects.ANY_SYNC, subjects.GET_GROUP, subjects.CANCEL),
-    Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO),
+    Service.GROUPS: (
+        subjects.ANY_LAUNCH,
+        subjects.ANY_ABANDON,
+        subjects.ANY_SYNC,
+        subjects.ANY_MEMBERSHIPS,
+        subjects.ANY_SET_ASIDE,
+        subjects.GET_GROUP,
+        subjects.CANCEL,
+        subjects.PRUNE,
+    ),
+    Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
 }
 
 _NEEDED = {
     Service.REGISTRY: (
-        *(f"$KV.{bucket}.*" for bucket in (CARDS, LEASES)),
-        f"$KV.{MEMBERS}.*.*",
-        *(subject for bucket in (CARDS, LEASES, MEMBERS) for subject in _following(bucket)),
-        *_looking_up(CARDS),
-        *_reading_logs(),
+        *(subject_of(bucket, "*") for bucket in (CARDS, LEASES, SESSIONS)),
+        subject_of(LEASES, BEAT),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(stream_of(MEMBERS)),
+        f"{_API}.STREAM.INFO.{LOG}",
         _MAKING_POOL_QUEUES,
+        *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
     ),
     Service.GROUPS: (
         *_writing_logs(),
         subjects.WORK,
         subjects.ANY_POOL_WORK,
+        _reading(WORK),
         _MAKING_POOL_QUEUES,
         subjects.ANY_DEAD,
-        f"$KV.{MEMBERS}.*.*",
-        f"$KV.{GOAL_RECORDS}.*",
-        *(subject for bucket in (CARDS, LEASES, MEMBERS) for subject in _following(bucket)),
-        *_looking_up(GOAL_RECORDS),
+        subject_of(MEMBERS, "*.*"),
+        *(subject_of(bucket, "*") for bucket in (OPEN, GOAL_RECORDS, ENDED)),
+        *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
+        *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(RESULTS),
+        *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
+        *(_removing(stream) for stream in _OF_GOALS),
         *_exchanging_files(),
         *_working_off(GOALS, INTAKE),
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (
         *_writing_logs(),
-        *_following(MEMBERS),
-        *_looking_up(GOAL_RECORDS),
+        subjects.ANY_PROGRESS,
+        subjects.ANY_DEAD,
+        *_following(SESSIONS),
+        *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
+        subject_of(OPEN, "*"),
+        subject_of(OPEN, "*.*"),
+        *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(RESULTS),
         *_working_off(TIMERS, ROUTERS),
     ),
     Service.DISCOVERY: (
         *_following(CARDS),
         *_following(LEASES),
+        *_following(SESSIONS),
+        *_looking_up(SESSIONS),
         *_consuming(OUTCOMES),
         subjects.ANY_OUTCOME,
         _reading(LOG),

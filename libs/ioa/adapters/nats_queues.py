@@ -1,5 +1,10 @@
 """Taking work off a shared durable consumer.
 
+What cannot be done now comes back, later each time. What the system's being away has put off comes back without end, since nothing
+that was accepted may be lost. What fails in any other way, five times in one process, is poison: it is set aside and leaves the
+queue. The server's own count of deliveries is no measure, because it counts those that an outage has ended too; each process counts
+what failed in itself, so that a message is tried at most five times in each.
+
 A pull that was lost is not noticed by nats-py. One that was lost with its connection is asked again as soon as that is renewed; all
 of them are short, so that one that was lost inside a cluster costs a few seconds and no more.
 """
@@ -8,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -22,10 +28,16 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_renewal import until_renewal
 from ioa.adapters.nats_topology import ACK_WAIT
-from ioa.errors import IoaError
+from ioa.errors import IoaError, UnavailableError, reason_of
+from ioa.ports.delivery import DeadLetters, DeadReason
+
+MAX_FAILURES = 5
+"""How often one process tries a message whose work fails otherwise than by the system's being away."""
 
 _PULL = timedelta(seconds=5)
 _RETRY_AFTER = timedelta(seconds=1)
+_LONGEST_RETRY = timedelta(seconds=30)
+_MAX_REMEMBERED = 10_000
 
 _log = structlog.get_logger(__name__)
 
@@ -44,35 +56,53 @@ class Delivery:
     """A message that is this worker's until it is done.
 
     Attributes:
-        attempt: Counts deliveries from 1.
+        headers: What was published beside the data.
+        attempt: Counts deliveries from 1, those that an outage ended too.
         identity: Names the stored message; every delivery of it bears the same.
+        seq: Its place in the stream.
         stored_at: When the server stored it, by the server's clock.
     """
 
     subject: str
     data: bytes
+    headers: Mapping[str, str]
     attempt: int
     identity: str
+    seq: int
     stored_at: datetime
 
 
 Work = Callable[[Delivery], Awaitable[None]]
+SetAside = Callable[[Delivery, Exception], Awaitable[None]]
+"""Keeps a message that cannot be worked on, with the error that says why. Raises if the message has to stay in the queue."""
 
 
-async def consume(client: Client, stream: str, durable: str, work: Work, *, side_by_side: int = 1) -> None:
+def into_dead_letters(dead: DeadLetters) -> SetAside:
+    """Set poison aside in the stream of dead letters."""
+
+    async def set_aside(delivery: Delivery, error: Exception) -> None:
+        why = f"The work on it failed {MAX_FAILURES} times: {reason_of(error)}"
+        await dead.put(DeadReason.UNDELIVERABLE, why, subject=delivery.subject, data=delivery.data, key=delivery.identity)
+
+    return set_aside
+
+
+async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, side_by_side: int = 1) -> None:
     """Do `work` for each message, for ever; acknowledge it when `work` returns.
 
-    A message whose work raises a retryable error comes back after a second, to this worker or to another; with any other error
-    too, since nothing may be lost. While work goes on the message stays with this worker. Cancelling gives unfinished messages
-    back at once.
+    A message whose work raises comes back after 1, 2, 4 and at most 30 s, to this worker or to another. If that was because
+    something is out of reach, such as `UnavailableError` says, it does so without end, after `retry_after` if the error says that.
+    Any other error counts, and the fifth one has the message set aside and taken off the queue. While work goes on the message
+    stays with this worker. Cancelling gives unfinished messages back at once.
     """
-    slots = asyncio.Semaphore(side_by_side)
+    worker = _Worker(work, set_aside, asyncio.Semaphore(side_by_side))
+    slots = worker.slots
     async with asyncio.TaskGroup() as group:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)
         while True:
             await slots.acquire()
             message = await _next(client, subscription.fetch)
-            group.create_task(_do(group, message, work, slots))
+            group.create_task(worker.do(group, message))
 
 
 async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> Msg:
@@ -87,34 +117,83 @@ async def _next(client: Client, fetch: Callable[..., Awaitable[list[Msg]]]) -> M
             await asyncio.sleep(_RETRY_AFTER.total_seconds())
 
 
-async def _do(group: asyncio.TaskGroup, message: Msg, work: Work, slots: asyncio.Semaphore) -> None:
-    metadata = message.metadata
-    identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
-    delivery = Delivery(message.subject, message.data, metadata.num_delivered or 1, identity, metadata.timestamp)
-    outcome, started = "done", time.perf_counter()
-    if delivery.attempt > 1:
-        redeliveries.labels(metadata.stream).inc()
-    keeper = group.create_task(_keep(message))
-    try:
-        await work(delivery)
-        await message.ack()
-    except asyncio.CancelledError:
-        outcome = "given_back"
-        await _give_back(message, None)
-        raise
-    except (IoaError, nats.errors.Error, OSError) as error:
-        outcome = "put_off"
-        _log.warning("work_put_off", subject=message.subject, error=str(error) or type(error).__name__)
-        await _give_back(message, _RETRY_AFTER)
-    except Exception:
-        outcome = "crashed"
-        _log.exception("work_crashed", subject=message.subject)
-        await _give_back(message, _RETRY_AFTER)
-    finally:
-        deliveries.labels(metadata.stream, outcome).inc()
-        work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
-        keeper.cancel()
-        slots.release()
+class _Worker:
+    """Does the work of messages, and remembers how often that of each has failed here."""
+
+    def __init__(self, work: Work, set_aside: SetAside, slots: asyncio.Semaphore) -> None:
+        self.slots = slots
+        self._work = work
+        self._set_aside = set_aside
+        self._failures: OrderedDict[str, int] = OrderedDict()
+
+    async def do(self, group: asyncio.TaskGroup, message: Msg) -> None:
+        """Do one message's work, and say what became of it."""
+        metadata = message.metadata
+        identity = f"{metadata.stream}/{metadata.sequence.stream}/{metadata.timestamp.isoformat()}"
+        delivery = Delivery(
+            subject=message.subject,
+            data=message.data,
+            headers=message.headers or {},
+            attempt=metadata.num_delivered or 1,
+            identity=identity,
+            seq=metadata.sequence.stream,
+            stored_at=metadata.timestamp,
+        )
+        outcome, started = "done", time.perf_counter()
+        if delivery.attempt > 1:
+            redeliveries.labels(metadata.stream).inc()
+        keeper = group.create_task(_keep(message))
+        try:
+            await self._work(delivery)
+            await message.ack()
+            self._failures.pop(identity, None)
+        except asyncio.CancelledError:
+            outcome = "given_back"
+            await _give_back(message, None)
+            raise
+        except (UnavailableError, nats.errors.Error, OSError) as error:
+            outcome = "put_off"
+            _log.warning("work_put_off", subject=message.subject, attempt=delivery.attempt, error=reason_of(error))
+            await _give_back(message, _delay(delivery, error))
+        except Exception as error:
+            outcome = await self._fail(message, delivery, error)
+        finally:
+            deliveries.labels(metadata.stream, outcome).inc()
+            work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
+            keeper.cancel()
+            self.slots.release()
+
+    async def _fail(self, message: Msg, delivery: Delivery, error: Exception) -> str:
+        """Give the message back, or set it aside if this was once too often; return what became of it."""
+        failures = self._failures.pop(delivery.identity, 0) + 1
+        self._failures[delivery.identity] = failures
+        if len(self._failures) > _MAX_REMEMBERED:
+            self._failures.popitem(last=False)
+        is_foreseen = isinstance(error, IoaError)
+        _log.warning(
+            "work_failed",
+            subject=message.subject,
+            failures=failures,
+            error=reason_of(error),
+            exc_info=None if is_foreseen else error,
+        )
+        if failures >= MAX_FAILURES:
+            try:
+                await self._set_aside(delivery, error)
+                await message.term()
+                self._failures.pop(delivery.identity, None)
+                return "set_aside"
+            except Exception as failure:
+                _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
+        await _give_back(message, _delay(delivery, error))
+        return "failed" if is_foreseen else "crashed"
+
+
+def _delay(delivery: Delivery, error: Exception) -> timedelta:
+    """How long a message is to stay away: as long as the error says, or longer each time."""
+    if isinstance(error, UnavailableError) and error.retry_after is not None:
+        return error.retry_after
+    return min(_RETRY_AFTER * (1 << min(delivery.attempt - 1, 10)), _LONGEST_RETRY)
 
 
 async def _keep(message: Msg) -> None:

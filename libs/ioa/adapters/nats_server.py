@@ -27,6 +27,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import httpx
+
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
 
 # Runs in the child before it becomes nats-server: asks the kernel to send it SIGTERM (15) when its parent dies
@@ -39,8 +41,12 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit("the process that started nats-server is gone")
 os.execv(sys.argv[2], sys.argv[2:])
 """
+_PING_INTERVAL, _PING_MAX = timedelta(seconds=3), 2
+"""A client that hangs leaves its queue groups within 9 s, instead of 6 minutes. One that was heard in between is not pinged."""
 _POLL = 0.01
 _STOP_GRACE = timedelta(seconds=10)
+_ASK_SECONDS = 2.0
+_WRITE_ERROR = "write error"
 _LOG_LIMIT_BYTES = 16 * 1024 * 1024
 
 
@@ -82,6 +88,7 @@ class NatsServer:
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
         self._port = settings.port
+        self._monitor = ""
         self._process: asyncio.subprocess.Process | None = None
         self.version = ""
 
@@ -150,15 +157,29 @@ class NatsServer:
             raise RuntimeError("nats-server was never started")
         return await self._process.wait()
 
+    async def write_error(self) -> str | None:
+        """Ask the server whether it has stopped storing, and return why; None if it stores, or does not answer.
+
+        A write that fails, as on a full disk, is final for its stream: nats-server 2.15 takes no more messages for it, answers none
+        that come, and goes on only after a restart, however much room there is by then.
+        """
+        with contextlib.suppress(httpx.HTTPError):
+            async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
+                answer = await client.get(f"{self._monitor}/healthz")
+            said = answer.text
+            if answer.status_code != httpx.codes.OK and _WRITE_ERROR in said:
+                return said
+        return None
+
     async def _until_ready(self, process: asyncio.subprocess.Process, log_start: int) -> None:
         ports_path = self._settings.data_dir / f"{self._settings.binary.name}_{process.pid}.ports"
         while True:
             if process.returncode is not None:
                 raise await asyncio.to_thread(_start_error, self._settings, self._port, log_start)
-            port = await asyncio.to_thread(_read_port, ports_path)
-            greeting = await _greeting(self._settings.host, port) if port is not None else None
-            if greeting is not None and greeting.get("jetstream"):
-                self._port, self.version = port, str(greeting["version"])
+            ports = await asyncio.to_thread(_read_ports, ports_path)
+            greeting = await _greeting(self._settings.host, ports.client) if ports is not None else None
+            if ports is not None and greeting is not None and greeting.get("jetstream"):
+                self._port, self._monitor, self.version = ports.client, ports.monitor, str(greeting["version"])
                 return
             await asyncio.sleep(_POLL)
 
@@ -172,7 +193,7 @@ def find_nats_server(binary: Path | None = None) -> Path:
     """
     if binary is not None:
         if not (binary.is_file() and os.access(binary, os.X_OK)):
-            raise InvalidInputError(f"{binary} is no executable file.", hint="IOA_NATS_SERVER must name a nats-server binary.")
+            raise InvalidInputError(f"{binary} is no executable file.", hint="Name a nats-server binary.")
         return binary.resolve()
     found = shutil.which("nats-server", path=sysconfig.get_path("scripts")) or shutil.which("nats-server")
     if found is None:
@@ -277,7 +298,10 @@ def _write_config(settings: _Settings, port: int | None) -> int:
         "host": settings.host,
         "port": -1 if port is None else port,
         "server_name": "ioa" if settings.node is None else settings.node.server_name,
+        "http": "127.0.0.1:-1",
         "max_payload": settings.max_payload_bytes,
+        "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
+        "ping_max": _PING_MAX,
         "ports_file_dir": str(settings.data_dir),
         "log_file": str(settings.log_path),
         "logfile_size_limit": _LOG_LIMIT_BYTES,
@@ -318,13 +342,19 @@ async def _spawn(settings: _Settings) -> asyncio.subprocess.Process:
         )
 
 
-def _read_port(path: Path) -> int | None:
-    """Read the client port from the server's ports file; None while it is not written, or only in part."""
+@dataclass(frozen=True)
+class _Ports:
+    client: int
+    monitor: str
+
+
+def _read_ports(path: Path) -> _Ports | None:
+    """Read where clients and HTTP requests are heard off the server's ports file; None while it is not written, or only in part."""
     try:
-        urls = json.loads(path.read_text(encoding="utf-8"))["nats"]
+        urls = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
         return None
-    return int(urls[0].rsplit(":", 1)[1])
+    return _Ports(int(urls["nats"][0].rsplit(":", 1)[1]), urls["monitoring"][0])
 
 
 async def _greeting(host: str, port: int) -> dict[str, Any] | None:

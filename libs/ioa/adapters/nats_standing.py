@@ -31,7 +31,7 @@ class NatsStandings:
         with unavailable_unless_answered(f"The stream {name}"):
             state = (await self._js.stream_info(name)).state
             consumers = await self._consumers(name) if name in _QUEUES else ()
-        queues = (QueueStanding(one.name, one.num_pending or 0, one.num_ack_pending or 0) for one in consumers)
+        queues = (_standing_of(one) for one in consumers)
         return StreamStanding(name, state.messages, state.bytes, tuple(queues))
 
     async def _consumers(self, stream: str) -> Sequence[ConsumerInfo]:
@@ -41,3 +41,7 @@ class NatsStandings:
             found += page
             if len(page) < _PAGE:
                 return found
+
+
+def _standing_of(one: ConsumerInfo) -> QueueStanding:
+    return QueueStanding(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0)

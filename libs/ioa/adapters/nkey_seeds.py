@@ -12,6 +12,7 @@ from ioa.errors import InvalidInputError, MissingExtraError
 
 _RAW_SEED_BYTES = 32
 _SEED = re.compile(r"SU[A-Z2-7]{56}")
+_SEED_LIKE = re.compile(r"S[A-Z][A-Z2-7]{20,}", re.IGNORECASE)
 
 
 def read_seed(given: str) -> str:
@@ -20,8 +21,14 @@ def read_seed(given: str) -> str:
     Raises:
         InvalidInputError: The file cannot be read, or what is there is no seed of a user.
     """
+    given = given.strip()
     if _SEED.fullmatch(given):
         return given
+    if not Path(given).exists() and _SEED_LIKE.search(given):  # what may be a seed is shown to nobody
+        raise InvalidInputError(
+            "IOA_NATS_SEED holds something like a seed, but no seed of a user.",
+            hint="Such a seed is 58 letters and begins with SU.",
+        )
     try:
         found = Path(given).read_text(encoding="ascii").strip()
     except OSError as error:

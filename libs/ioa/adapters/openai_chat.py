@@ -32,6 +32,9 @@ CONNECT_TIMEOUT_S = 5.0
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REFUSED = frozenset({400, 415, 422, 501})
 
+_SECRET_CHARS = 8
+"""A shorter key, such as `EMPTY` or `none`, is what servers take that want no key: no secret, and part of many texts."""
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -123,7 +126,7 @@ class OpenAiChat:
             response = await self._send_patiently(body, limits)
             if response.is_success:
                 self._dialect = dialect
-                return read_completion(self._without_key(response.text), self._where)
+                return read_completion(response.text, self._where, self._quoted)
             simpler = dialect.without(response.text) if response.status_code in _REFUSED else None
             if simpler is None:
                 raise self._refusal(response)
@@ -172,12 +175,13 @@ class OpenAiChat:
                 f"{self._where} knows no model {self._settings.model} or no /chat/completions.",
                 hint="Check IOA_LLM_BASE_URL, which usually ends in /v1, and IOA_LLM_MODEL.",
             )
-        said = self._without_key(response.text)[:300]
+        said = self._quoted(response.text)[:300]
         return ModelError(f"The language model at {self._where} refuses the request ({status}): {said}")
 
-    def _without_key(self, text: str) -> str:
-        key = self._settings.api_key
-        return text.replace(key.get_secret_value(), "***") if key else text
+    def _quoted(self, text: str) -> str:
+        """Hide the key in what an error quotes of an answer. The answer itself is never changed."""
+        key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
+        return text.replace(key, "***") if len(key) >= _SECRET_CHARS else text
 
 
 def _retry_after_s(response: httpx.Response) -> float:

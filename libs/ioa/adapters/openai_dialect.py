@@ -7,7 +7,7 @@ with some vendors, no length limits. What a shape loses in translation its reade
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -121,19 +121,18 @@ class _Completion(BaseModel):
     usage: _Usage | None = None
 
 
-def read_completion(text: str, where: str) -> ModelAnswer:
-    """Read the server's answer. A refusal by the model is its text.
+def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> ModelAnswer:
+    """Read the server's answer. A refusal by the model is its text; `quoted` makes of an answer what an error may show.
 
     Raises:
         ModelError: It is no chat completion.
     """
-    try:
-        completion = _Completion.model_validate_json(text)
-        choice = completion.choices[0]
-    except (ValidationError, IndexError):
+    completion = _completion(text)
+    if completion is None:  # raised here, where no other error that quotes the answer is its context
         raise ModelError(
-            f"{where} answers with something that is no chat completion: {text[:100]!r}.", hint="Check IOA_LLM_BASE_URL."
-        ) from None
+            f"{where} answers with something that is no chat completion: {quoted(text)[:100]!r}.", hint="Check IOA_LLM_BASE_URL."
+        )
+    choice = completion.choices[0]
     usage = completion.usage or _Usage()
     return ModelAnswer(
         text=choice.message.content or choice.message.refusal or "",
@@ -141,3 +140,11 @@ def read_completion(text: str, where: str) -> ModelAnswer:
         prompt_tokens=usage.prompt_tokens or 0,
         answer_tokens=usage.completion_tokens or 0,
     )
+
+
+def _completion(text: str) -> _Completion | None:
+    try:
+        completion = _Completion.model_validate_json(text)
+    except ValidationError:
+        return None
+    return completion if completion.choices else None

@@ -1,26 +1,38 @@
-"""An agent's memory in SQLite: one file, and every call one transaction that runs to its end in a thread."""
+"""An agent's memory in SQLite: one file, and every call one transaction that runs to its end in a thread.
+
+Each log entry carries its group's whole state, most of which the entry before it carried too: an entry is kept as what differs. A
+file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
+import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
+import msgpack
+import structlog
+
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
+from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
+from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -37,38 +49,104 @@ _OUTCOMES = """
 CREATE TABLE outcomes (number INTEGER PRIMARY KEY, agent_id TEXT NOT NULL, data BLOB NOT NULL);
 CREATE INDEX outcomes_of_agent ON outcomes (agent_id, number);
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES)
-"""What leads from each version of the schema to the next."""
+_RETENTION = """
+ALTER TABLE groups ADD COLUMN ended_at REAL;
+ALTER TABLE groups ADD COLUMN newest BLOB;
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION)
+"""What leads from each version of the schema to the next. `groups.newest` is the last entry of an open group, as it came."""
+
+_SESSION, _EPOCH = "session", "epoch"
+_OF_A_GROUP = ("entries", "outbox", "tasks", "groups")
+
+_WINDOW_BYTES = 32 * 1024
+"""How far back zlib looks for what it has seen before."""
+_QUICKLY = 1
+
+_ANSWERS_WITHIN = timedelta(seconds=10)
+_CHECKED_WITHIN = timedelta(seconds=2)
+_STEPS_BETWEEN_LOOKS = 10_000
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_PRIMARY_CODE = 0xFF
+
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+
+_log = structlog.get_logger(__name__)
+
+
+class _DamagedError(Exception):
+    """The file holds something that this class did not write."""
 
 
 class SqliteStore:
     """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open.
 
-    Calls take effect in the order in which they were made, cancelled ones included. The file is opened by the first one: an open
-    file costs more memory than all else of an idle agent.
+    Calls take effect in the order in which they were made, cancelled ones included. The first one that is about a group leaves
+    the file open: an open file costs more memory than all else of an idle agent.
+
+    Args:
+        path: The file.
+        answers_within: How long calls may fail or hang before the memory is called unwell.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, answers_within: timedelta = _ANSWERS_WITHIN) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
         self._turn = asyncio.Lock()
+        self._answers_within = answers_within.total_seconds()
+        self._unanswered_since: float | None = None
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the memory has answered lately, or was not asked."""
+        since = self._unanswered_since
+        return since is None or time.monotonic() - since < self._answers_within
+
+    async def last_session(self) -> SessionId | None:
+        """The session that was noted last."""
+        session = await self._fact(_SESSION)
+        return None if session is None else SessionId(session)
+
+    async def note_session(self, session: SessionId) -> None:
+        """Note a session."""
+        await self._note_fact(_SESSION, session)
+
+    async def prune(self, before: datetime) -> int:
+        """Forget the groups that ended before an instant, and give their room back; how many they were."""
+        if not await asyncio.to_thread(self._path.exists):
+            return 0
+
+        def write(db: sqlite3.Connection) -> int:
+            old = [comm_id for (comm_id,) in db.execute("SELECT comm_id FROM groups WHERE ended_at < ?", (before.timestamp(),))]
+            for table in _OF_A_GROUP:
+                db.executemany(f"DELETE FROM {table} WHERE comm_id = ?", [(comm_id,) for comm_id in old])  # noqa: S608
+            return len(old)
+
+        def shrink(db: sqlite3.Connection) -> None:
+            db.executescript("PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE);")  # `execute` would free one page
+
+        return await self._transaction(write, stay_open=False, then=shrink)
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
-        state = entry.entry.state
+        state, data = entry.entry.state, encode(entry)
+        ended_at = state.stage.ended_at.timestamp() if isinstance(state.stage, Ended) else None
 
         def write(db: sqlite3.Connection) -> bool:
-            row = db.execute("SELECT cursor FROM groups WHERE comm_id = ?", (state.comm_id,)).fetchone()
-            if (row[0] if row else 0) != entry.previous_seq:
+            row = db.execute("SELECT cursor, newest FROM groups WHERE comm_id = ?", (state.comm_id,)).fetchone()
+            cursor, newest = row or (0, None)
+            if cursor != entry.previous_seq:
                 return False
             db.execute(
-                "INSERT INTO groups (comm_id, cursor) VALUES (?1, ?2) ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2",
-                (state.comm_id, entry.seq),
+                "INSERT INTO groups (comm_id, cursor, ended_at, newest) VALUES (?1, ?2, ?3, ?4)"
+                " ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2, ended_at = ?3, newest = ?4",
+                (state.comm_id, entry.seq, ended_at, data if ended_at is None else None),
             )
-            db.execute("INSERT INTO entries VALUES (?, ?, ?)", (state.comm_id, entry.seq, encode(entry)))
-            if state.phase.is_terminal:
+            db.execute("INSERT INTO entries VALUES (?, ?, ?)", (state.comm_id, entry.seq, _packed(data, newest or b"")))
+            if ended_at is not None:
                 db.execute("DELETE FROM outbox WHERE comm_id = ?", (state.comm_id,))
             return True
 
@@ -78,8 +156,7 @@ class SqliteStore:
         """All entries of a group."""
 
         def read(db: sqlite3.Connection) -> list[SequencedEntry]:
-            rows = db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,))
-            return [decode(SequencedEntry, data) for (data,) in rows]
+            return [_decoded(SequencedEntry, data) for data in _unpacked(db, comm_id)]
 
         return await self._transaction(read)
 
@@ -97,7 +174,7 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> Message | None:
             row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (comm_id, key)).fetchone()
-            return decode(Message, row[0]) if row else None
+            return _decoded(Message, row[0]) if row else None
 
         return await self._transaction(read)
 
@@ -138,7 +215,7 @@ class SqliteStore:
 
         def read(db: sqlite3.Connection) -> InformTaskResult | None:
             row = db.execute("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
-            return decode(InformTaskResult, row[0]) if row and row[0] is not None else None
+            return _decoded(InformTaskResult, row[0]) if row and row[0] is not None else None
 
         return await self._transaction(read)
 
@@ -160,23 +237,77 @@ class SqliteStore:
         def read(db: sqlite3.Connection) -> list[Contact]:
             outcomes: dict[str, list[Outcome]] = defaultdict(list)
             for agent_id, data in db.execute("SELECT agent_id, data FROM outcomes ORDER BY number"):
-                outcomes[agent_id].append(decode(Outcome, data))
+                outcomes[agent_id].append(_decoded(Outcome, data))
             rows = db.execute("SELECT card, done, failed, agent_id FROM contacts ORDER BY done - failed DESC, agent_id")
             return [
-                Contact(decode(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
+                Contact(_decoded(AgentCard, card), done, failed, tuple(outcomes[agent_id])) for card, done, failed, agent_id in rows
             ]
 
         return await self._transaction(read)
 
-    async def _transaction(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does."""
+    async def epoch(self) -> str | None:
+        """What was noted."""
+        return await self._fact(_EPOCH)
+
+    async def note_epoch(self, epoch: str) -> None:
+        """Note to which store of logs the memory belongs."""
+        await self._note_fact(_EPOCH, epoch)
+
+    async def forget_groups(self) -> None:
+        """Forget every group."""
+
+        def write(db: sqlite3.Connection) -> None:
+            for table in _OF_A_GROUP:
+                db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name from above
+
+        await self._transaction(write)
+
+    async def forget_group(self, comm_id: CommId) -> None:
+        """Forget one group."""
+
+        def write(db: sqlite3.Connection) -> None:
+            for table in _OF_A_GROUP:
+                db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
+
+        await self._transaction(write)
+
+    async def _fact(self, name: str) -> str | None:
+        def read(db: sqlite3.Connection) -> str | None:
+            row = db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+            return str(row[0]) if row else None
+
+        return await self._transaction(read, stay_open=False)
+
+    async def _note_fact(self, name: str, value: str) -> None:
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+        await self._transaction(write, stay_open=False)
+
+    async def _transaction(
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        *,
+        stay_open: bool = True,
+        then: Callable[[sqlite3.Connection], None] | None = None,
+    ) -> T:
+        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does.
+
+        Args:
+            work: What to do. It is done again, on a fresh file, if the file turns out to be damaged.
+            stay_open: Whether the file is kept open if this call had to open it.
+            then: What to do after COMMIT, outside of a transaction.
+        """
 
         def run() -> T:
-            if self._connection is None:
-                self._connection = _open(self._path)
-            with self._connection as db:
-                db.execute("BEGIN IMMEDIATE")
-                return work(db)
+            if self._unanswered_since is None:
+                self._unanswered_since = time.monotonic()
+            opened_here = self._connection is None
+            answer = self._on_sound_file(work, then)
+            if opened_here and not stay_open:
+                self._close()
+            self._unanswered_since = None
+            return answer
 
         await self._turn.acquire()
         running = asyncio.get_running_loop().run_in_executor(None, run)
@@ -188,25 +319,51 @@ class SqliteStore:
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
             ) from error
 
+    def _on_sound_file(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+        try:
+            return self._once(work, then)
+        except (_DamagedError, sqlite3.DatabaseError) as error:
+            if not _is_damage(error):
+                raise
+            self._close()
+            _put_aside(self._path, error)
+        return self._once(work, then)
+
+    def _once(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+        if self._connection is None:
+            self._connection = _open(self._path)
+        with self._connection as db:
+            db.execute("BEGIN IMMEDIATE")
+            answer = work(db)
+        if then is not None:
+            then(db)
+        return answer
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     async def aclose(self) -> None:
         """Close the file when the call that is running has ended."""
         async with self._turn:
-            if self._connection is not None:
-                await asyncio.to_thread(self._connection.close)
+            await asyncio.to_thread(self._close)
 
 
 @asynccontextmanager
 async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
     """Open or make an agent's memory at `path`; what a method returned from survives the process and the power.
 
+    A file that is damaged, or no memory at all, is put aside.
+
     Raises:
-        InvalidInputError: The file is no such memory, or of a newer version.
+        InvalidInputError: The file is of a newer version.
         UnavailableError: The file cannot be opened.
     """
     store = SqliteStore(path)
     try:
         await asyncio.to_thread(_check, path)
-    except (sqlite3.OperationalError, OSError) as error:
+    except (sqlite3.Error, OSError) as error:
         raise UnavailableError(f"The agent's memory {path} cannot be opened: {error}.") from error
     try:
         yield store
@@ -214,11 +371,85 @@ async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
         await store.aclose()
 
 
+def read_record(db: sqlite3.Connection) -> Iterator[tuple[CommId, bytes]]:
+    """Read all encoded entries of a memory's file, group by group, in order."""
+    for (comm_id,) in db.execute("SELECT DISTINCT comm_id FROM entries ORDER BY comm_id").fetchall():
+        for data in _unpacked(db, comm_id):
+            yield CommId(comm_id), data
+
+
+def _packed(data: bytes, before: bytes) -> bytes:
+    """Pack an encoded entry as what differs from the one before it."""
+    packer = zlib.compressobj(_QUICKLY, zdict=before[-_WINDOW_BYTES:])
+    return packer.compress(data) + packer.flush()
+
+
+def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
+    """The encoded entries of a group, in order."""
+    data = b""
+    for (packed,) in db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)):
+        try:
+            data = zlib.decompressobj(zdict=data[-_WINDOW_BYTES:]).decompress(packed)
+        except zlib.error as error:
+            raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
+        yield data
+
+
+def _decoded(kind: type[M], data: bytes) -> M:
+    try:
+        return decode(kind, data)
+    except InvalidInputError as error:
+        raise _DamagedError(f"{kind.__name__} cannot be read: {error.message}") from error
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether the file is to blame, rather than the disk or another process."""
+    if isinstance(error, sqlite3.DatabaseError):
+        return getattr(error, "sqlite_errorcode", 0) & _PRIMARY_CODE in _DAMAGED
+    return isinstance(error, _DamagedError)
+
+
+def _put_aside(path: Path, why: Exception) -> None:
+    """Move a damaged file, and what belongs to it, to a name that is free."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    for suffix in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + suffix)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + suffix))
+    _log.error("memory_damaged", path=str(path), put_aside=str(aside), error=str(why))
+
+
 def _check(path: Path) -> None:
-    """See that a file which is there already can be used."""
+    """See that a file which is there already can be used, and put it aside if it is damaged."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.exists():
-        _open(path).close()
+    if not path.exists():
+        return
+    try:
+        connection = _open(path)
+        try:
+            _look_for_damage(connection)
+        finally:
+            connection.close()
+    except (_DamagedError, sqlite3.DatabaseError) as error:
+        if not _is_damage(error):
+            raise
+        _put_aside(path, error)
+
+
+def _look_for_damage(connection: sqlite3.Connection) -> None:
+    """Have SQLite check the file, as far as it comes in the time it is given."""
+    until = time.monotonic() + _CHECKED_WITHIN.total_seconds()
+    connection.set_progress_handler(lambda: time.monotonic() > until, _STEPS_BETWEEN_LOOKS)
+    try:
+        [found] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+        return
+    if found != "ok":
+        raise _DamagedError(found)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -232,19 +463,57 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    except sqlite3.OperationalError:
-        raise
-    except sqlite3.DatabaseError as error:
-        raise InvalidInputError(f"{path} is not an agent's memory: {error}.", hint="Move it away to start afresh.") from error
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of use only before there is any table
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > SCHEMA_VERSION:
         raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
     if version < SCHEMA_VERSION:
-        upgrades = " ".join(_UPGRADES[version:])
-        connection.executescript(f"BEGIN; {upgrades} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        _upgrade(connection, version)
+
+
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statements in _UPGRADES[version:]:
+            for statement in statements.split(";"):
+                connection.execute(statement)
+        if version:
+            _pack_entries(connection)
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    if version:
+        try:
+            connection.execute("VACUUM")  # lets a file that is there already shrink from now on
+        except sqlite3.OperationalError as error:
+            _log.warning("memory_will_not_shrink", error=str(error))
+
+
+def _pack_entries(db: sqlite3.Connection) -> None:
+    """Pack the entries of a file of an older version, and note which groups have ended."""
+    for (comm_id,) in db.execute("SELECT comm_id FROM groups").fetchall():
+        before = b""
+        for seq, data in db.execute("SELECT seq, data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)).fetchall():
+            db.execute("UPDATE entries SET data = ? WHERE comm_id = ? AND seq = ?", (_packed(data, before), comm_id, seq))
+            before = data
+        ended_at = _ended_at(before)
+        newest = before if ended_at is None else None
+        db.execute("UPDATE groups SET ended_at = ?, newest = ? WHERE comm_id = ?", (ended_at, newest, comm_id))
+
+
+def _ended_at(data: bytes) -> float | None:
+    """When the group of an encoded entry ended."""
+    if not data:
+        return None
+    try:
+        stage = msgpack.unpackb(data)["entry"]["state"]["stage"]
+        return datetime.fromisoformat(stage["ended_at"]).timestamp() if stage["phase"] == "ended" else None
+    except (ValueError, TypeError, KeyError, msgpack.UnpackException) as error:
+        raise _DamagedError(f"an entry cannot be read: {error}") from error
 
 
 def _meet(db: sqlite3.Connection, met: Encounter) -> None:

@@ -3,41 +3,62 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import random
+import shutil
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import structlog
 
 from ioa import log_context, readiness
-from ioa.agent.agent_metrics import agents, timed_decision
+from ioa.agent.agent_metrics import agents
+from ioa.agent.functions import Functions
+from ioa.agent.leading import Leader
 from ioa.agent.patience import patiently
+from ioa.agent.probing import FIRST, Probing
 from ioa.agent.sdk import Agent
-from ioa.agent.session import GroupSession
+from ioa.agent.session import AheadOfLogError, GroupSession
 from ioa.agent.speech import Voice
-from ioa.agent.team import BoundedTeamTools
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
-from ioa.errors import ConflictError, IoaError, NoAgentError, NotFoundError, UnavailableError
-from ioa.group.requests import AbandonGoal, LaunchGroup, SequencedEntry
+from ioa.errors import (
+    AlreadyRunningError,
+    ForbiddenError,
+    IdTakenError,
+    IoaError,
+    NotFoundError,
+    SupersededError,
+    UnavailableError,
+    find_error,
+)
+from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
-from ioa.ports.brain import Brain, Mission, NobodyFits, Team
+from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
-from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import CommId, comm_id_of_goal
+from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
-from ioa.protocol.registry import Lease, Renew
-from ioa.protocol.usage import Usage
+from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 
-_FORMATIONS = 3
-"""How often a team is formed when a member was found but could not join."""
+_MAX_ABANDONED = 8
+"""An agent with more functions that never return is not to be trusted with work."""
+_LOOK_AGAIN = timedelta(seconds=1)
+_TIDY_EVERY = timedelta(hours=1)
+_ENDING = timedelta(seconds=2)
+"""What deregistering may take, and functions that were told to stop, when the agent ends."""
 
-AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
+_PROBES_AT_ONCE = 8
+_PROBE_SECONDS = 15.0
+"""How long one silent group may keep its place among those that are asked for; its session goes on asking."""
+
+_ENDED_REMEMBERED = 1_000
+"""Of how many groups that ended it is remembered that late pushes of them say nothing new."""
 
 _log = structlog.get_logger(__name__)
 
@@ -57,8 +78,20 @@ class ClientOptions:
     tasks_at_once: int = 4
     goals_at_once: int = 8
     drain: timedelta = timedelta(seconds=5)
+    task_timeout: timedelta | None = None
+    """How long a task's function may run whose author did not say."""
+    grace: timedelta = timedelta(seconds=5)
+    """How long a function that was told to stop keeps its slot; after that it is left behind."""
+    keep: timedelta = timedelta(days=1)
+    """How long the agent's own memory keeps groups that have ended. Their logs are the record."""
+    takeover: timedelta = timedelta(seconds=15)
+    """How long to ask for an id that is in use: its holder may have been killed, and its lease run out any moment."""
     reform_after: timedelta = timedelta(seconds=1)
     """How long to wait for a member that went away, longer each time, before a team is formed anew."""
+    probe_after: timedelta = FIRST
+    """How long a group may be silent until it is asked for news; after that ever more rarely."""
+    chance: Callable[[], float] = random.random
+    """Draws a number from 0 to 1."""
 
 
 class AgentClient:
@@ -73,73 +106,284 @@ class AgentClient:
         store: AgentStore,
         clock: Clock,
         ids: IdSource,
+        session: Session,
         options: ClientOptions,
     ) -> None:
         self._card = card
-        self._brain = brain
+        self._hold = session
         self._network = network
         self._store = store
+        self._clock = clock
         self._options = options
-        self._voice = Voice(card.agent_id, network, store, clock, ids)
-        slots = asyncio.Semaphore(options.tasks_at_once)
-        self._worker = Worker(agent, card, brain, network, store, self._voice, slots)
+        self._voice = Voice(card.agent_id, network, store, clock, ids, session.session)
+        self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
+        self._worker = Worker(agent, card, brain, network, store, self._voice, self._functions, options.task_timeout)
+        self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
-        self._registered = asyncio.Event()
+        self._online = _Switch()
+        self._lease: Lease | None = None
+        self._news = asyncio.Event()
+        """Set when there may be groups that the agent does not know of."""
+        self._known = 0
+        """The number of the newest membership that was asked for."""
+        self._epoch = ""
+        self._following = asyncio.Event()
+        """Set while the memory is known to be of the logs that are there now. Until then pushes are passed over."""
+        self._probing = Probing(options.chance, options.probe_after)
+        self._sooner = asyncio.Event()
+        """Set when a group may be due earlier than the one that was next."""
+        self._ended: OrderedDict[CommId, int] = OrderedDict()
 
     @property
     def groups_followed(self) -> int:
         """In how many groups the agent takes part now."""
         return len(self._sessions)
 
+    @property
+    def functions_abandoned(self) -> int:
+        """How many functions were told to stop and still run."""
+        return self._functions.abandoned
+
     async def run(self, stop: Stop) -> None:
-        """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline."""
+        """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline.
+
+        Raises:
+            AlreadyRunningError: Another process runs the agent, and goes on to.
+            IdTakenError: Another agent holds the id, and goes on to.
+            SupersededError: Another process has taken the agent over; it is left alone.
+        """
         me = self._card.agent_id
         log_context.bind({"agent_id": me})
-        with agents.track_inprogress(), readiness.needs(f"registration of {me}", self._registered.is_set):
-            await self._serve(stop)
+        with (
+            agents.track_inprogress(),
+            readiness.needs(f"registration of {me}", lambda: self._online.is_on),
+            readiness.needs(f"{me} to be fit for work", lambda: not self._complaints()),
+        ):
+            try:
+                await self._serve(stop)
+            except BaseExceptionGroup as errors:
+                refusals = [find_error(kind, errors) for kind in (SupersededError, AlreadyRunningError, IdTakenError)]
+                for refused in filter(None, refusals):
+                    raise refused from None
+                raise
         await self._leave()
 
     async def _serve(self, stop: Stop) -> None:
-        async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as group:
-            listening = group.create_task(self._listen(group, inbox))
-            renewing = group.create_task(self._stay_registered(group))
+        # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
+        await asyncio.to_thread(shutil.rmtree, self._options.files, ignore_errors=True)
+        # Sessions are a group of their own, which is the last to end: until then those who stay may open one.
+        async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as sessions, asyncio.TaskGroup() as group:
+            staying = [
+                group.create_task(self._listen(sessions, inbox)),
+                group.create_task(self._stay_registered()),
+                group.create_task(self._find_groups()),
+                group.create_task(self._probe(sessions)),
+                group.create_task(self._tidy()),
+            ]
             leading = group.create_task(self._lead_goals())
-            await stop.wait()
+            with self._network.at_renewal(self._start_over):
+                await stop.wait()
             leading.cancel()
             await self._drain()
-            for task in (listening, renewing, *(running for _, running in self._sessions.values())):
+            for task in (*staying, *(running for _, running in self._sessions.values())):
                 task.cancel()
 
-    async def _stay_registered(self, group: asyncio.TaskGroup) -> None:
-        """Register, and then renew the lease and follow up on every group that has moved on unseen, for ever."""
+    async def _stay_registered(self) -> None:
+        """Register, and then renew the lease, for ever. Nothing that groups need holds this up."""
         me = self._card.agent_id
-        lease = await patiently(lambda: self._network.register(self._card), agent_id=me)
+        lease = await self._register()
         for warning in lease.warnings:
             _log.warning("card_could_be_better", agent_id=me, advice=warning)
-        self._registered.set()
-        _log.info("agent_ready", agent_id=me)
+        self._news.set()
         while True:
-            self._forget_ended(lease)
-            for comm_id, head in lease.heads.items():
-                self._session(group, comm_id).catch_up(head)
+            if not self._online.is_on:
+                self._online.turn(on=True)
+                _log.info("agent_ready", agent_id=me)
+            self._lease = lease
+            if lease.joined > self._known or lease.epoch not in ("", self._epoch):
+                self._news.set()
             await asyncio.sleep(lease.renew_every.total_seconds())
+            await self._until_fit()
             lease = await patiently(self._renew, agent_id=me)
 
+    async def _register(self) -> Lease:
+        """Take the id, in succession to the process that had the memory before. One that holds the id is waited for a while."""
+        previous = await patiently(self._store.last_session, agent_id=self._card.agent_id)
+        request = Register(card=self._card, session=self._hold, previous=previous)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self._options.takeover.total_seconds()
+        while True:
+            try:
+                lease = await patiently(lambda: self._network.register(request), agent_id=self._card.agent_id)
+                break
+            except (AlreadyRunningError, IdTakenError) as error:
+                if loop.time() >= until:
+                    raise
+                _log.warning("id_in_use", agent_id=self._card.agent_id, why=error.message)
+            await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+        await self._note_session()
+        return lease
+
+    async def _note_session(self) -> None:
+        await patiently(lambda: self._store.note_session(self._hold.session), agent_id=self._card.agent_id)
+
+    async def _until_fit(self) -> None:
+        """Go offline while the agent cannot be trusted with work, and let what runs go on."""
+        why = self._complaints()
+        if not why:
+            return
+        me = self._card.agent_id
+        _log.error(
+            "agent_unfit", agent_id=me, why="; ".join(why), hint="It takes no work until that is mended, or it is restarted."
+        )
+        self._online.turn(on=False)
+        await self._deregister()
+        while self._complaints():
+            await asyncio.sleep(_LOOK_AGAIN.total_seconds())
+            if not self._store.is_well:
+                await self._note_session()  # whatever it writes: an answer is what makes it well
+        _log.warning("agent_fit_again", agent_id=me)
+
+    def _complaints(self) -> list[str]:
+        """What keeps the agent from being trusted with work."""
+        abandoned = self._functions.abandoned
+        return [
+            *([] if self._store.is_well else ["its memory does not answer"]),
+            *([f"{abandoned} of its functions were told to stop and still run"] if abandoned > _MAX_ABANDONED else []),
+        ]
+
+    def _start_over(self) -> None:
+        """Ask for everything again: the connection was renewed, and what came meanwhile is lost."""
+        self._known = 0
+        self._news.set()
+        self._probing.ask_for_all(asyncio.get_running_loop().time())
+        self._sooner.set()
+
+    async def _find_groups(self) -> None:
+        """Ask which groups the agent was put into whenever there may be one it does not know, for ever."""
+        await self._online.until(on=True)
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            if self._lease is not None and self._lease.epoch not in ("", self._epoch):
+                await self._enter(self._lease.epoch)
+            self._following.set()
+            await self._ask_for_memberships()
+
+    async def _ask_for_memberships(self) -> None:
+        me, after, complete = self._card.agent_id, self._known, False
+        while not complete:
+            request = ListMemberships(agent_id=me, after=after)
+            page = await patiently(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
+            for membership in page.memberships:
+                if membership.comm_id not in self._sessions:
+                    self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
+                    self._sooner.set()
+                after = membership.number
+            complete = page.complete or not page.memberships
+        self._known = max(self._known, after)
+
+    async def _enter(self, epoch: str) -> None:
+        """See that the memory is of the logs that are there now; what it holds of others is forgotten."""
+        me, store = self._card.agent_id, self._store
+        known = await patiently(store.epoch, agent_id=me)
+        if known not in (None, epoch):
+            self._following.clear()
+            running = [task for _, task in self._sessions.values()]
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            await patiently(store.forget_groups, agent_id=me)
+            self._ended.clear()
+            self._known = 0
+            _log.warning("groups_forgotten", agent_id=me, why="The logs of the groups that were known are gone.", epoch=epoch)
+        if known != epoch:
+            await patiently(lambda: store.note_epoch(epoch), agent_id=me)
+        self._epoch = epoch
+
+    async def _probe(self, group: asyncio.TaskGroup) -> None:
+        """Ask for news of groups that are silent, a few at once, for ever."""
+        slots = asyncio.Semaphore(_PROBES_AT_ONCE)
+        async with asyncio.TaskGroup() as probes:
+            while True:
+                await slots.acquire()
+                probes.create_task(self._ask_for(group, await self._next_silent(), slots))
+
+    async def _next_silent(self) -> CommId:
+        """Wait for the next group that is due."""
+        now = asyncio.get_running_loop().time
+        while (comm_id := self._probing.take(now())) is None:
+            due = self._probing.next_due()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(None if due is None else due - now()):
+                    await self._sooner.wait()
+            self._sooner.clear()
+        return comm_id
+
+    async def _ask_for(self, group: asyncio.TaskGroup, comm_id: CommId, slots: asyncio.Semaphore) -> None:
+        """Have a session look for what is new, and open it if there is none."""
+        try:
+            session = self._session(group, comm_id)
+            running, before = self._sessions[comm_id][1], session.cursor
+            await asyncio.wait((session.look(), running), timeout=_PROBE_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            if not running.done() and session.cursor > before:
+                self._probing.hear(comm_id, asyncio.get_running_loop().time())
+            elif not running.done():
+                self._find_silent(comm_id, session)
+        finally:
+            slots.release()
+
+    def _find_silent(self, comm_id: CommId, session: GroupSession) -> None:
+        now, deadline = asyncio.get_running_loop().time(), session.deadline
+        waits = None if deadline is None else now + (deadline - self._clock.now()).total_seconds()
+        self._probing.find_silent(comm_id, now, waits)
+
     async def _lead_goals(self) -> None:
-        """Take goals as soon as the agent is registered: only then does its pool have a queue."""
-        await self._registered.wait()
-        await self._network.take_goals(self._card.pool, self._lead, side_by_side=self._options.goals_at_once)
+        """Take goals while the agent is online: only then does its pool have a queue for certain."""
+        while True:
+            await self._online.until(on=True)
+            async with asyncio.TaskGroup() as group:
+                taking = group.create_task(self._take_goals())
+                await self._online.until(on=False)
+                taking.cancel()
+
+    async def _take_goals(self) -> None:
+        me, at_once = self._card.agent_id, self._options.goals_at_once
+        await self._network.take_goals(me, self._card.pool, self._leader, side_by_side=at_once)
+
+    async def _tidy(self) -> None:
+        """Forget, again and again, the groups that ended long ago."""
+        while True:
+            try:
+                await self._store.prune(self._clock.now() - self._options.keep)
+            except UnavailableError as error:
+                _log.warning("memory_not_tidied", agent_id=self._card.agent_id, why=error.message)
+            await asyncio.sleep(_TIDY_EVERY.total_seconds())
 
     async def _listen(self, group: asyncio.TaskGroup, inbox: AsyncIterator[SequencedEntry]) -> None:
         async for entry in inbox:
-            self._session(group, entry.entry.state.comm_id).receive(entry)
+            comm_id = entry.entry.state.comm_id
+            is_over = comm_id not in self._sessions and entry.seq <= self._ended.get(comm_id, -1)
+            if self._following.is_set() and not is_over:
+                self._session(group, comm_id).receive(entry)
+                self._probing.hear(comm_id, asyncio.get_running_loop().time())
 
     async def _renew(self) -> Lease:
-        cursors = {comm_id: session.cursor for comm_id, (session, _) in self._sessions.items()}
+        """Keep the lease; who is offline, or unknown to the registry, registers.
+
+        Raises:
+            SupersededError: Another process holds the id now.
+        """
+        me, session = self._card.agent_id, self._hold
+        if self._online.is_on:
+            try:
+                return await self._network.renew(Renew(agent_id=me, session=session.session, load=self._load()))
+            except NotFoundError as error:
+                _log.info("registering_again", agent_id=me, why=error.message)
         try:
-            return await self._network.renew(Renew(agent_id=self._card.agent_id, cursors=cursors, load=self._load()))
-        except NotFoundError:
-            return await self._network.register(self._card)
+            return await self._network.register(Register(card=self._card, session=session, previous=session.session))
+        except (AlreadyRunningError, IdTakenError) as error:
+            raise SupersededError(error.message, hint=error.hint) from error
 
     def _load(self) -> Load:
         """How busy the agent is, so that discovery can name the replica that is least so."""
@@ -152,81 +396,40 @@ class AgentClient:
             files = GroupFiles(self._network, self._options.files / comm_id)
             session = GroupSession(self._worker, self._voice, comm_id, files)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
+            self._ended.pop(comm_id, None)
+            self._sooner.set()
         return self._sessions[comm_id][0]
 
     async def _follow(self, session: GroupSession, comm_id: CommId) -> None:
-        """Let no failed session take the agent down: the next renewal of the lease starts it again from the store."""
+        """Let no failed session take the agent down: it is started again from the store, later each time that it fails."""
+        me = self._card.agent_id
         try:
             await session.run()
-            return
-        except* IoaError as errors:
-            _log.warning("session_failed", comm_id=comm_id, agent_id=self._card.agent_id, why=str(errors.exceptions[0]))
-        except* Exception:
-            _log.exception("session_failed", comm_id=comm_id, agent_id=self._card.agent_id)
-        self._sessions.pop(comm_id, None)
-
-    def _forget_ended(self, lease: Lease) -> None:
-        """Drop the sessions of groups that have ended and that the registry counts as open no more."""
-        for comm_id in [comm_id for comm_id, (_, running) in self._sessions.items() if running.done()]:
-            if comm_id not in lease.heads:
-                del self._sessions[comm_id]
-
-    async def _lead(self, goal: Goal) -> None:
-        """Form a team for a goal and open its group. Called again for the same goal, it meets the same group.
-
-        Raises:
-            UnavailableError: The goal has to be offered again.
-        """
-        me, comm_id = self._card.agent_id, comm_id_of_goal(goal.goal_id)
-        log_context.bind({"agent_id": me, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
-        meter = Meter()
-        for formation in range(_FORMATIONS):
-            await asyncio.sleep(formation * self._options.reform_after.total_seconds())
-            try:
-                formed = await self._form_team(goal, meter)
-            except UnavailableError:
-                raise
-            except IoaError as error:
-                await self._abandon(goal, Reason.FAILED, f"{self._card.agent_id} could not form a team: {error}", meter.total)
-                return
-            if isinstance(formed, NobodyFits):
-                await self._abandon(goal, Reason.NO_AGENT, _nobody(formed.needs), meter.total)
-                return
-            if await self._launch(goal, formed, meter.total):
-                return
-        why = "The agents that fit the goal went away before the team was complete."
-        await self._abandon(goal, Reason.NO_AGENT, why, meter.total)
-
-    async def _form_team(self, goal: Goal, meter: Meter) -> Team | NobodyFits:
-        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=meter)
-        try:
-            with timed_decision("form_team"):
-                tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
-                return await self._brain.form_team(mission, tools)
-        except IoaError:
+            self._note_end(comm_id, session.cursor)
+        except* SupersededError:
             raise
-        except Exception as error:
-            _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
-            raise IoaError(f"{type(error).__name__}: {error}") from error
+        except* (NotFoundError, ForbiddenError) as errors:
+            self._probing.forget(comm_id)
+            _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
+        except* AheadOfLogError as errors:
+            _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
+            await patiently(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
+            self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
+        except* IoaError as errors:
+            _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
+            self._find_silent(comm_id, session)
+        except* Exception:
+            _log.exception("session_failed", comm_id=comm_id, agent_id=me)
+            self._find_silent(comm_id, session)
+        finally:
+            self._sessions.pop(comm_id, None)
+            self._sooner.set()
 
-    async def _launch(self, goal: Goal, team: Team, usage: Usage) -> bool:
-        """Open the group, or see that there is nothing left to do; False if the team has to be formed anew."""
-        request = LaunchGroup(owner=self._card.agent_id, members=team.members, plan=team.plan, goal_id=goal.goal_id, usage=usage)
-        try:
-            await self._network.launch(request)
-        except NoAgentError as error:
-            _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
-            return False
-        except (ConflictError, NotFoundError) as error:
-            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
-        return True
-
-    async def _abandon(self, goal: Goal, reason: AbandonReason, content: str, usage: Usage) -> None:
-        request = AbandonGoal(goal_id=goal.goal_id, by=self._card.agent_id, reason=reason, content=content, usage=usage)
-        try:
-            await self._network.abandon(request)
-        except (ConflictError, NotFoundError) as error:
-            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+    def _note_end(self, comm_id: CommId, cursor: int) -> None:
+        self._probing.forget(comm_id)
+        self._ended[comm_id] = cursor
+        if len(self._ended) > _ENDED_REMEMBERED:
+            self._ended.popitem(last=False)
 
     async def _drain(self) -> None:
         """Wait for the tasks that run, at most the drain time; what does not end runs again after the restart."""
@@ -235,12 +438,37 @@ class AgentClient:
             await asyncio.wait(running, timeout=self._options.drain.total_seconds())
 
     async def _leave(self) -> None:
+        """Go offline, and give functions that were told to stop a moment to do so."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._deregister())
+            group.create_task(self._functions.until_ended(_ENDING))
+
+    async def _deregister(self) -> None:
+        request = Deregister(agent_id=self._card.agent_id, session=self._hold.session)
         try:
-            await self._network.deregister(self._card.agent_id)
-        except IoaError as error:
-            _log.info("not_deregistered", agent_id=self._card.agent_id, why=error.message)
+            async with asyncio.timeout(_ENDING.total_seconds()):
+                await self._network.deregister(request)
+        except (IoaError, TimeoutError) as error:
+            _log.info("not_deregistered", agent_id=self._card.agent_id, why=str(error))
 
 
-def _nobody(needs: tuple[str, ...]) -> str:
-    listed = "; ".join(f"“{need}”" for need in needs)
-    return f"No agent was found for: {listed}. `ioa agents` lists who is there."
+class _Switch:
+    """Something that is on or off, and can be waited for."""
+
+    def __init__(self) -> None:
+        self._turned = {True: asyncio.Event(), False: asyncio.Event()}
+        self.turn(on=False)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it is on."""
+        return self._turned[True].is_set()
+
+    def turn(self, *, on: bool) -> None:
+        """Turn it on or off."""
+        self._turned[not on].clear()
+        self._turned[on].set()
+
+    async def until(self, *, on: bool) -> None:
+        """Wait until it is on, or off."""
+        await self._turned[on].wait()

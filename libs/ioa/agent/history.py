@@ -7,7 +7,7 @@ from datetime import datetime
 from ioa.group.events import GroupLaunched, Said, SubgroupClosed
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Charter, ClosedTask, GroupState
+from ioa.group.state import Charter, ClosedTask, GroupState, OpenTask
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
@@ -37,7 +37,7 @@ class GroupHistory:
         self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
-        self._closed: dict[TaskId, datetime] = {}
+        self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
 
     def apply(self, sequenced: SequencedEntry) -> None:
         """Take in the entry that follows the last one."""
@@ -58,8 +58,8 @@ class GroupHistory:
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
 
-    def view(self, me: AgentId, meter: Meter, refusals: tuple[str, ...] = ()) -> GroupView:
-        """What `me` knows now. Only a group that was launched can be viewed."""
+    def view(self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = ()) -> GroupView:
+        """What `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         return GroupView(
             me=me,
@@ -67,7 +67,8 @@ class GroupHistory:
             state=self.state,
             messages=tuple(self._messages),
             tasks=self.tasks(),
-            legal=legal_kinds(self.state, me),
+            legal=legal_kinds(self.state, me, at),
+            reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,
         )
@@ -93,7 +94,7 @@ class GroupHistory:
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
         spec = record.spec
-        given, closed = self._given[spec.task_id], self._closed[spec.task_id]
+        given, (_, closed) = self._given[spec.task_id], self._closed[spec.task_id]
         return Outcome(
             pool=pool,
             agent_id=spec.assignee,
@@ -106,12 +107,12 @@ class GroupHistory:
         )
 
     def _time_tasks(self, state: GroupState, at: datetime) -> None:
-        """Note when tasks were given out and closed, however they were."""
-        still_open = {task.task_id for task in state.open_tasks}
-        for task_id in still_open:
-            self._given.setdefault(task_id, at)
-        for task_id in self._given.keys() - still_open - self._closed.keys():
-            self._closed[task_id] = at
+        """Note when tasks were given out and closed, and how; the state tells it for a while only."""
+        for task in state.tasks:
+            if isinstance(task, OpenTask):
+                self._given.setdefault(task.task_id, at)
+            elif task.task_id not in self._closed:
+                self._closed[task.task_id] = task, at
 
     def _note(self, message: Message) -> None:
         match message.payload:
@@ -124,10 +125,10 @@ class GroupHistory:
                 pass
 
     def _record(self, spec: TaskSpec) -> TaskRecord:
-        task = self.state.task(spec.task_id) if self.state is not None else None
-        outcome: TaskOutcome | None = None
         content, artifacts = self._reports.get(spec.task_id, ("", ()))
-        if isinstance(task, ClosedTask):
-            outcome = task.outcome
-            content = content or task.why
-        return TaskRecord(spec, outcome, content, artifacts)
+        if spec.task_id not in self._closed:
+            return TaskRecord(spec, None, content, artifacts)
+        closed, _ = self._closed[spec.task_id]
+        is_told = spec.task_id in self._reports or closed.subgroup is not None
+        given_up = closed.outcome is TaskOutcome.FAILED and not is_told
+        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up)

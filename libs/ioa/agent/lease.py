@@ -10,7 +10,7 @@ import structlog
 from ioa.agent.history import GroupHistory
 from ioa.agent.speech import Voice, shortened
 from ioa.agent.workspace import RunningTask
-from ioa.errors import IoaError
+from ioa.errors import IoaError, SupersededError
 from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
 from ioa.protocol.messages import InformTaskProgress
@@ -76,6 +76,8 @@ class TaskLease:
         )
         try:
             await self._voice.report_progress(self._history, report, self._task.turn)
+        except SupersededError:
+            raise
         except IoaError as error:
             _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
             return False

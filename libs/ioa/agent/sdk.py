@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Never, NoReturn, Protocol, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ValidationError
 
@@ -24,6 +26,7 @@ from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.search import Need
 from ioa.protocol.usage import MICROS, Usage
 
@@ -149,8 +152,15 @@ class Agent:
     version: str = "1"
     may_team_up: bool = True
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
+    _timeout: timedelta | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        for listed in ("skills", "examples", "tags"):
+            if isinstance(getattr(self, listed), str):  # a sequence too, of letters
+                raise InvalidInputError(
+                    f"The card of agent {self.agent_id!r} is not valid: {listed} is one text, not a list of texts.",
+                    hint=f"Write {listed}=[{getattr(self, listed)!r}].",
+                )
         self.card_as(AgentId(self.agent_id))
 
     def card_as(self, agent_id: AgentId) -> AgentCard:
@@ -166,26 +176,46 @@ class Agent:
                 pool=PoolId(self.agent_id),
                 version=self.version,
                 may_team_up=self.may_team_up,
+                level=LEVEL,
             )
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise InvalidInputError(f"The card of agent {self.agent_id!r} is not valid: {where}: {first['msg']}.") from None
 
-    def task(self, function: F) -> F:
+    @overload
+    def task(self, function: F) -> F: ...
+    @overload
+    def task(self, *, timeout: timedelta) -> Callable[[F], F]: ...
+    def task(self, function: F | None = None, *, timeout: timedelta | None = None) -> F | Callable[[F], F]:
         """Register the function that runs this agent's tasks: `run(task) -> str` or `run(task, ctx) -> str`.
 
         A sync function runs in a thread of its own and may take its time. An async one shares the agent's event loop: whatever in
         it blocks holds up everything the agent does, its leases included.
 
+        Args:
+            function: The function, which is returned as it is.
+            timeout: How long it may run, as in `@agent.task(timeout=timedelta(minutes=5))`. Then it is told to stop, and the task
+                has failed. `IOA_TASK_TIMEOUT` holds for functions without one; none by default.
+
         Raises:
-            InvalidInputError: The function takes neither one nor two arguments.
+            InvalidInputError: The function cannot be called with a task and perhaps its context, gives something else than text, or
+                is the agent's second one; or the timeout is no time at all.
         """
-        if _arity(function) not in (1, 2):
+        if timeout is not None and timeout <= timedelta(0):
+            raise InvalidInputError(f"A task cannot be done within {timeout.total_seconds():g} s.", hint="Give it some time.")
+        if function is None:
+            return partial(self._register, timeout=timeout)
+        return self._register(function, timeout)
+
+    def _register(self, function: F, timeout: timedelta | None) -> F:
+        if self._function is not None:
             raise InvalidInputError(
-                f"{_name(function)} must take one argument (task) or two (task, ctx).", hint="See the README's example."
+                f"Agent {self.agent_id!r} has the task function {_name(self._function)} already.",
+                hint=f"Make {_name(function)} the function of an agent of its own, or call it from {_name(self._function)}.",
             )
-        self._function = function
+        _check_function(function)
+        self._function, self._timeout = function, timeout
         return function
 
     @property
@@ -199,6 +229,21 @@ class Agent:
             raise InvalidInputError(f"Agent {self.agent_id!r} has no task function.", hint="Decorate one with @agent.task.")
         return self._function
 
+    @property
+    def timeout(self) -> timedelta | None:
+        """How long the registered function may run, if its author said so."""
+        return self._timeout
+
+    def with_card(self, **fields: Any) -> Agent:
+        """Return an agent that works alike and says something else of itself.
+
+        Raises:
+            InvalidInputError: The card cannot be valid; the message says which field.
+        """
+        other = replace(self, **fields)
+        other._function, other._timeout = self.function, self._timeout
+        return other
+
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
         """The arguments the function wants: the task, and the context if it takes two."""
         return (task, context) if _arity(self.function) == 2 else (task,)
@@ -210,10 +255,52 @@ class Agent:
         serve([self])
 
 
+def _check_function(function: TaskFunction) -> None:
+    """Refuse at once what would fail, or give nothing that can be used, at the first task."""
+    name = _name(function)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInputError(
+            f"{name} yields, and a task has one answer.", hint="Return the whole text; `ctx.progress` tells what is known before."
+        )
+    parameters = inspect.signature(function).parameters.values()
+    by_name = [
+        one.name
+        for one in parameters
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and (one.default is one.empty or one.name == _CONTEXT)
+    ]
+    required = [one for one in parameters if one.kind in _POSITIONAL and one.default is one.empty]
+    if _arity(function) not in (1, 2) or len(required) > 2 or by_name:
+        takes = f", and it needs {', '.join(by_name)} by name" if by_name else ""
+        raise InvalidInputError(
+            f"{name} must take one argument (task) or two (task, ctx) by position{takes}.", hint="See the README's example."
+        )
+    told = _return_type(function)
+    if told is not None and told is not str:
+        raise InvalidInputError(
+            f"{name} is annotated to return {getattr(told, '__name__', told)}, and the answer to a task is text.",
+            hint="Return str, such as json.dumps(value); larger data goes into a file by `ctx.artifact`.",
+        )
+
+
+def _return_type(function: TaskFunction) -> object | None:
+    """What the function says it returns; None where it says nothing, or nothing that can be told here."""
+    try:
+        told = get_type_hints(function).get("return", Any)
+    except (NameError, TypeError, AttributeError):
+        return None
+    if get_origin(told) in (Awaitable, Coroutine):
+        told = get_args(told)[-1]
+    return None if told in (Any, Never, NoReturn) or isinstance(told, TypeVar) else told
+
+
+_CONTEXT = "ctx"
+"""What the context is called: as a keyword with a default it would never be given, and nobody would notice."""
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 def _arity(function: TaskFunction) -> int:
     parameters = inspect.signature(function).parameters.values()
-    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(1 for parameter in parameters if parameter.kind in positional)
+    return sum(1 for parameter in parameters if parameter.kind in _POSITIONAL)
 
 
 def _name(function: TaskFunction) -> str:

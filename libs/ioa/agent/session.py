@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from functools import partial
 
 import structlog
@@ -19,14 +20,14 @@ from ioa.agent.patience import patiently
 from ioa.agent.speech import Voice, shortened
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
-from ioa.errors import ConflictError, IoaError, UnavailableError
+from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import Message, Payload
+from ioa.protocol.messages import Message, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 
 MAX_REFUSALS = 3
@@ -41,6 +42,10 @@ Duty = Callable[[], Awaitable[Accepted | None]]
 _log = structlog.get_logger(__name__)
 
 
+class AheadOfLogError(IoaError):
+    """The agent's memory holds of a group what the group's log does not: the log it was read from is gone."""
+
+
 class GroupSession:
     """Follow one group until it has ended."""
 
@@ -51,7 +56,7 @@ class GroupSession:
         self._history = GroupHistory(comm_id)
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._head = 0
-        self._refreshes: list[asyncio.Event] = []
+        self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._meter = Meter()
 
@@ -70,6 +75,11 @@ class GroupSession:
         """Whether the group has ended, as far as this member knows."""
         return self._history.state is not None and self._history.state.phase.is_terminal
 
+    @property
+    def deadline(self) -> datetime | None:
+        """When the group has to move on by itself, as far as this member knows."""
+        return None if self._history.state is None else self._history.state.next_deadline()
+
     def receive(self, entry: SequencedEntry) -> None:
         """Take a pushed entry in; it may be one that is known, or lie behind a gap."""
         self._arrived.put_nowait(entry)
@@ -80,6 +90,13 @@ class GroupSession:
             self._head = head
             self._arrived.put_nowait(None)
 
+    def look(self) -> asyncio.Future[None]:
+        """Have the log asked for what is new; the future is done when it was."""
+        looked: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._looks.append(looked)
+        self._arrived.put_nowait(None)
+        return looked
+
     def working(self) -> list[asyncio.Task[None]]:
         """The tasks this member is working on now."""
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
@@ -88,7 +105,9 @@ class GroupSession:
         """Follow the group and act in it until it has ended.
 
         Raises:
-            IoaError: The group is gone, or this agent is none of its members.
+            NotFoundError: The group is gone.
+            ForbiddenError: This agent is none of its members.
+            AheadOfLogError: What this agent remembers of the group is of a log that is gone.
         """
         with sessions.track_inprogress():
             await self._take_part()
@@ -114,11 +133,12 @@ class GroupSession:
             if self._arrived.empty():
                 break
             entry = self._arrived.get_nowait()
-        refreshes, self._refreshes = self._refreshes, []
-        if not complete or refreshes or self._head > self.cursor:
+        looks, self._looks = self._looks, []
+        if not complete or looks or self._head > self.cursor:
             await self._repair()
-        for refreshed in refreshes:
-            refreshed.set()
+        for looked in looks:
+            if not looked.done():
+                looked.set_result(None)
 
     async def _apply(self, entry: SequencedEntry) -> bool:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
@@ -136,7 +156,12 @@ class GroupSession:
         comm_id = self._history.comm_id
 
         async def next_page() -> Entries:
-            page = await self._voice.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+            try:
+                page = await self._voice.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+            except ConflictError as error:
+                raise AheadOfLogError(error.message) from None
+            if 0 < page.head < self.cursor:
+                raise AheadOfLogError(f"The log of {comm_id} ends at {page.head}; {self.me} knows it up to {self.cursor}.")
             if not page.entries and not page.complete:
                 raise UnavailableError(f"The log of {comm_id} does not show what it holds.")
             return page
@@ -149,13 +174,6 @@ class GroupSession:
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
             complete = page.complete
         self._head = self.cursor
-
-    async def _refresh(self) -> None:
-        """Wait until the log has been read once more."""
-        refreshed = asyncio.Event()
-        self._refreshes.append(refreshed)
-        self._arrived.put_nowait(None)
-        await refreshed.wait()
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due and cancel those the group has moved past."""
@@ -192,12 +210,14 @@ class GroupSession:
     async def _fulfil(self, name: str, duty: Duty) -> None:
         """Let no failed duty take its group or the agent down: the router's deadlines move the group on.
 
-        What was accepted comes into the inbox with the answer, which ends the duty; else the first answer was lost, and the log has
-        it.
+        That another process speaks for the agent now is no failure of the duty, and ends the agent here. What was accepted comes
+        into the inbox with the answer, which ends the duty; else the first answer was lost, and the log has it.
         """
         try:
             accepted = await duty()
-        except Exception:
+        except Exception as error:
+            if find_error(SupersededError, error) is not None:
+                raise
             _log.exception("duty_failed", comm_id=self._history.comm_id, agent_id=self.me, duty=name)
             return
         if accepted is not None:
@@ -216,6 +236,8 @@ class GroupSession:
                     thought = await self._think(tuple(refusals))
                     message = await self._voice.prepare(self._history, thought, turn, self._meter.take())
                 answer = await self._voice.send(message)
+            except SupersededError:
+                raise
             except IoaError as error:
                 refusals.append(str(error))
             except Exception as error:
@@ -229,7 +251,7 @@ class GroupSession:
                 refusals.append(answer.message)
             if message is not None and message.header.usage is not None:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
-            await self._refresh()
+            await self.look()
         return None
 
     def _has_floor(self, turn: int) -> bool:
@@ -238,7 +260,7 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        view, brain = self._history.view(self.me, self._meter, refusals), self._worker.brain
+        view, brain = self._history.view(self.me, self._voice.clock.now(), self._meter, refusals), self._worker.brain
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
                 return await brain.speak(view)
@@ -253,6 +275,7 @@ class GroupSession:
         if await patiently(lambda: self._voice.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
             await self._report(outcomes)
         await self._files.remove()
+        await self._repair()  # there is nothing more: this says that the member knows the end, and its membership is over
         _log.info("group_left", comm_id=self._history.comm_id, agent_id=self.me)
 
     def _outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
@@ -271,9 +294,20 @@ class GroupSession:
     async def _report(self, outcomes: Sequence[tuple[TaskId, Outcome]]) -> None:
         """Tell discovery, once. It does without what it is not told."""
         tasks = tuple(
-            TaskReport(task_id=task_id, need=one.need, at=one.at, seconds=one.seconds, usage=one.usage) for task_id, one in outcomes
+            TaskReport(
+                task_id=task_id,
+                assignee=one.agent_id,
+                outcome=TaskOutcome.DONE if one.done else TaskOutcome.FAILED,
+                need=one.need,
+                at=one.at,
+                seconds=one.seconds,
+                usage=one.usage,
+            )
+            for task_id, one in outcomes
         )
-        request = ReportOutcomes(agent_id=self.me, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:])
+        request = ReportOutcomes(
+            agent_id=self.me, session=self._voice.session, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:]
+        )
         try:
             await self._voice.network.report_outcomes(request)
         except IoaError as error:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 from ioa.agent.history import GroupHistory
 from ioa.agent.patience import patiently
-from ioa.errors import IoaError
+from ioa.errors import IoaError, SupersededError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
-from ioa.protocol.ids import AgentId, MessageId
+from ioa.protocol import codec
+from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Usage
@@ -19,15 +20,10 @@ from ioa.protocol.usage import NOTHING, Usage
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
 
-_CUT = " […]"
-
 
 def shortened(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Cut a text that is too long, and replace what UTF-8 cannot encode, so that it can travel."""
-    data = text.encode("utf-8", "replace")
-    if len(data) > max_bytes:
-        return data[: max_bytes - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
-    return data.decode("utf-8")
+    """Cut a text of a message that is too long; see `ioa.protocol.codec.shortened`."""
+    return codec.shortened(text, max_bytes)
 
 
 def duty_of(payload: Payload, turn: int) -> str:
@@ -37,13 +33,14 @@ def duty_of(payload: Payload, turn: int) -> str:
 
 @dataclass(frozen=True)
 class Voice:
-    """One agent's way of speaking in its groups."""
+    """One agent's way of speaking in its groups. `session` is the process that speaks, and stands in whatever it sends."""
 
     me: AgentId
     network: AgentNetwork
     store: AgentStore
     clock: Clock
     ids: IdSource
+    session: SessionId
 
     async def say(self, history: GroupHistory, payload: Payload, turn: int) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
@@ -68,14 +65,18 @@ class Voice:
         return await patiently(lambda: self.store.outgoing(history.comm_id, f"turn:{turn}"), agent_id=self.me)
 
     async def send(self, message: Message) -> Accepted | Rejected:
-        """Send a prepared message until it is answered.
+        """Send a prepared message until it is answered. A process before this one may have prepared it.
 
         Raises:
+            SupersededError: Another process speaks for the agent now.
             IoaError: The message cannot be sent as it is; it is forgotten.
         """
-        header = message.header
+        header = message.header.model_copy(update={"session": self.session})
+        message = message.model_copy(update={"header": header})
         try:
             answer = await patiently(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
+        except SupersededError:
+            raise
         except IoaError:
             await patiently(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
             raise
@@ -86,6 +87,7 @@ class Voice:
         """Renew a task's lease. A report that is lost is made good by the next one, so it is sent once.
 
         Raises:
+            SupersededError: Another process speaks for the agent now.
             IoaError: It was not heard, or may not have been.
         """
         await self.network.say(self._message(history, progress, turn))
@@ -111,5 +113,6 @@ class Voice:
             traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
+            session=self.session,
         )
         return Message(header=header, payload=payload)

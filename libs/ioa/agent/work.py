@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal, NoReturn
 
 import structlog
 
 from ioa import log_context
 from ioa.agent.agent_metrics import timed_decision, timed_task
+from ioa.agent.functions import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.patience import patiently
@@ -20,7 +21,6 @@ from ioa.agent.sdk import Agent, UpstreamResult
 from ioa.agent.searching import Searching, search_for_others
 from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
-from ioa.agent.threads import call_in_thread
 from ioa.agent.workspace import GroupFiles, RunningTask, Seek
 from ioa.errors import IoaError, NotFoundError
 from ioa.fault_points import reach
@@ -43,7 +43,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Worker:
-    """One agent's way of doing tasks. `slots` bounds how many of its functions run at once."""
+    """One agent's way of doing tasks. `timeout` is how long its function may run, if its author did not say."""
 
     agent: Agent
     card: AgentCard
@@ -51,7 +51,8 @@ class Worker:
     network: AgentNetwork
     store: AgentStore
     voice: Voice
-    slots: asyncio.Semaphore
+    functions: Functions
+    timeout: timedelta | None = None
 
     async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
         """Bring an open task to its end and report it, or keep its lease while a nested team works. Cancelling stops it.
@@ -86,10 +87,11 @@ class Worker:
     async def _exists(self, subgroup: CommId) -> bool:
         """Whether a nested team that was announced was opened as well: its opener may have died in between."""
         try:
-            await patiently(lambda: self.network.sync(Sync(comm_id=subgroup, agent_id=self.card.agent_id)), comm_id=subgroup)
+            request = Sync(comm_id=subgroup, agent_id=self.card.agent_id)
+            page = await patiently(lambda: self.network.sync(request), comm_id=subgroup)
         except NotFoundError:
             return False
-        return True
+        return bool(page.entries)
 
     async def _work_out(self, history: GroupHistory, spec: TaskSpec, files: GroupFiles, lease: TaskLease) -> InformTaskResult:
         """Work out a result alone; if a nested team is opened instead, its conclusion is the result and this never returns.
@@ -98,7 +100,7 @@ class Worker:
         """
         attempt = await patiently(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         decision = Meter()
-        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, decision))
+        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, self.voice.clock.now(), decision))
         approach = await self._approach(view)
         if isinstance(approach, Team):
             if await self._launch(history, spec, approach, decision.total):
@@ -107,7 +109,7 @@ class Worker:
         lease.meter.add(decision.take())
         try:
             lease.running = await patiently(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
-            return await self._run(history.comm_id, approach.task_desc, lease.running, files)
+            return await self._run(history, approach.task_desc, lease.running, files)
         except (IoaError, OSError) as error:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
             return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(str(error)))
@@ -127,6 +129,7 @@ class Worker:
         assert history.charter is not None
         request = LaunchGroup(
             owner=self.card.agent_id,
+            session=self.voice.session,
             members=team.members,
             plan=team.plan,
             goal_id=history.charter.goal_id,
@@ -163,32 +166,26 @@ class Worker:
 
         return seek
 
-    async def _run(self, comm_id: CommId, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
+    async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:
-            async with self.slots:
+            async with self.functions.slot(self._patience(history, running.task_id)) as slot:
                 _log.info("task_begun", attempt=running.attempt, content=words)
                 with timed_task() as clock:
-                    outcome, conclusion = await self._call(words, running)
+                    outcome, conclusion = await self._call(slot, words, running)
                     clock.outcome = outcome.value
                 _log.info("task_ended", outcome=outcome.value, content=conclusion)
         finally:
             running.cancel()
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
             await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
-        artifacts = await patiently(lambda: files.upload(comm_id, running.task_id, running.made), task_id=running.task_id)
-        return InformTaskResult(
-            task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=artifacts
-        )
+        made = await patiently(lambda: files.upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
+        return InformTaskResult(task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=made)
 
-    async def _call(self, words: str, running: RunningTask) -> tuple[Outcome, str]:
+    async def _call(self, slot: Slot, words: str, running: RunningTask) -> tuple[Outcome, str]:
         """Call the author's function. What it raises, an exit included, is the task's failure and never this process's."""
-        function, arguments = self.agent.function, self.agent.arguments(words, running)
+        timeout = self.agent.timeout or self.timeout
         try:
-            if inspect.iscoroutinefunction(function):
-                answer = await function(*arguments)
-            else:
-                answer = await call_in_thread(function, *arguments)
-                answer = await answer if inspect.isawaitable(answer) else answer
+            answer = await slot.call(self.agent.function, self.agent.arguments(words, running), timeout)
         except IoaError as error:
             return TaskOutcome.FAILED, str(error)
         except BaseException as error:
@@ -200,6 +197,13 @@ class Worker:
         if not isinstance(answer, str):
             return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text."
         return TaskOutcome.DONE, answer
+
+    def _patience(self, history: GroupHistory, task_id: TaskId) -> Patience:
+        assert history.state is not None
+        limits, task = history.state.limits, history.state.task(task_id)
+        own = task.deadline if isinstance(task, OpenTask) else None
+        deadline = limits.deadline if own is None else min(own, limits.deadline)
+        return Patience(limits.task_lease, lambda: deadline - self.voice.clock.now())
 
 
 async def _wait_for_team() -> NoReturn:

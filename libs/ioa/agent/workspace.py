@@ -15,13 +15,12 @@ from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.meter import Meter
-from ioa.protocol.goals import Artifact
+from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_ARTIFACTS = 100
-_MAX_NAME_BYTES = 200
 _MAX_MEDIA_TYPE_CHARS = 200
 
 
@@ -71,7 +70,7 @@ class GroupFiles:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _fetch(self, artifact: Artifact) -> InputFile:
-        path = self._folder / "files" / artifact.sha256[:16] / _file_name(artifact.name)
+        path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
         if not await asyncio.to_thread(path.exists):
             data = await self._network.get_file(artifact)
             await asyncio.to_thread(_write, path, data, mode=0o444)  # other tasks read it as well
@@ -141,7 +140,7 @@ class RunningTask:
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the result; the same name again replaces it."""
-        if _file_name(name) != name:
+        if plain_file_name(name) != name:
             raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
         content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
         kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
@@ -167,13 +166,6 @@ class RunningTask:
 def _make_empty(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-
-
-def _file_name(name: str) -> str:
-    """The nearest name that a file can have inside a folder: no path, no control characters, not too long for any file system."""
-    plain = "".join("_" if letter < " " or letter == "\x7f" else letter for letter in name.replace("\\", "/").rsplit("/", 1)[-1])
-    plain = plain.encode("utf-8", "replace")[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
-    return plain if plain.strip(". ") else "file"
 
 
 def _write(path: Path, data: bytes, mode: int = 0o644) -> None:

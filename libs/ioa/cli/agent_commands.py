@@ -58,6 +58,24 @@ def search(
         run_to_end(search_agents(url, asked, why, Terminal(as_json=as_json)))
 
 
+@agents.command()
+def remove(
+    agent_id: Annotated[str, typer.Argument(metavar="ID", help="The agent's id, as `ioa agents` lists it.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Also one that is online; it comes back if its process goes on.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forget an agent that is not coming back: its card, and its pool's queue if nobody else is of the pool and nothing waits.
+
+    On a system that asks who you are only an admin may do this.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.pruning import remove_agent
+
+        run_to_end(remove_agent(url, agent_id, Terminal(as_json=as_json), force=force))
+
+
 @agent.command()
 def run(
     targets: Annotated[

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from ioa.agent.rules import RuleBrain
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, IoaError
 from ioa.ports.brain import Brain
 
+if TYPE_CHECKING:
+    from ioa.adapters.openai_chat import ModelSettings
+
 BUDGET_VARIABLE = "IOA_LLM_BUDGET"
+MODEL_PATIENCE = timedelta(seconds=10)
+"""How long a model may take to say a word before it is told that it does not answer."""
 
 _log = structlog.get_logger(__name__)
 
@@ -29,16 +37,13 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
         InvalidInputError: A variable is malformed; the message names it.
     """
     rules = RuleBrain()
-    if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
-        yield rules
-        return
-    from ioa.adapters.openai_chat import ModelSettings, open_openai_chat
-    from ioa.agent.model import Budget, ModelBrain
-
-    settings = ModelSettings.from_environment(environment)
+    settings = model_of(environment)
     if settings is None:
         yield rules
         return
+    from ioa.adapters.openai_chat import open_openai_chat
+    from ioa.agent.model import Budget, ModelBrain
+
     try:
         budget = TypeAdapter(Budget).validate_json(environment.get(BUDGET_VARIABLE) or "{}")
     except ValidationError as error:
@@ -50,6 +55,58 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
         try:
             yield brain
         finally:
-            tally = asdict(brain.tally)
-            fallbacks = {f"{decision}:{cause}": count for (decision, cause), count in tally.pop("fallbacks").items()}
-            _log.info("model_served", model=settings.model, fallbacks=fallbacks, **tally)
+            _log.info("model_served", model=settings.model, **brain.tally.summary())
+
+
+def model_of(environment: Mapping[str, str]) -> ModelSettings | None:
+    """Read which model is configured; None if none is.
+
+    Raises:
+        InvalidInputError: A variable is malformed; the message names it.
+    """
+    if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
+        return None
+    from ioa.adapters.openai_chat import ModelSettings
+
+    return ModelSettings.from_environment(environment)
+
+
+@dataclass(frozen=True)
+class ModelStanding:
+    """How the configured model answers.
+
+    Attributes:
+        model: What it is called.
+        host: Where it is.
+        seconds: How long it took to say a word.
+        failure: Why it did not.
+    """
+
+    model: str
+    host: str
+    seconds: float
+    failure: IoaError | None = None
+
+
+class _Word(BaseModel):
+    """The least that can be asked for."""
+
+    word: str
+
+
+async def ask_model(settings: ModelSettings) -> ModelStanding:
+    """Ask the model for a word, as agents ask it, and measure how long it takes."""
+    from urllib.parse import urlsplit
+
+    from ioa.adapters.openai_chat import open_openai_chat
+    from ioa.ports.chat_model import AnswerLimits, ChatMessage
+
+    host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
+    asked, failure = monotonic(), None
+    async with open_openai_chat(settings) as chat:
+        try:
+            question = ChatMessage("user", 'Answer with {"word": "ready"}.')
+            await chat.answer([question], _Word, AnswerLimits(max_tokens=16, timeout=MODEL_PATIENCE))
+        except IoaError as error:
+            failure = error
+    return ModelStanding(settings.model, host, monotonic() - asked, failure)

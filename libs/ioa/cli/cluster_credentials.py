@@ -18,6 +18,7 @@ from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
 from ioa.adapters.nats_authorization import authorization
 from ioa.adapters.nats_permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.cli.terminal import Terminal, report
 from ioa.errors import InvalidInputError, IoaError
 from ioa.protocol.ids import AgentIdField, PoolIdField
 from ioa.protocol.model import Model
@@ -165,9 +166,9 @@ def main(arguments: list[str]) -> int:
         with open_kubernetes_secrets(verify="--unverified" not in arguments) as kept:
             done = make_credentials(plan, kept)
     except IoaError as error:
-        sys.stderr.write(f"error: {error}\n")
+        report(error.wire_code, error.message, error.hint, as_json=False)
         return 1
-    sys.stdout.write("\n".join(done or ["nothing to do: all credentials are there"]) + "\n")
+    Terminal(as_json=False).print("\n".join(done or ["nothing to do: all credentials are there"]))
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -9,14 +10,17 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document
+from ioa.cli.console import create_console
+from ioa.cli.terminal import Output, Terminal
+from ioa.cli.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document, progress_document
+from ioa.foreign_text import shown, shown_in_line
+from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
 
 _COLOURS = ("cyan", "magenta", "blue", "yellow", "green", "bright_cyan", "bright_magenta", "bright_blue")
@@ -24,9 +28,12 @@ _STYLES = {Tone.PLAIN: "", Tone.QUIET: "dim", Tone.GOOD: "", Tone.BAD: "red"}
 _MARKS = {Tone.PLAIN: "", Tone.QUIET: "", Tone.GOOD: "green", Tone.BAD: "red"}
 _SPEAKER_WIDTH = 16
 _ACT_WIDTH = 11
+_CLOCK_WIDTH = 9
+_GAP = "  "
 _LEAST_TEXT_WIDTH = 30
+_LEAST_ROOM = 10
 _MAX_FOOTER_TASKS = 8
-_MEASURE = Console(width=200)
+_MEASURE = create_console(io.StringIO())
 """Rich measures text by a console; nothing is written to this one."""
 
 
@@ -35,30 +42,31 @@ class ConversationView:
 
     Args:
         terminal: Where to. With JSON each entry becomes a line of its own.
+        beside: The conversation only tells how it goes, and the result stands elsewhere: it goes to standard error.
         started: What the times on the left count from; the first entry if None.
         excerpt: How many lines of one message are shown; None shows all.
-        answer_below: The conclusion of the group that is looked at is printed afterwards, so it is not shown twice.
     """
 
     def __init__(
-        self, terminal: Terminal, *, started: datetime | None = None, excerpt: int | None = 4, answer_below: bool = False
+        self, terminal: Terminal, *, beside: bool = False, started: datetime | None = None, excerpt: int | None = 4
     ) -> None:
         self._terminal = terminal
+        self._output: Output = terminal.progress if beside else terminal.result
         self._started = started
         self._excerpt = excerpt
-        self._answer_below = answer_below
+        self._beside = beside
         self._live: Live | None = None
         self._waiting = ""
         self.transcript = Transcript()
 
     def __enter__(self) -> Self:
-        if self._terminal.is_live:
+        if self._output.is_live:
             self._live = Live(
-                console=self._terminal.console,
+                console=self._output.console,
                 get_renderable=self._footer,
                 refresh_per_second=8,
                 transient=True,
-                redirect_stderr=True,
+                redirect_stdout=False,
             )
             self._live.start()
         return self
@@ -77,20 +85,22 @@ class ConversationView:
         if self._live is not None:
             self._live.refresh()
 
-    def show(self, stored: StoredEntry) -> None:
-        """Show the next entry."""
-        self._waiting = ""
-        lines = self.transcript.read(stored)
+    def show(self, news: StoredEntry | Said) -> None:
+        """Show the next entry, or a report of progress that is none."""
+        if isinstance(news, Said):
+            lines, kind, document = self.transcript.hear(news), "progress", progress_document(news)
+        else:
+            self._waiting = ""
+            lines, kind, document = self.transcript.read(news), "entry", entry_document(news)
         if self._terminal.as_json:
-            self._terminal.line("entry", **entry_document(stored))
+            if not (self._beside and self._terminal.quiet):
+                self._terminal.line(kind, **document)
             return
         for line in lines:
             self._started = self._started or line.at
-            if self._answer_below and line.act == CONCLUSION and line.depth == 0:
+            if self._beside and line.act == CONCLUSION and line.depth == 0:
                 line = replace(line, text="the team's answer:", files=())
-            self._terminal.console.print(
-                line_text(line, self._started, self._terminal.console.width, self._excerpt), soft_wrap=True
-            )
+            self._output.print(line_text(line, self._started, self._output.console.width, self._excerpt), soft_wrap=True)
 
     def _footer(self) -> RenderableType:
         tasks = self.transcript.open_tasks()
@@ -108,20 +118,28 @@ class ConversationView:
 
 
 def line_text(line: Line, started: datetime, width: int, excerpt: int | None = None) -> Text:
-    """Lay out a line in `width` columns: time, speaker, act, and the text beside them; nested teams are indented."""
+    """Lay out a line in `width` columns: time, speaker, act, and the text beside them; nested teams are indented.
+
+    Where beside them there is too little room, the text stands below.
+    """
     bars = "│ " * line.depth
-    head = Text()
-    head.append(f"{clock(started, line.at):>7}  {bars}", style="dim")
-    head.append(_cell(line.speaker, _SPEAKER_WIDTH), style=speaker_style(line.speaker))
-    head.append("  ")
-    head.append(_cell(line.act, _ACT_WIDTH), style=_MARKS[line.tone] or "dim")
-    head.append("  ")
-    body = Text(_excerpt(line.text, excerpt), style=_STYLES[line.tone])
+    start = Text(f"{clock(started, line.at):>7}  {bars}", style="dim")
+    beside = len(start) + _SPEAKER_WIDTH + _ACT_WIDTH + 2 * len(_GAP)
+    is_narrow = width - beside < _LEAST_TEXT_WIDTH
+    speaker, act = (line.speaker, line.act) if is_narrow else (_cell(line.speaker, _SPEAKER_WIDTH), _cell(line.act, _ACT_WIDTH))
+    head = Text.assemble(
+        start, (speaker, speaker_style(line.speaker)), _GAP, (act, _MARKS[line.tone] or "dim"), "" if is_narrow else _GAP
+    )
+    body = Text(shown(_excerpt(line.text, excerpt)), style=_STYLES[line.tone])
     if line.files:
-        body.append(f"{chr(10) if line.text else ''}{', '.join(file.name for file in line.files)}", style="green")
-    margin = Text(" " * 9 + bars.ljust(len(head) - 9), style="dim")
-    wrapped = body.wrap(_MEASURE, max(width - len(head), _LEAST_TEXT_WIDTH))
-    rows = [Text.assemble(margin if number else head, row) for number, row in enumerate(wrapped or [Text()])]
+        names = ", ".join(shown_in_line(file.name) for file in line.files)
+        body.append(f"{chr(10) if line.text else ''}{names}", style="green")
+    margin = Text(" " * _CLOCK_WIDTH + bars.ljust((len(start) if is_narrow else beside) - _CLOCK_WIDTH), style="dim")
+    wrapped = list(body.wrap(_MEASURE, max(width - len(margin), _LEAST_ROOM))) if body else []
+    if is_narrow:
+        rows = [head, *(Text.assemble(margin, row) for row in wrapped)]
+    else:
+        rows = [Text.assemble(margin if number else head, row) for number, row in enumerate(wrapped or [Text()])]
     for row in rows:
         row.rstrip()
     return Text("\n").join(rows)
@@ -167,7 +185,7 @@ def _task_status(task: TaskView, now: datetime) -> Text:
     part = f" {task.fraction:.0%}" if task.fraction is not None else ""
     since = f"  {clock(task.started_at, now)}" if task.started_at else ""
     text.append(f"{part} {task.detail}{since}", style="dim")
-    text.truncate(100, overflow="ellipsis")
+    text.no_wrap, text.overflow = True, "ellipsis"
     return text
 
 

@@ -27,7 +27,7 @@ def create(
         typer.Option("--pool", metavar="ID[:N]", help="The agent ID; with :N the agents ID-0 to ID-(N-1).", show_default=False),
     ] = [],  # noqa: B006
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and sees everything.")] = [],  # noqa: B006
-    observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and dead letters.")] = [],  # noqa: B006
+    observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:

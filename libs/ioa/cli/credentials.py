@@ -76,7 +76,7 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal) -> None:
         return
     for sentence in done or ["nothing to do: all credentials are there"]:
         terminal.note(sentence)
-    terminal.console.print(included, soft_wrap=True)
+    terminal.result.print(included, soft_wrap=True)
 
 
 def _pool(written: str) -> tuple[str, SeedsPlan]:

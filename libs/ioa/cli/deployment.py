@@ -5,7 +5,6 @@ The environment tells, so that it holds for `ioa agent run` and for an agent's o
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -71,6 +70,4 @@ def as_deployed(agents: Sequence[Agent], environment: Mapping[str, str]) -> Sequ
         first = error.errors(include_url=False, include_context=False)[0]
         raise InvalidInputError(f"{CARD}: {path}: {'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}.") from None
     said = {name: getattr(card, name) for name in card.model_fields_set}
-    deployed = dataclasses.replace(agents[0], **said)
-    deployed.task(agents[0].function)
-    return [deployed]
+    return [agents[0].with_card(**said)]

@@ -7,6 +7,9 @@ starter does.
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
+import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,11 +21,13 @@ import structlog
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.adapters.nats_server import NatsServer, open_nats_server
 from ioa.cli.failures import ExitCode
+from ioa.cli.log_rotation import keep_logs_bounded
 from ioa.cli.nursery import Nursery, Program
 from ioa.cli.pool import Pool
-from ioa.errors import UnavailableError
-from ioa.runtime.process import background
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.runtime.process import background, variable
 from ioa.runtime.system import System, open_system
+from ioa.runtime.variables import refuse_unknown
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 
@@ -36,6 +41,11 @@ _FIRST_RESTART_SECONDS = 0.2
 _LONGEST_RESTART_SECONDS = 10.0
 _HEALTHY_AFTER_SECONDS = 10.0
 _ATTEMPTS = 5
+_TOLD_TO_END = (0, -signal.SIGTERM)
+_LEAVING_SECONDS = 0.5
+"""How much earlier than its starter a process may end when all of them are told to, as systemd and Docker do."""
+_LOOK_EVERY_SECONDS = 5.0
+_ROOM_BYTES = 16 * 1024 * 1024
 _LAST_LINES_BYTES = 2_000
 
 _log = structlog.get_logger(__name__)
@@ -59,28 +69,68 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
         pool: The agents to run.
 
     Raises:
+        InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all.
         UnavailableError: A part did not start; the message shows the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
     """
     data_dir = await asyncio.to_thread(data_dir.absolute)
+    programs = [*_services(data_dir), *_agents(pool, data_dir)]
+    _refuse_shared_port(os.environ)
+    for program in programs:
+        refuse_unknown({**os.environ, **(program.env or {})})
     async with open_nats_server(data_dir / "nats", port) as server:
-        programs = [*_services(data_dir), *_agents(pool, data_dir)]
         env = {"IOA_NATS_URL": server.url}
-        supervisor = _Supervisor(data_dir / "logs", env)
+        ending = asyncio.Event()
+        supervisor = _Supervisor(data_dir / "logs", env, ending)
         pids: dict[str, int] = {"nats-server": server.pid}
-        async with background(_keep_server(server, pids)), supervisor.keep(programs, pids):
+        watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
+        async with background(*watching), supervisor.keep(programs, pids):
             await supervisor.until_ready(server.url, sum(agent.replicas for agent in pool.agents))
             yield EmbeddedSystem(server.url, pids)
 
 
-async def _keep_server(server: NatsServer, pids: dict[str, int]) -> None:
-    """Start nats-server again whenever it dies, on the same port and folder; everybody reconnects by themselves."""
+async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
+    """Start nats-server again whenever it dies, on the same port and folder; everybody reconnects by themselves.
+
+    It is ended, and so started again, when it has stopped storing and there is room on its disk again. While the system is `ending`
+    it is wanted too, for the last reports, but nobody needs to be told.
+    """
     while True:
-        code = await server.wait()
-        _log.warning("process_died", name="nats-server", code=code)
+        async with background(_end_when_stuck(server, data_dir)):
+            code = await server.wait()
+        if code >= 0:
+            await asyncio.sleep(_LEAVING_SECONDS)  # it was told to end, and perhaps so were we
+        tell = _log.debug if ending.is_set() else _log.warning
+        tell("process_died", name="nats-server", code=code)
         await server.start()
         pids["nats-server"] = server.pid
+        tell("process_restarted", name="nats-server", pid=server.pid)
+
+
+async def _end_when_stuck(server: NatsServer, data_dir: Path) -> None:
+    error = None
+    while True:
+        await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        before, error = error, await server.write_error()
+        if error is None:
+            continue
+        if (await asyncio.to_thread(shutil.disk_usage, data_dir)).free >= _ROOM_BYTES:
+            _log.warning("nats_server_ended", why="it has stopped storing, and there is room again", error=error)
+            await server.stop()
+            return
+        if before is None:
+            _log.error("disk_full", folder=str(data_dir), error=error, hint="Make room: everybody waits until there is.")
+
+
+def _refuse_shared_port(environment: Mapping[str, str]) -> None:
+    """Refuse what only the first of the processes could have: a port. With 0 each takes a free one."""
+    port = environment.get(variable("metrics_port"), "0")
+    if port != "0":
+        raise InvalidInputError(
+            f"{variable('metrics_port')} is {port}, but a system on one machine is many processes, and each would want that port.",
+            hint="Unset it, or set it to 0: then each process takes a free port and names it in its log (health_served).",
+        )
 
 
 def _services(data_dir: Path) -> list[Program]:
@@ -105,10 +155,12 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
 class _Supervisor:
     """Keep programs running until the block ends."""
 
-    def __init__(self, logs: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event) -> None:
         self._logs = logs
+        self._ending = ending
         self._nursery = Nursery(logs, env, _PRELOADED)
         self._deaths: dict[str, list[int]] = {}
+        self._began_at_byte: dict[str, int] = {}
 
     @asynccontextmanager
     async def keep(self, programs: Sequence[Program], pids: dict[str, int]) -> AsyncIterator[None]:
@@ -119,6 +171,7 @@ class _Supervisor:
             try:
                 yield
             finally:
+                self._ending.set()
                 # Agents first, so that their last reports still find the services.
                 agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.name not in SERVICES]
                 for wave in (agents, keepers):
@@ -153,9 +206,10 @@ class _Supervisor:
             # A part of a system that was killed may still be closing what a new one wants to open: give it a few attempts.
             if ExitCode.BAD_USE not in codes and len(codes) < _ATTEMPTS:
                 continue
+            log = self._logs / f"{name}.log"
             raise UnavailableError(
-                f"{name} ended with code {codes[-1]} while starting:\n{_tail(self._logs / f'{name}.log')}",
-                hint=f"Its whole log is {self._logs / name}.log.",
+                f"{name} ended with code {codes[-1]} while starting:\n{_tail(log, self._began_at_byte[name])}",
+                hint=f"Its whole log is {log}.",
             )
 
     async def _keep(self, program: Program, pids: dict[str, int]) -> None:
@@ -163,12 +217,19 @@ class _Supervisor:
         pause = _FIRST_RESTART_SECONDS
         while True:
             started = loop.time()
+            self._began_at_byte[program.name] = await asyncio.to_thread(_size, self._nursery.log_of(program))
             process = await self._nursery.start(program)
             pids[program.name] = process.pid
+            if program.name in self._deaths:
+                _log.warning("process_restarted", name=program.name, pid=process.pid)
             try:
                 code = await process.wait()
             finally:
                 await process.stop(_STOP_GRACE.total_seconds())
+            if code in _TOLD_TO_END:
+                await asyncio.sleep(_LEAVING_SECONDS)  # perhaps so were we, and it has only ended first
+                if self._ending.is_set():
+                    return
             self._deaths.setdefault(program.name, []).append(code)
             _log.warning("process_died", name=program.name, code=code)
             pause = _FIRST_RESTART_SECONDS if loop.time() - started > _HEALTHY_AFTER_SECONDS else pause
@@ -176,6 +237,12 @@ class _Supervisor:
             pause = min(pause * 2, _LONGEST_RESTART_SECONDS)
 
 
-def _tail(path: Path) -> str:
+def _tail(path: Path, since: int) -> str:
+    """The end of what a process wrote since it was started last, at this byte of a log that may be older."""
     data = path.read_bytes() if path.exists() else b""
-    return data[-_LAST_LINES_BYTES:].decode(errors="replace").strip()
+    written = data[since:] if since <= len(data) else data  # else somebody has begun the log anew
+    return written[-_LAST_LINES_BYTES:].decode(errors="replace").strip() or "It wrote nothing."
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

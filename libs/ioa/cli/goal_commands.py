@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson, Out, Url
+from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Out, Quiet, Url
 from ioa.cli.terminal import Terminal
 
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
@@ -18,16 +18,18 @@ GoalIdArgument = Annotated[
 
 
 def goals(
-    last: Annotated[int, typer.Option("--last", min=1, help="How many to list, the newest at the end.")] = 30,
+    limit: Limit = 50,
+    everything: Everything = False,
+    open_only: OpenOnly = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the goals on record and how they stand."""
+    """List the goals on record and how they stand, the newest first."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.goals import list_goals
 
-        run_to_end(list_goals(url, last, Terminal(as_json=as_json)))
+        run_to_end(list_goals(url, Listing(limit, everything, open_only), Terminal(as_json=as_json)))
 
 
 @goal.command()
@@ -41,13 +43,13 @@ def show(goal_id: GoalIdArgument, out: Out = None, url: Url = None, as_json: AsJ
 
 
 @goal.command()
-def watch(goal_id: GoalIdArgument, out: Out = None, url: Url = None, as_json: AsJson = False) -> None:
+def watch(goal_id: GoalIdArgument, out: Out = None, url: Url = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
     """Follow a goal from its first message to its end; exits 1 if it fails."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.goals import watch_goal
 
-        code = run_to_end(watch_goal(url, goal_id, out, Terminal(as_json=as_json)))
+        code = run_to_end(watch_goal(url, goal_id, out, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)
 
 

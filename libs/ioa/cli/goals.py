@@ -2,58 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.conversation import task_table
 from ioa.cli.failures import ExitCode
-from ioa.cli.following import follow_goal, result_document, show_result, write_files
+from ioa.cli.files import check_writable
+from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
+from ioa.cli.options import Listing
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import Transcript, task_document
+from ioa.cli.transcript import Transcript, task_document, what_rules_decided
+from ioa.foreign_text import shown_in_line
 from ioa.group.requests import CancelGroup
-from ioa.group.state import GroupState
 from ioa.protocol.ids import comm_id_of_goal
-from ioa.protocol.usage import MICROS, NOTHING
-from ioa.runtime.system import GoalStatus
+from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.runtime.listing import GoalStatus
+
+_LEAST_ROW_WIDTH = 100
+"""In less, a row with all of a goal's figures leaves no room for what was asked for."""
 
 
-async def list_goals(url: str | None, last: int, terminal: Terminal) -> None:
-    """List the newest goals, oldest first."""
+async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> None:
+    """List goals, newest first: a page, or one page after the other as they are read."""
     async with open_reached_system(url) as system:
-        found = (await system.goals())[-last:]
-    if terminal.as_json:
-        terminal.document([goal_document(status) for status in found])
-    elif not found:
-        terminal.print('No goal yet. Launch one: ioa run "GOAL"')
-    else:
-        terminal.print(goal_table(found))
+        page, shown = await system.goals(limit=asked.page, open_only=asked.open_only), 0
+        while True:
+            if terminal.as_json and not asked.everything:
+                terminal.document([row_document(status) for status in page.goals])
+            for status in page.goals if asked.everything and terminal.as_json else ():
+                terminal.line("goal", **row_document(status))
+            if page.goals:
+                terminal.print(goal_table(page.goals, terminal.result.console.width, heads=not shown))
+            shown += len(page.goals)
+            if page.before is None or not asked.everything:
+                break
+            page = await system.goals(limit=asked.page, before=page.before, open_only=asked.open_only)
+    if not shown:
+        terminal.print("No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"')
+    elif page.before is not None:
+        terminal.note("There are more: --limit N lists more of them, --all lists all.")
 
 
 async def show_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> None:
     """Show one goal and, with `out`, write its files."""
+    if out is not None:
+        check_writable(out)
     async with open_reached_system(url) as system:
         status = await system.goal(await system.find_goal(start))
         transcript = Transcript()
-        for stored in await system.entries(comm_id_of_goal(status.record.goal.goal_id)):
+        comm_id = comm_id_of_goal(status.record.goal.goal_id)
+        for stored in await system.entries(comm_id):
             transcript.read(stored)
-        files = await write_files(system, status.result, out) if out and status.result else []
+        fetched = await fetch_files(system, status.result, out)
     if terminal.as_json:
-        terminal.document({**goal_document(status), "files": [str(path) for path in files]})
-        return
+        tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
+        terminal.document({**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]})
+    else:
+        _show(terminal, status, transcript, fetched.paths)
+    fetched.check()
+
+
+def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: list[Path]) -> None:
     goal, charter = status.record.goal, status.standing.charter if status.standing else None
     terminal.print(Text(goal.goal, style="bold"), Text())
     rows = {
         "goal": goal.goal_id,
         "group": comm_id_of_goal(goal.goal_id),
         "status": _standing(status),
-        "accepted": _local(status.record.accepted_at),
-        "inputs": ", ".join(file.name for file in goal.inputs),
+        "accepted": local_time(status.record.accepted_at),
+        "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
         "team": ", ".join(card.agent_id for card in charter.team_members) if charter else "",
         **_usage_rows(status),
     }
@@ -65,16 +89,20 @@ async def show_goal(url: str | None, start: str, out: Path | None, terminal: Ter
     if transcript.tasks():
         terminal.print(task_table(transcript.tasks()))
     if status.result is not None:
-        show_result(terminal, status.result, files)
+        terminal.print(Text())
+        show_answer(terminal, status.result)
+        show_files(terminal, status.result, files)
 
 
 async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> ExitCode:
     """Follow a goal to its end."""
+    if out is not None:
+        check_writable(out)
     async with open_reached_system(url) as system:
         goal_id = await system.find_goal(start)
         result = await follow_goal(system, terminal, goal_id)
-        files = await write_files(system, result, out) if out else []
-        return show_result(terminal, result, files)
+        terminal.progress.print(Text())
+        return await tell_result(system, terminal, result, out)
 
 
 async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal) -> None:
@@ -89,39 +117,58 @@ async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal)
         terminal.print(f"{goal_id} has ended: {result.reason}")
 
 
-def goal_document(status: GoalStatus) -> Mapping[str, Any]:
-    """Describe a goal for programs."""
-    state = status.standing.state if status.standing else None
+def row_document(status: GoalStatus) -> Mapping[str, Any]:
+    """Describe a goal in a list for programs."""
     return {
         **status.record.goal.model_dump(mode="json"),
         "accepted_at": status.record.accepted_at.isoformat(),
         "comm_id": comm_id_of_goal(status.record.goal.goal_id),
         "status": _standing(status),
-        "turns_taken": _turns(state) if state else 0,
-        "usage": (state.spent if state else NOTHING).model_dump(),
-        "members": [member.agent_id for member in state.members] if state else [],
-        "tasks": [task_document(task) for task in state.tasks] if state else [],
+        "turns_taken": _turns(status) or 0,
+        "usage": _usage(status).model_dump(),
         "result": result_document(status.result) if status.result else None,
     }
 
 
-def _turns(state: GroupState) -> int:
-    """The turns taken in a group and in the teams nested in it that have ended."""
-    return state.turns_taken + state.nested_turns
+def goal_document(status: GoalStatus) -> Mapping[str, Any]:
+    """Describe a goal for programs, with its team and its tasks."""
+    state = status.standing.state if status.standing else None
+    return {
+        **row_document(status),
+        "members": [member.agent_id for member in state.members] if state else [],
+        "tasks_given": state.tasks_given if state else 0,
+        "tasks": [task_document(task) for task in state.tasks] if state else [],
+    }
+
+
+def _turns(status: GoalStatus) -> int | None:
+    """The turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
+    if status.result is not None:
+        return status.result.turns
+    state = status.standing.state if status.standing else None
+    return state.turns_taken + state.nested_turns if state else None
+
+
+def _usage(status: GoalStatus) -> Usage:
+    if status.result is not None:
+        return status.result.usage
+    return status.standing.state.spent if status.standing else NOTHING
 
 
 def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     """What the goal has used up, and of how much; tokens and cost only where there is something to tell."""
-    if status.standing is None:
+    turns, spent, goal = _turns(status), _usage(status), status.record.goal
+    if turns is None:
         return {}
-    goal, state = status.record.goal, status.standing.state
-    rows = {"turns": f"{_turns(state)} of {goal.max_turns}"}
-    if state.spent.tokens or goal.max_tokens is not None:
+    rows = {"turns": f"{turns} of {goal.max_turns}"}
+    if spent.tokens or goal.max_tokens is not None:
         bound = "" if goal.max_tokens is None else f" of {goal.max_tokens:,}"
-        rows["tokens"] = f"{state.spent.tokens:,}{bound}"
-    if state.spent.cost_micros or goal.max_cost_micros is not None:
+        rows["tokens"] = f"{spent.tokens:,}{bound}"
+    if spent.cost_micros or goal.max_cost_micros is not None:
         bound = "" if goal.max_cost_micros is None else f" of {goal.max_cost_micros / MICROS:g}"
-        rows["cost"] = f"{state.spent.cost_micros / MICROS:g}{bound}"
+        rows["cost"] = f"{spent.cost_micros / MICROS:g}{bound}"
+    if spent.fallbacks:
+        rows["by rules"] = what_rules_decided(spent)
     return rows
 
 
@@ -131,21 +178,40 @@ def _standing(status: GoalStatus) -> str:
     return str(status.standing.state.phase) if status.standing else "waiting"
 
 
-def goal_table(found: list[GoalStatus]) -> Table:
-    """Lay out goals, one a row; only what was asked for is cut when the row gets too long."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True)
+def goal_table(found: Sequence[GoalStatus], width: int, *, heads: bool = True) -> RenderableType:
+    """Lay out goals in `width` columns, one a row, or each in two lines where a row is too long; only what was asked for is cut."""
+    if width < _LEAST_ROW_WIDTH:
+        return Group(*(line for status in found for line in _goal_lines(status)))
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=True, show_header=heads)
     for head in ("goal", "accepted", "status", "turns"):
         table.add_column(head, no_wrap=True)
     table.add_column("what", overflow="ellipsis", no_wrap=True, ratio=1)
     for status in found:
-        standing = _standing(status)
-        style = "green" if standing == "concluded" else "yellow" if status.result is None else "red"
-        turns = str(_turns(status.standing.state)) if status.standing else ""
-        goal = status.record.goal
-        table.add_row(goal.goal_id, _local(status.record.accepted_at), Text(standing, style=style), turns, Text(goal.goal))
+        turns = _turns(status)
+        table.add_row(
+            status.record.goal.goal_id,
+            local_time(status.record.accepted_at),
+            _coloured(status),
+            "" if turns is None else str(turns),
+            Text(status.record.goal.goal),
+        )
     return table
 
 
-def _local(at: datetime) -> str:
+def _goal_lines(status: GoalStatus) -> tuple[Text, Text]:
+    goal = status.record.goal
+    head = Text.assemble(goal.goal_id, "  ", _coloured(status))
+    what = Text.assemble("  ", (local_time(status.record.accepted_at), "dim"), f"  {shown_in_line(goal.goal)}")
+    what.no_wrap, what.overflow = True, "ellipsis"
+    return head, what
+
+
+def _coloured(status: GoalStatus) -> Text:
+    standing = _standing(status)
+    return Text(standing, style="green" if standing == "concluded" else "yellow" if status.result is None else "red")
+
+
+def local_time(at: datetime) -> str:
+    """Write a time by this machine's clock."""
     here = at.replace(tzinfo=at.tzinfo or UTC).astimezone()
     return here.strftime("%Y-%m-%d %H:%M:%S")

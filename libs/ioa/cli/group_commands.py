@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson, Url
+from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Url
 from ioa.cli.terminal import Terminal
 
 group = typer.Typer(no_args_is_help=True, help="Look at one group chat.")
@@ -18,13 +18,19 @@ CommIdArgument = Annotated[
 ]
 
 
-def groups(url: Url = None, as_json: AsJson = False) -> None:
-    """List the groups as a tree: each goal's group with the teams nested in it."""
+def groups(
+    limit: Limit = 50,
+    everything: Everything = False,
+    open_only: OpenOnly = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the groups as a tree, the newest goal first: each goal's group with the teams nested in it."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.groups import list_groups
 
-        run_to_end(list_groups(url, Terminal(as_json=as_json)))
+        run_to_end(list_groups(url, Listing(limit, everything, open_only), Terminal(as_json=as_json)))
 
 
 @group.command()

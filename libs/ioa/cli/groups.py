@@ -10,10 +10,12 @@ from rich.tree import Tree
 
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.failures import ExitCode
+from ioa.cli.options import Listing
 from ioa.cli.reach import open_reached_system
 from ioa.cli.replaying import replayed
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import entry_document, task_document
+from ioa.cli.transcript import Transcript, entry_document, task_document
+from ioa.group.events import Said
 from ioa.group.requests import GroupStanding
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
@@ -23,17 +25,25 @@ from ioa.protocol.messages import Phase
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 
 
-async def list_groups(url: str | None, terminal: Terminal) -> None:
-    """List all groups, nested ones under their parents."""
+async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
+    """List groups, nested ones under their parents, newest goal first: a page, or one page after the other as they are read."""
     async with open_reached_system(url) as system:
-        found = await system.groups()
-    if terminal.as_json:
-        terminal.document([group_document(standing) for standing in found])
-    elif not found:
-        terminal.print('No group yet. A goal opens one: ioa run "GOAL"')
-    else:
-        for tree in _trees(found):
-            terminal.print(tree)
+        page, shown = await system.groups(limit=asked.page, open_only=asked.open_only), 0
+        while True:
+            if terminal.as_json and not asked.everything:
+                terminal.document([group_document(standing) for standing in page.groups])
+            for standing in page.groups if asked.everything and terminal.as_json else ():
+                terminal.line("group", **group_document(standing))
+            for tree in _trees(page.groups):
+                terminal.print(tree)
+            shown += len(page.groups)
+            if page.before is None or not asked.everything:
+                break
+            page = await system.groups(limit=asked.page, before=page.before, open_only=asked.open_only)
+    if page.before is not None:
+        terminal.note("There are more: --limit N lists those of more goals, --all lists all.")
+    elif not shown:
+        terminal.print("No group is open." if asked.open_only else 'No group yet. A goal opens one: ioa run "GOAL"')
 
 
 async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
@@ -43,8 +53,17 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
         entries = await system.conversation(comm_id)
         standings = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
+        transcript = Transcript()
+        for stored in entries:
+            transcript.read(stored)
         terminal.document(
-            {"groups": [group_document(one) for one in standings], "entries": [dict(entry_document(e)) for e in entries]}
+            {
+                "groups": [
+                    {**group_document(one), "tasks": [task_document(task) for task in transcript.known_tasks(one.state.comm_id)]}
+                    for one in standings
+                ],
+                "entries": [dict(entry_document(stored)) for stored in entries],
+            }
         )
         return
     for tree in _trees(standings):
@@ -64,9 +83,10 @@ async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCo
         shown: list[StoredEntry] = []
         with ConversationView(terminal) as view:
             async with system.watch(comm_id) as coming:
-                async for stored in coming:
-                    view.show(stored)
-                    shown.append(stored)
+                async for news in coming:
+                    view.show(news)
+                    if not isinstance(news, Said):
+                        shown.append(news)
         return _code(shown, comm_id)
 
 
@@ -106,6 +126,7 @@ def group_document(standing: GroupStanding) -> Mapping[str, Any]:
         "depth": state.depth,
         "parent": state.parent.model_dump(mode="json") if state.parent else None,
         "seq": standing.seq,
+        "tasks_given": state.tasks_given,
         "tasks": [task_document(task) for task in state.tasks],
     }
 
@@ -148,8 +169,8 @@ def _label(standing: GroupStanding) -> Text:
 
 
 def _tasks(state: GroupState) -> str:
-    done = len(state.tasks) - len(state.open_tasks)
-    return f"{done} of {_count(len(state.tasks), 'task')} closed"
+    closed = state.tasks_given - len(state.open_tasks)
+    return f"{closed} of {_count(state.tasks_given, 'task')} closed"
 
 
 def _count(number: int, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -17,7 +18,8 @@ from rich.text import Text
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.cli.embedded import open_embedded_system
 from ioa.cli.failures import ExitCode
-from ioa.cli.following import follow_goal, show_result, size, write_files
+from ioa.cli.files import check_writable
+from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
 from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import listens, open_place, read_url
@@ -27,6 +29,9 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.logs import configure_logs
 from ioa.runtime.system import System, open_system
+
+DEFAULT_OUT = Path("out")
+"""Where the folders of goals go if nobody says."""
 
 _PATIENCE = timedelta(seconds=5)
 
@@ -60,6 +65,8 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
         UnavailableError: There is no system, or it went away.
     """
     _check_files(wanted.files)
+    if wanted.out is not None:
+        check_writable(wanted.out)
     async with _open_stage(wanted, terminal) as stage:
         goal_id = await stage.system.launch(wanted.order, wanted.files)
         _announce(terminal, wanted, goal_id)
@@ -68,8 +75,8 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
         except asyncio.CancelledError:
             _say_interrupted(terminal, stage, goal_id)
             raise
-        files = await write_files(stage.system, result, wanted.out or Path("out") / goal_id)
-        return show_result(terminal, result, files)
+        terminal.progress.print(Text())
+        return await tell_result(stage.system, terminal, result, wanted.out or DEFAULT_OUT)
 
 
 @asynccontextmanager
@@ -100,7 +107,7 @@ async def _running(url: str | None) -> AsyncIterator[tuple[System, str]]:
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
-    pool = read_pool(wanted.pool) if wanted.pool else Pool()
+    pool = read_pool(wanted.pool, os.environ) if wanted.pool else Pool()
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")
@@ -128,11 +135,10 @@ async def _connect(stack: AsyncExitStack, url: str) -> System:
 
 
 def _announce(terminal: Terminal, wanted: Wanted, goal_id: GoalId) -> None:
-    if terminal.as_json:
+    if terminal.as_json and not terminal.quiet:
         terminal.line("goal", goal_id=goal_id, comm_id=comm_id_of_goal(goal_id), goal=wanted.order.goal)
-        return
     inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
-    terminal.print(
+    terminal.progress.print(
         Text.assemble(("goal  ", "dim"), (wanted.order.goal, "bold")),
         Text(f"      {goal_id}{f' · {inputs}' if inputs else ''}", style="dim"),
         Text(),

@@ -9,29 +9,30 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ioa.cli import agent_commands, credential_commands, goal_commands, group_commands
-from ioa.cli.failures import ExitCode, report, reported
-from ioa.cli.options import DATA, AsJson, Data, Url
-from ioa.cli.terminal import Terminal
+from ioa.cli import agent_commands, credential_commands, dead_commands, goal_commands, group_commands
+from ioa.cli.failures import ExitCode, reported
+from ioa.cli.options import DATA, AsJson, Data, Quiet, Url
+from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 
 
 class _Commands(TyperGroup):
-    """The commands, with wrong use reported as JSON where JSON was asked for."""
+    """The commands, with wrong use reported as JSON where JSON was asked for, and the traceback of a bug fit to be shown."""
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Run the command that the arguments name."""
         given = options.get("args", args[0] if args else None)
-        if not options.get("standalone_mode", True) or "--json" not in (sys.argv if given is None else given):
-            return super().main(*args, **options)
+        as_json = options.get("standalone_mode", True) and "--json" in (sys.argv if given is None else given)
         try:
-            code = super().main(*args, **options | {"standalone_mode": False})
+            code = super().main(*args, **(options | {"standalone_mode": False} if as_json else options))
         except Exception as error:
             # Typer has its own copy of click or not, depending on its version; what they share is this method.
             message = getattr(error, "format_message", None)
             if message is None:
-                raise
-            report("usage", message(), "`--help` shows how to use it.", as_json=True)
-            code = ExitCode.BAD_USE
+                report_bug(error)
+                code = ExitCode.FAILED
+            else:
+                report("usage", message(), "`--help` shows how to use it.", as_json=True)
+                code = ExitCode.BAD_USE
         return sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
 
@@ -45,8 +46,24 @@ app = typer.Typer(
 app.add_typer(agent_commands.agent, name="agent")
 app.add_typer(agent_commands.agents, name="agents")
 app.add_typer(credential_commands.credentials, name="credentials")
+app.add_typer(dead_commands.dead, name="dead")
 app.add_typer(goal_commands.goal, name="goal")
 app.add_typer(group_commands.group, name="group")
+
+
+def _tell_version(asked: bool) -> None:
+    if asked:
+        tell_version()
+        raise typer.Exit(ExitCode.DONE)
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options of the command itself."""
 
 
 @app.command()
@@ -74,8 +91,25 @@ def up(
 
 
 @app.command()
+def demo() -> None:
+    """Run the whole system here and real goals on a real file, show them live, and stop everything.
+
+    What they produce lies in `out`. Needs what the extra `laptop` brings.
+    """
+    with reported(as_json=False):
+        from ioa.cli.demo import become_demo
+
+        become_demo()
+
+
+@app.command()
 def run(
-    goal: Annotated[str, typer.Argument(metavar="GOAL", help="What you want done, in a sentence.", show_default=False)],
+    goal: Annotated[
+        str,
+        typer.Argument(
+            metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.", show_default=False
+        ),
+    ],
     inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
     agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
     max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
@@ -87,7 +121,8 @@ def run(
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the produced files go.", show_default="out/<goal id>")
+        Path | None,
+        typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
     ] = None,
     pool: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.", show_default=False)
@@ -96,9 +131,12 @@ def run(
         Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
     ] = None,
     url: Url = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Launch a goal, follow it live, and write the files it produced.
+
+    The answer and where the files lie go to standard output, how it goes to standard error.
 
     It runs on the system in reach, or with --pool on one that lives only as long as the goal. Exit codes: 0 done, 1 the goal
     failed, 2 wrong use, 3 no system in reach.
@@ -107,14 +145,39 @@ def run(
         from ioa.cli.foreground import run_to_end
         from ioa.cli.launch import Wanted, order_of, run_goal
 
+        if goal == "-":
+            goal = read_stdin()
         order = order_of(goal, agent=agent, max_turns=max_turns, max_tokens=max_tokens, max_cost=max_cost, timeout=timeout)
         wanted = Wanted(order, inputs, out, url, data, pool)
-        code = run_to_end(run_goal(wanted, Terminal(as_json=as_json)))
+        code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)
 
 
 app.command("goals")(goal_commands.goals)
 app.command("groups")(group_commands.groups)
+
+
+@app.command()
+def prune(
+    older_than: Annotated[
+        str, typer.Option("--older-than", metavar="AGE", help="How long ago a goal must have ended: 7d, 12h, 30m.")
+    ] = "30d",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Remove what is kept of goals that ended long ago: records, logs, results and files. Their ids stay taken.
+
+    Group setup does this by itself after IOA_KEEP. On a system that asks who you are only an admin may do it. Exits 1 if a goal
+    could not be removed.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.pruning import parse_age
+        from ioa.cli.pruning import prune as prune_goals
+
+        code = run_to_end(prune_goals(url, parse_age(older_than), Terminal(as_json=as_json), dry_run=dry_run))
+    raise typer.Exit(code)
 
 
 @app.command()

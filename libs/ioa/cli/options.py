@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -18,9 +19,31 @@ Url = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON, one document or one object a line.")]
 Out = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Write the produced files to this folder.", show_default=False)
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Write the produced files into DIR/<goal id>, a new folder.", show_default=False),
 ]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and the files, not how it goes.")]
 Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="Holds everything the system keeps.")]
 
 DATA = Path(".ioa")
 """The folder a system keeps its data in unless it is told otherwise; commands look here for a system that runs."""
+
+Limit = Annotated[int, typer.Option("--limit", min=1, max=1_000, help="Of how many goals, the newest first.")]
+Everything = Annotated[bool, typer.Option("--all", help="Of all goals, as they are read; with --json one object a line.")]
+OpenOnly = Annotated[bool, typer.Option("--open", help="Only what has not ended.")]
+
+_PAGE_OF_ALL = 200
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Which part of a list is asked for."""
+
+    limit: int
+    everything: bool
+    open_only: bool
+
+    @property
+    def page(self) -> int:
+        """How much is asked for at once."""
+        return _PAGE_OF_ALL if self.everything else self.limit

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +13,17 @@ from ioa.errors import InvalidInputError
 
 
 class PooledAgent(BaseModel):
-    """One agent of the pool. `target` is MODULE:ATTR, or FILE.py:ATTR relative to the pool file."""
+    """One agent of the pool. `target` is MODULE:ATTR, or FILE.py:ATTR relative to the pool file.
+
+    One that `needs_model` joins only where a language model is configured.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     target: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")]
     replicas: Annotated[int, Field(ge=0, le=100)] = 1
     env: dict[str, str] = Field(default_factory=dict)
+    needs_model: bool = False
 
 
 class Pool(BaseModel):
@@ -29,8 +34,8 @@ class Pool(BaseModel):
     agents: tuple[PooledAgent, ...] = ()
 
 
-def read_pool(path: Path) -> Pool:
-    """Read a pool file, with file targets made absolute.
+def read_pool(path: Path, environment: Mapping[str, str]) -> Pool:
+    """Read a pool file, with file targets made absolute; who needs a model is left out where the environment names none.
 
     Raises:
         InvalidInputError: The file is missing, is no TOML, or has an unknown field; the message names it.
@@ -45,7 +50,16 @@ def read_pool(path: Path) -> Pool:
         first = error.errors(include_url=False, include_context=False)[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InvalidInputError(f"The pool file {path} is not valid: {where}: {first['msg']}.") from None
-    return Pool(agents=tuple(_absolute(agent, path.parent) for agent in pool.agents))
+    joining = (agent for agent in pool.agents if not agent.needs_model or _has_model({**environment, **agent.env}))
+    return Pool(agents=tuple(_absolute(agent, path.parent) for agent in joining))
+
+
+def _has_model(environment: Mapping[str, str]) -> bool:
+    if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
+        return False
+    from ioa.adapters.openai_chat import ModelSettings  # what only a model needs is imported only for one
+
+    return ModelSettings.from_environment(environment) is not None
 
 
 def _absolute(agent: PooledAgent, folder: Path) -> PooledAgent:

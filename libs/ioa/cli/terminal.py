@@ -1,72 +1,124 @@
-"""Where a command writes: words for people, JSON for programs."""
+"""Where a command writes: words for people, JSON for programs. Nothing else in `ioa.cli` writes to a stream.
+
+So what a terminal would obey is made visible here, wherever it came from, and no command can forget it.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 import sys
+import traceback
 from typing import IO, TYPE_CHECKING, Any
+
+from ioa.distribution import installed_version
+from ioa.foreign_text import escaped_json, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-_PLAIN_WIDTH = 120
-"""How wide lines are when nobody looks at a terminal."""
 
+class Output:
+    """One stream of a command, for people.
 
-def create_console(stream: IO[str]) -> Console:
-    """Open a stream for rich output: coloured on a terminal, plain text without control codes elsewhere."""
-    from rich.console import Console
+    Args:
+        stream: Where to.
+        silent: Whether nothing is to be written: programs get JSON, and some do not want to be told how it goes.
+    """
 
-    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
-    return Console(file=stream, width=width, highlight=False, emoji=False, markup=False)
-
-
-class Terminal:
-    """Standard output and standard error of one command. What a program reads is alone on standard output."""
-
-    def __init__(self, *, as_json: bool) -> None:
-        self.as_json = as_json
+    def __init__(self, stream: IO[str], *, silent: bool) -> None:
+        self.silent = silent
+        self._stream = stream
         self._console: Console | None = None
 
     @property
     def console(self) -> Console:
-        """Standard output for people."""
+        """What draws on the stream."""
         if self._console is None:
-            self._console = create_console(sys.stdout)
+            from ioa.cli.console import create_console
+
+            self._console = create_console(self._stream)
         return self._console
 
     @property
     def is_live(self) -> bool:
         """Whether somebody looks at a terminal that can be redrawn."""
-        return not self.as_json and self.console.is_terminal and not self.console.is_dumb_terminal
+        return not self.silent and self.console.is_terminal and not self.console.is_dumb_terminal
 
-    def print(self, *what: RenderableType) -> None:
-        """Show something to people; programs do not get it."""
-        if self.as_json:
+    def print(self, *what: RenderableType, soft_wrap: bool = False) -> None:
+        """Show something. With `soft_wrap` long lines are left to the terminal, so that they can be copied whole."""
+        if self.silent:
             return
         if self.console.is_terminal:
             for one in what:
-                self.console.print(one)
+                self.console.print(one, soft_wrap=soft_wrap)
             return
         with self.console.capture() as captured:
             for one in what:
-                self.console.print(one)
+                self.console.print(one, soft_wrap=soft_wrap)
         # Rich fills up columns with spaces, which only a terminal swallows.
-        sys.stdout.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
-        sys.stdout.flush()
+        self._stream.write("".join(f"{line.rstrip()}\n" for line in captured.get().splitlines()))
+        self._stream.flush()
+
+
+class Terminal:
+    """Standard output, which holds what was asked for and nothing else, and standard error, which tells how it goes.
+
+    Args:
+        as_json: A program reads standard output: it gets JSON, and standard error only errors.
+        quiet: Nobody wants to know how it goes.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool = False) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.result = Output(sys.stdout, silent=as_json)
+        self.progress = Output(sys.stderr, silent=as_json or quiet)
+
+    def print(self, *what: RenderableType) -> None:
+        """Show people what they asked for; programs do not get it."""
+        self.result.print(*what)
 
     def document(self, value: Any) -> None:
         """Write the one JSON document of a command that shows or lists something."""
-        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps(value, indent=2, ensure_ascii=False)) + "\n")
 
     def line(self, event: str, **fields: Any) -> None:
         """Write one JSON line of a command that goes on."""
-        sys.stdout.write(json.dumps({"event": event, **fields}, ensure_ascii=False) + "\n")
+        sys.stdout.write(escaped_json(json.dumps({"event": event, **fields}, ensure_ascii=False)) + "\n")
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
         """Say something beside the result, on standard error; programs do not get it."""
-        if not self.as_json:
-            sys.stderr.write(text + "\n")
+        if not self.progress.silent:
+            sys.stderr.write(shown(text) + "\n")
             sys.stderr.flush()
+
+
+def read_stdin() -> str:
+    """Read what is piped into the command; bytes that are no UTF-8 stand as replacement characters."""
+    return sys.stdin.buffer.read().decode("utf-8", errors="replace")
+
+
+def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
+    """Say on standard error what went wrong and what to do, in words or as one JSON object."""
+    if as_json:
+        sys.stderr.write(escaped_json(json.dumps({"code": code, "message": message, "hint": hint}, ensure_ascii=False)) + "\n")
+        return
+    from rich.text import Text
+
+    from ioa.cli.console import create_console
+
+    console = create_console(sys.stderr)
+    console.print(Text.assemble(("error: ", "bold red"), message), soft_wrap=True)
+    if hint:
+        console.print(Text(f"       {hint}", style="dim"), soft_wrap=True)
+
+
+def report_bug(error: BaseException) -> None:
+    """Write the whole traceback of an error that nobody foresaw."""
+    sys.stderr.write(shown("".join(traceback.format_exception(error))))
+
+
+def tell_version() -> None:
+    """Write the version that is installed."""
+    sys.stdout.write(f"ioa {installed_version()}\n")

@@ -6,7 +6,7 @@ Deciding what to say is here, how it looks is in `conversation`. Nothing here kn
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -27,7 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.state import ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -41,6 +41,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
+from ioa.protocol.usage import Usage
 
 CONTROL_PLANE = "·"
 """Stands where a speaker's name would, for what no member said."""
@@ -64,6 +65,7 @@ class Line:
     """One thing that happened.
 
     Attributes:
+        seq: Its entry's; 0 for a report of progress that is no entry.
         depth: 0 for the group that is looked at, 1 for a nested team of it, and so on.
         speaker: The agent that spoke, or `CONTROL_PLANE`.
         act: The kind of message or event, in the words of the protocol.
@@ -102,6 +104,7 @@ class Transcript:
 
     base_depth: int | None = None
     states: dict[CommId, GroupState] = field(default_factory=dict)
+    _known: dict[tuple[CommId, TaskId], OpenTask | ClosedTask] = field(default_factory=dict)
     _tasks: dict[tuple[CommId, TaskId], TaskView] = field(default_factory=dict)
 
     def read(self, stored: StoredEntry) -> list[Line]:
@@ -117,9 +120,28 @@ class Transcript:
         self._update(before, entry)
         return lines
 
+    def hear(self, said: Said) -> list[Line]:
+        """Take a report of progress that is no entry. One that overtook what is known of its task says nothing."""
+        payload, comm_id = said.message.payload, said.message.header.comm_id
+        if not isinstance(payload, InformTaskProgress):
+            return []
+        known = self._tasks.get((comm_id, payload.task_id))
+        if known is None or known.ended_at is not None:
+            return []
+        heard = replace(known, detail=payload.content or known.detail, fraction=payload.fraction)
+        self._tasks[comm_id, payload.task_id] = heard
+        return [
+            Line(0, comm_id, known.depth, said.at, speaker, act, text.strip(), tone, files)
+            for speaker, act, text, tone, files in _of_message(said.message)
+        ]
+
     def tasks(self, comm_id: CommId | None = None) -> list[TaskView]:
         """List the tasks given out so far, of all groups or of one, in order."""
         return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
+
+    def known_tasks(self, comm_id: CommId) -> list[OpenTask | ClosedTask]:
+        """Every task of a group as it was seen last, those that have left its state since included."""
+        return [task for (group, _), task in self._known.items() if group == comm_id]
 
     def open_tasks(self) -> list[TaskView]:
         """List the tasks that run now."""
@@ -133,11 +155,11 @@ class Transcript:
     def _said(self, entry: Entry) -> list[_Words]:
         match entry.event:
             case Said(message=message):
-                return _of_message(message)
+                return [*_of_message(message), *_by_rules(message.header.sender, _usage_of(message))]
             case GroupLaunched(charter=charter):
                 others = [card.agent_id for card in charter.team_members if card.agent_id != charter.owner]
                 team = f"leads a team with {', '.join(others)}" if others else "works alone"
-                return [(charter.owner, "team", team, Tone.PLAIN, ())]
+                return [(charter.owner, "team", team, Tone.PLAIN, ()), *_by_rules(charter.owner, entry.event.usage)]
             case LaunchAbandoned(by=by, reason=reason):
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -175,6 +197,8 @@ class Transcript:
         ended = after.stage if isinstance(after.stage, Ended) else None
         if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
+        if ended is not None and ended.degraded is not None:
+            words.append((CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD, ()))
         return words
 
     def _update(self, before: GroupState | None, entry: Entry) -> None:
@@ -185,6 +209,7 @@ class Transcript:
             described = {task.task_id: task.task_desc for task in payload.tasks}
         for task in state.tasks:
             key = (state.comm_id, task.task_id)
+            self._known[key] = task
             known = self._tasks.get(key)
             if known is not None and known.ended_at is not None:
                 continue
@@ -234,6 +259,23 @@ def _of_message(message: Message) -> list[_Words]:
             return [(speaker, CONCLUSION, content if good else f"{reason}: {content}", Tone.GOOD if good else Tone.BAD, artifacts)]
 
 
+def _usage_of(message: Message) -> Usage | None:
+    """What a message, or the task whose end it tells, has used up."""
+    return message.payload.usage if isinstance(message.payload, InformTaskResult) else message.header.usage
+
+
+def _by_rules(speaker: AgentId, usage: Usage | None) -> list[_Words]:
+    """Say that rules decided what a model was asked for."""
+    if usage is None or not usage.fallbacks:
+        return []
+    return [(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET, ())]
+
+
+def what_rules_decided(usage: Usage) -> str:
+    """Say how many decisions rules took in a model's place."""
+    return f"{usage.fallbacks} decision{'' if usage.fallbacks == 1 else 's'} in the model's place"
+
+
 def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssignment) -> list[_Words]:
     act = "sync task" if isinstance(payload, SyncTaskAssignment) else "async task"
     words: list[_Words] = []
@@ -247,6 +289,12 @@ def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssi
 
 def _newly_closed(before: GroupState, after: GroupState) -> list[ClosedTask]:
     return [task for task in after.tasks if isinstance(task, ClosedTask) and isinstance(before.task(task.task_id), OpenTask)]
+
+
+def what_lacks(degraded: Degraded) -> str:
+    """Say in words what a conclusion may lack."""
+    lost = f"{', '.join(degraded.lost)} {'was' if len(degraded.lost) == 1 else 'were'} lost when this was concluded"
+    return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
 
 
 def _forced(state: GroupState) -> Reason | None:
@@ -296,6 +344,18 @@ def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
         "turn": state.turn,
         "floor_holder": state.floor_holder,
         "tasks": [task_document(task) for task in state.tasks],
+    }
+
+
+def progress_document(said: Said) -> Mapping[str, Any]:
+    """Describe a report of progress that is no entry for programs."""
+    header, payload = said.message.header, said.message.payload
+    return {
+        "comm_id": header.comm_id,
+        "at": said.at.isoformat(),
+        "type": payload.type,
+        "sender": header.sender,
+        "body": payload.model_dump(mode="json", exclude={"type"}),
     }
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ioa.cli.brains import ask_model, model_of
 from ioa.cli.embedded import SERVICES, open_embedded_system
 from ioa.cli.options import DATA
 from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import noted_url
 from ioa.cli.terminal import Terminal
 from ioa.runtime.logs import configure_logs
+
+if TYPE_CHECKING:
+    from ioa.adapters.openai_chat import ModelSettings
 
 
 async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Terminal) -> None:
@@ -22,7 +28,8 @@ async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Te
         pool_file: The agents to run; None runs none.
         terminal: Where `ready` and the hints go.
     """
-    pool = read_pool(pool_file) if pool_file else Pool()
+    pool = read_pool(pool_file, os.environ) if pool_file else Pool()
+    model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(SERVICES)} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     async with open_embedded_system(data, port or None, pool) as system:
@@ -30,14 +37,27 @@ async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Te
             if terminal.as_json:
                 terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids))
             else:
-                terminal.console.print(f"ready {system.url}", soft_wrap=True)
+                terminal.result.print(f"ready {system.url}", soft_wrap=True)
                 _hint(terminal, data, system.url, pool)
+            await tell_brain(terminal, model)
             try:
                 await asyncio.Event().wait()
             finally:
                 terminal.note("stopping …")
     if terminal.as_json:
         terminal.line("stopped", url=system.url)
+
+
+async def tell_brain(terminal: Terminal, model: ModelSettings | None) -> None:
+    """Say what decides for the agents, unless they are told otherwise one by one."""
+    if model is None:
+        terminal.note("brain: rules (no model set)")
+        return
+    standing = await ask_model(model)
+    if standing.failure is None:
+        terminal.note(f"brain: {standing.model} at {standing.host}, which answered in {standing.seconds:.1f} s")
+    else:
+        terminal.note(f"brain: rules, until {standing.model} at {standing.host} answers. {standing.failure}")
 
 
 def count(pool: Pool) -> str:

@@ -8,28 +8,42 @@ import importlib
 import importlib.util
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
+import structlog
 from pydantic import Field
 
+from ioa import readiness
+from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
-from ioa.agent.client import AgentClient, ClientOptions
+from ioa.adapters.this_process import new_session
+from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.sdk import Agent
 from ioa.cli.brains import open_brain
 from ioa.cli.deployment import as_deployed, replica_of
-from ioa.errors import InvalidInputError
+from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.brain import Brain
+from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
 
+_MAX_REPLICAS = 100
+"""How many processes may run one agent without being told which replica each is."""
+_LEAVING = timedelta(seconds=6)
+
 _NAMED = 5
 """How many agents a connection is named after."""
+
+_log = structlog.get_logger(__name__)
 
 
 class WorkerSettings(ProcessSettings):
@@ -37,8 +51,26 @@ class WorkerSettings(ProcessSettings):
 
     agent_data: Path = Field(default=Path(".ioa/agents"), description="where each agent keeps its memory")
     drain: timedelta = Field(default=timedelta(seconds=5), description="how long running tasks may go on after SIGTERM")
-    tasks_at_once: int = Field(default=4, ge=1)
-    goals_at_once: int = Field(default=8, ge=1)
+    tasks_at_once: int = Field(default=4, ge=1, description="how many tasks an agent runs at the same time")
+    goals_at_once: int = Field(default=8, ge=1, description="how many goals an agent forms teams for at the same time")
+    task_timeout: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="how long a task's function may run whose author did not say; for ever by default",
+    )
+    agent_keep: timedelta = Field(
+        default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
+    )
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether the connection speaks for one agent alone."""
+        return self.nats_seed is not None or self.nats_credentials is not None
+
+    @property
+    def stops_within(self) -> timedelta:
+        """The drain, and a moment to leave in."""
+        return self.drain + _LEAVING
 
 
 @dataclass(frozen=True)
@@ -89,14 +121,84 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
         brain = await stack.enter_async_context(open_brain(environment))
-        network, clock, ids = NatsAgentNetwork(client), SystemClock(), RandomIds()
-        async with asyncio.TaskGroup() as group:
-            for one in hosted:
-                folder = settings.agent_data / one.agent_id
-                store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-                options = ClientOptions(folder / "groups", settings.tasks_at_once, settings.goals_at_once, settings.drain)
-                card = one.agent.card_as(one.agent_id)
-                group.create_task(AgentClient(one.agent, card, brain, network, store, clock, ids, options).run(stop))
+        await Crew(settings, brain, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(hosted, stop)
+
+
+class Crew:
+    """The agents of one process, and what they have in common."""
+
+    def __init__(self, settings: WorkerSettings, brain: Brain, network: AgentNetwork, clock: Clock, ids: IdSource) -> None:
+        self._settings = settings
+        self._brain = brain
+        self._network = network
+        self._clock = clock
+        self._ids = ids
+
+    async def serve(self, hosted: Sequence[Hosted], stop: Stop) -> None:
+        """Run agents side by side until they are told to stop. One that ends in an error leaves the others alone.
+
+        The process is not ready from then on. When no agent is left, the first error is raised, so that whoever looks after the
+        process starts it again.
+        """
+        errors: list[Exception] = []
+        with ExitStack() as ended:
+
+            async def take_part(one: Hosted) -> None:
+                try:
+                    await self._run(one, stop)
+                except Exception as error:
+                    errors.append(error)
+                    why = str(error) if isinstance(error, IoaError) else ""
+                    _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
+                    ended.enter_context(readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False))
+
+            async with asyncio.TaskGroup() as group:
+                for one in hosted:
+                    group.create_task(take_part(one))
+        if len(errors) == len(hosted):
+            raise errors[0]
+
+    async def _run(self, one: Hosted, stop: Stop) -> None:
+        """Run an agent until it is told to stop, or as one more replica of it if another process runs it already.
+
+        Raises:
+            ConflictError: The id belongs to another process, and no other may be taken.
+            IoaError: The agent's folder or memory cannot be used.
+        """
+        try:
+            return await self._run_as(one.agent_id, one.agent, stop, self._options.takeover)
+        except AlreadyRunningError as error:
+            if self._settings.has_own_key:
+                raise
+            refusal = error
+        for number in range(2, _MAX_REPLICAS + 1):
+            agent_id = parse_agent_id(f"{one.agent_id}-{number}")
+            _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=refusal.message)
+            try:
+                return await self._run_as(agent_id, one.agent, stop, timedelta(0))
+            except AlreadyRunningError as error:
+                refusal = error
+        raise refusal
+
+    @property
+    def _options(self) -> ClientOptions:
+        settings = self._settings
+        return ClientOptions(
+            settings.agent_data,
+            settings.tasks_at_once,
+            settings.goals_at_once,
+            settings.drain,
+            task_timeout=settings.task_timeout,
+            keep=settings.agent_keep,
+        )
+
+    async def _run_as(self, agent_id: AgentId, agent: Agent, stop: Stop, takeover: timedelta) -> None:
+        folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
+        options = replace(self._options, files=folder / "groups", takeover=takeover)
+        async with locked_folder(folder, session), open_sqlite_store(folder / "memory.sqlite") as store:
+            card = agent.card_as(agent_id)
+            client = AgentClient(agent, card, self._brain, self._network, store, self._clock, self._ids, session, options)
+            await client.run(stop)
 
 
 def _load_file(path: Path) -> object:
@@ -109,20 +211,45 @@ def _load_file(path: Path) -> object:
     # As when it is run as a script: its folder is searched for what it imports, and it can be found by name.
     sys.path.insert(0, str(path.parent.resolve()))
     sys.modules[name] = module
-    try:
+    with _loading(str(path)):
         specification.loader.exec_module(module)
-    except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            f"{path} needs the module {error.name!r}, which is not installed.",
-            hint="Install it; what the examples need comes with: pip install 'ioa[examples]'",
-        ) from error
     return module
 
 
 def _load_module(name: str) -> object:
     # As `python -m` would, which an installed command does not: modules of this folder can be named.
     sys.path.insert(0, str(Path.cwd()))
-    try:
+    with _loading(name):
         return importlib.import_module(name)
+
+
+@contextmanager
+def _loading(what: str) -> Iterator[None]:
+    """Run an author's module, and tell of what goes wrong in it only what is the author's."""
+    try:
+        yield
+    except IoaError:
+        raise
     except ModuleNotFoundError as error:
-        raise InvalidInputError(f"There is no module {name!r}: {error}.") from None
+        raise InvalidInputError(
+            f"{what} needs the module {error.name!r}, which is not installed.",
+            hint="Is the name right? What the examples need comes with the extra `examples`.",
+        ) from None
+    except Exception as error:
+        told = traceback.TracebackException.from_exception(error)
+        for one in _chain(told):
+            one.stack = traceback.StackSummary.from_list(frame for frame in one.stack if not _is_ours(frame.filename))
+        raise InvalidInputError(f"{what} cannot be loaded:\n{''.join(told.format()).rstrip()}", hint="Mend the file.") from None
+
+
+def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
+    """An exception and those that it came from."""
+    yield told
+    for earlier in (told.__cause__, told.__context__):
+        if earlier is not None:
+            yield from _chain(earlier)
+
+
+def _is_ours(filename: str) -> bool:
+    """Whether a frame is of what loads modules, not of one that was loaded."""
+    return filename == __file__ or filename.startswith("<frozen importlib") or Path(filename).parent.name == "importlib"

@@ -12,9 +12,11 @@ from pydantic.fields import FieldInfo
 
 from ioa.generated import write_or_check
 from ioa.group.events import EventKind
+from ioa.group.folding import KEPT
 from ioa.group.repetition import LOOKBACK
 from ioa.group.state import Limits
 from ioa.group.table import ROUNDS_OF_SILENCE, TABLE
+from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.messages import Phase
 
 OPEN = tuple(phase for phase in Phase if not phase.is_terminal)
@@ -53,6 +55,11 @@ SENDERS: dict[EventKind, str] = {
 
 _MEANT_TO_CONCLUDE = (EventKind.CONCLUDE_GROUP_DISCUSSION, EventKind.REPETITION_REFUSED)
 
+_RULES = (
+    f"from 1 on a task's id begins with `t<turn>-`, closed tasks leave the state, at most {MAX_OPEN_TASKS:,} tasks are open, and "
+    "members may be named that were lost only just now"
+)
+
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
 
 LIMITS: dict[str, tuple[str, str]] = {
@@ -80,6 +87,10 @@ LIMITS: dict[str, tuple[str, str]] = {
     ),
     "pause_timeout": ("a pause", "the floor returns to the pauser although tasks still run"),
     "conclusion_timeout": ("a speaker in `CONCLUDING`", f"the next living member has to conclude; {_SILENCES}"),
+    "level": (
+        "which rules the group is held to for its whole life: the latest that all its members' software knew at the launch",
+        _RULES,
+    ),
 }
 
 _INTRO = f"""\
@@ -94,8 +105,12 @@ reason, and nothing changes.
 
 - **At most one member has the floor**, under a turn number that is granted once. A message under any other number is stale.
 - **A task is given out once and closed once.** Its assignee reports without the floor, under the turn of its assignment.
-- **No group gets stuck.** Every open group has a next deadline, and every deadline moves it. A lost member never keeps the floor
-  while another one lives.
+- **No group gets stuck.** Every open group has a next deadline, and every deadline moves it. A member that is lost while it has the
+  floor is passed over while another one lives.
+- **A blip is no loss.** For one floor timeout a lost member may still be named next speaker or be given a task, and whoever has the
+  floor may always give a task to itself. A conclusion that is stated while members are lost says who, and what of theirs was not
+  done.
+- **An entry does not grow with what was done.** Of closed tasks the last {KEPT} stay in the state, of older ones the numbers.
 - **What was said is not said again.** A message that repeats or rephrases one of the last {LOOKBACK}, a result, or a task that is
   open or done, and an assignment of nothing but tasks given out already, is refused with what would help. The refusal is an entry
   of the log, without the text. Whoever repeats again within the same turn waits for the open tasks; if there are none, the owner

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
-from ioa.protocol.goals import Artifact, GoalResult, Reason
+from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -28,6 +28,7 @@ class ReportToParent:
     artifacts: tuple[Artifact, ...]
     turns: int = 0
     usage: Usage = NOTHING
+    degraded: Degraded | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def settle(state: GroupState) -> tuple[Effect, ...]:
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
     may be paid again.
     """
-    cancelled = tuple(cancel_subgroup(state, task) for task in state.tasks if isinstance(task, ClosedTask) and task.subgroup)
+    cancelled = [cancel_subgroup(state, task) for task in state.tasks if task.subgroup and isinstance(task, ClosedTask)]
     return (*_conclusion(state), *cancelled)
 
 
@@ -75,7 +76,8 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
     ended, turns = state.stage, state.turns_taken + state.nested_turns
     if state.parent is not None:
         used = turns + sum(loan.turns for loan in state.loans), state.spent.plus(_lent(state))
-        return (ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used),)
+        report = ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded)
+        return (report,)
     result = GoalResult(
         goal_id=state.goal_id,
         reason=ended.reason,
@@ -84,6 +86,7 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         comm_id=state.comm_id,
         turns=turns,
         usage=state.spent,
+        degraded=ended.degraded,
         finished_at=ended.ended_at,
     )
     return (PublishResult(result),)

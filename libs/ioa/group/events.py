@@ -11,12 +11,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ioa.errors import InvalidInputError
+from ioa.group.encoding import encode_tasks
 from ioa.group.state import Charter, GroupState, ParentTask
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageIdField, TaskIdField
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_value, read_field
+from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Model, Time, Version
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 
@@ -54,11 +56,19 @@ class Said(Model):
     message: Message
 
 
+class TaskHeard(Model):
+    """When an assignee last reported progress on a task. Such reports are no entries: the next look at the leases takes them in."""
+
+    task_id: TaskIdField
+    at: Time
+
+
 class TimerFired(Model):
-    """A deadline may have passed; which one, the state tells."""
+    """A deadline may have passed; which one, the state tells. `heard` renews the leases of tasks on which progress was reported."""
 
     type: Literal["timer_fired"] = "timer_fired"
     at: Time
+    heard: tuple[TaskHeard, ...] = ()
 
 
 class MemberLost(Model):
@@ -109,7 +119,7 @@ class SubgroupOpened(Model):
 class SubgroupClosed(Model):
     """A nested team ended; its conclusion is the result of the task it served, if that is still open.
 
-    `turns` and `usage` are what the team has used up, with the teams nested in it.
+    `turns` and `usage` are what the team has used up, with the teams nested in it. `degraded` is what its conclusion may lack.
     """
 
     type: Literal["subgroup_closed"] = "subgroup_closed"
@@ -121,6 +131,7 @@ class SubgroupClosed(Model):
     artifacts: tuple[Artifact, ...] = ()
     turns: Count = 0
     usage: Usage = NOTHING
+    degraded: Degraded | None = None
 
 
 Event = Annotated[
@@ -169,15 +180,18 @@ def kind_of(event: Event) -> EventKind:
 
 
 class Entry(Model):
-    """One entry of a group's log: what happened, the state it led to, and who may see it."""
+    """One entry of a group's log: what happened, who may see it, and the state it led to.
 
-    version: Literal[1] = 1
+    The state comes last, and its tasks last in it: nearly all of a large entry, which is encoded apart.
+    """
+
+    version: Version = 1
     event: Event
-    state: GroupState
     audience: tuple[AgentIdField, ...]
+    state: GroupState
 
 
-_MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
+MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
 """Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
 
 
@@ -189,10 +203,42 @@ class EncodedEntry:
     data: bytes
 
 
+_TASKS = {"state": {"tasks"}}
+
+
 def encode_entry(entry: Entry) -> EncodedEntry:
-    """Encode an entry.
+    """Encode an entry, around its tasks, which are the last of it.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    return EncodedEntry(entry, encode(entry, max_payload_bytes=_MAX_ENTRY_BYTES))
+    fields = entry.model_dump(mode="json", exclude=_TASKS if entry.state.tasks else None)
+    if not entry.state.tasks:
+        data = encode_value(fields)
+    else:
+        fields["state"]["tasks"] = None  # the one byte that the tasks take the place of
+        data = encode_value(fields)[:-1] + encode_tasks(entry.state)
+    check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
+    return EncodedEntry(entry, data)
+
+
+def message_id_of(encoded: bytes) -> MessageId | None:
+    """Read the id of the message off an encoded entry, leaving its state, which is most of it, unread; None if it holds none."""
+    try:
+        return MessageId(read_field(encoded, "event")["message"]["header"]["message_id"])
+    except (InvalidInputError, KeyError, TypeError):
+        return None
+
+
+_SHORT_CHARS = 2_000
+_CUT = " […]"
+
+
+def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
+    """The same end of a nested team with little text, for a group whose entries have no room for all of it; None if it has little.
+
+    What the team made is kept, and its own log holds the text.
+    """
+    if len(closed.content) <= _SHORT_CHARS:
+        return None
+    return closed.model_copy(update={"content": closed.content[: _SHORT_CHARS - len(_CUT)] + _CUT})

@@ -13,11 +13,13 @@ from ioa.group.state import (
     Ended,
     GroupState,
     Handing,
+    Member,
     OpenTask,
     Paused,
 )
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import TaskOutcome
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
@@ -28,13 +30,18 @@ def take_turn(state: GroupState, **changed: object) -> GroupState:
     return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, **changed})
 
 
+def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
+    """Grant the floor to a member that waited for it, or to a living one in its place."""
+    return grant(state, _living_or_substitute(state, agent_id), at)
+
+
 def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Give the floor to a member, or to a living one in its place. With no turn or budget left the conclusion is forced instead."""
+    """Give the floor to a member. With no turn or budget left the conclusion is forced instead."""
     if state.turns_left == 0:
         return force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
     if (what := budget.spent_budget(state)) is not None:
         return force_conclusion(state, Reason.BUDGET, f"the {what} budget is spent", at)
-    stage = Discussing(holder=_living_or_substitute(state, agent_id), until=at + state.limits.floor_timeout)
+    stage = Discussing(holder=agent_id, until=at + state.limits.floor_timeout)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 
@@ -88,12 +95,19 @@ def release(state: GroupState, at: datetime) -> GroupState:
             awaited = {task.task_id for task in state.open_tasks}
         case _:
             return state
-    return grant(state, waiter, at) if awaited.isdisjoint(waiting) else state
+    return give_back(state, waiter, at) if awaited.isdisjoint(waiting) else state
 
 
-def end(state: GroupState, reason: Reason, content: str, at: datetime, artifacts: tuple[Artifact, ...] = ()) -> GroupState:
+def end(
+    state: GroupState,
+    reason: Reason,
+    content: str,
+    at: datetime,
+    artifacts: tuple[Artifact, ...] = (),
+    degraded: Degraded | None = None,
+) -> GroupState:
     """End the group for good; tasks still open are cancelled."""
-    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at)
+    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at, degraded=degraded)
     return _cancel_open_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
 
 
@@ -105,9 +119,19 @@ def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
     return next((other for other in (*order[at + 1 :], *order[:at]) if other in living), agent_id)
 
 
-def mark(state: GroupState, agent_id: AgentId, *, lost: bool) -> GroupState:
-    """Record whether a member's lease stands."""
-    members = tuple(member.model_copy(update={"lost": lost}) if member.agent_id == agent_id else member for member in state.members)
+def mark_lost(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
+    """Record that a member's lease has run out."""
+    told = state.limits.level >= LOST_MEMBERS_ARE_NAMED
+    return _mark(state, Member(agent_id=agent_id, lost=True, lost_at=at if told else None))
+
+
+def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
+    """Record that a member's lease stands."""
+    return _mark(state, Member(agent_id=agent_id))
+
+
+def _mark(state: GroupState, marked: Member) -> GroupState:
+    members = tuple(marked if member.agent_id == marked.agent_id else member for member in state.members)
     return state.model_copy(update={"members": members})
 
 

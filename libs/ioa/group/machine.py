@@ -6,9 +6,11 @@ was. What is legal when, and what follows, stands in `ioa.group.table`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
-from ioa.group import budget, floor
+from ioa.group import budget, floor, folding, tasks
 from ioa.group.effects import CancelSubgroup, Effect, settle
 from ioa.group.events import (
     Event,
@@ -22,7 +24,7 @@ from ioa.group.events import (
 )
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, Limits, Member
-from ioa.group.table import TABLE
+from ioa.group.table import TABLE, Rule
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import TASK_REPORTS
 
@@ -50,13 +52,25 @@ def step(state: GroupState | None, event: Event) -> Transition:
     try:
         after = _apply(state, event)
     except IllegalEventError as refused:
-        legal = legal_kinds(state, event.message.header.sender) if isinstance(event, Said) else ()
-        raise IllegalEventError(refused.code, refused.message, legal=legal, repeats_turn=refused.repeats_turn) from None
+        raise _with_way_out(refused, state, event) from None
     return Transition(after, _newly_owed(state, after, event))
 
 
-def legal_kinds(state: GroupState, agent_id: AgentId) -> tuple[str, ...]:
-    """Name the kinds of message that a member could send now, given the right content.
+def check_said(state: GroupState, said: Said, check: Callable[[GroupState, Said], object]) -> None:
+    """Judge a message that is to be no entry: by the rules for all messages, then by what `check` says of its content.
+
+    Raises:
+        IllegalEventError: It would not be legal as an entry.
+    """
+    try:
+        _check(state, said)
+        check(state, said)
+    except IllegalEventError as refused:
+        raise _with_way_out(refused, state, said) from None
+
+
+def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime) -> tuple[str, ...]:
+    """Name the kinds of message that a member could send at a time, given the right content.
 
     A kind that is not named is refused, with one exception: a pause whose triggers are all closed is accepted while no task is
     open, since it may have crossed their results on the way. It is not offered, for it would only cost a turn.
@@ -66,19 +80,25 @@ def legal_kinds(state: GroupState, agent_id: AgentId) -> tuple[str, ...]:
         if isinstance(state.stage, Concluding):
             kinds.append(EventKind.CONCLUSION)
         else:
-            kinds += _legal_in_discussion(state, agent_id)
+            kinds += _legal_in_discussion(state, agent_id, at)
     if any(task.assignee == agent_id for task in state.open_tasks):
         kinds += [EventKind.INFORM_TASK_PROGRESS, EventKind.INFORM_TASK_RESULT]
     return tuple(kinds)
 
 
-def _legal_in_discussion(state: GroupState, holder: AgentId) -> list[str]:
-    living = state.living()
-    kinds: list[str] = [EventKind.SYNC_TASK_ASSIGNMENT, EventKind.ASYNC_TASK_ASSIGNMENT] if living else []
-    if any(other != holder for other in living):
+def _legal_in_discussion(state: GroupState, holder: AgentId, at: datetime) -> list[str]:
+    """Whoever has the floor is evidently alive: it may give a task to itself, so that to conclude is never all it can do."""
+    kinds: list[str] = [EventKind.SYNC_TASK_ASSIGNMENT, EventKind.ASYNC_TASK_ASSIGNMENT] if tasks.has_room(state) else []
+    if any(other != holder for other in state.reachable(at)):
         kinds.append(EventKind.DISCUSSION)
     kinds.append(EventKind.PAUSE if state.open_tasks else EventKind.CONCLUDE_GROUP_DISCUSSION)
     return kinds
+
+
+def _with_way_out(refused: IllegalEventError, state: GroupState, event: Event) -> IllegalEventError:
+    """The same refusal, which names what the sender of a message could say instead."""
+    legal = legal_kinds(state, event.message.header.sender, event.at) if isinstance(event, Said) else ()
+    return IllegalEventError(refused.code, refused.message, legal=legal, repeats_turn=refused.repeats_turn)
 
 
 def _open(event: Event) -> Transition:
@@ -119,6 +139,16 @@ def _open(event: Event) -> Transition:
 
 
 def _apply(state: GroupState, event: Event) -> GroupState:
+    rule = _check(state, event)
+    charged = budget.charge(state, event) if isinstance(event, Said) else state
+    after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
+    if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
+        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind_of(event)} changes nothing.")
+    return folding.fold(state, after)
+
+
+def _check(state: GroupState, event: Event) -> Rule:
+    """Find the rule for an event, which is in time and from who may send it."""
     phase = state.phase
     if phase.is_terminal:
         raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({phase}).")
@@ -132,11 +162,7 @@ def _apply(state: GroupState, event: Event) -> GroupState:
     rule = TABLE.get((phase, kind))
     if rule is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{kind} is not legal while {phase}.")
-    charged = budget.charge(state, event) if isinstance(event, Said) else state
-    after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
-    if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
-        raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind} changes nothing.")
-    return after
+    return rule
 
 
 def _check_sender(state: GroupState, said: Said) -> None:

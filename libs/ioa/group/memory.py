@@ -5,12 +5,12 @@ Sketches of the last messages and results are in `GroupState.heard`, those of th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ioa.group.lexicon import feature_of
 from ioa.group.repetition import LOOKBACK, TASKS_REMEMBERED, repeated, repeated_task
-from ioa.group.sketch import OF_RESULT, OF_TASK, Remembered, Sketch, place_in, sketch_of
+from ioa.group.sketch import OF_RESULT, OF_TASK, Remembered, Sketch, is_of_task, place_in, sketch_of, with_place
 from ioa.group.state import ClosedTask, GroupState, OpenTask
 from ioa.group.wording import Wording, wording_of
 from ioa.protocol.ids import AgentId, TaskId
@@ -62,12 +62,34 @@ def after_assignment(state: GroupState, assigner: AgentId, specs: Iterable[TaskS
 
 def after_result(state: GroupState, task_id: TaskId, content: str) -> GroupState:
     """Remember what a task that is done came to."""
-    place = next(at for at, task in enumerate(state.tasks) if task.task_id == task_id)
+    place = [task.task_id for task in state.tasks].index(task_id)
     wording = wording_of(content)
     if not wording.features:
         return state
     sketch = sketch_of(wording, _number(state, state.tasks[place].assignee), place, kind=OF_RESULT)
     return state.model_copy(update={"heard": _with(state.heard, sketch)})
+
+
+def places(state: GroupState) -> frozenset[int]:
+    """The places of the tasks that are remembered, or whose results are, among the group's."""
+    return frozenset(place_in(sketch) for sketch in (*state.heard, *state.given) if is_of_task(sketch))
+
+
+def without_tasks(state: GroupState, leaving: Collection[int]) -> GroupState:
+    """Take the tasks at some places out of the group's; none of them is remembered."""
+    kept = [place for place in range(len(state.tasks)) if place not in leaving]
+    moved = {place: to for to, place in enumerate(kept)}
+    return state.model_copy(
+        update={
+            "tasks": tuple([state.tasks[place] for place in kept]),
+            "heard": tuple([_moved(sketch, moved) for sketch in state.heard]),
+            "given": tuple([_moved(sketch, moved) for sketch in state.given]),
+        }
+    )
+
+
+def _moved(sketch: Sketch, moved: Mapping[int, int]) -> Sketch:
+    return with_place(sketch, moved[place_in(sketch)]) if is_of_task(sketch) else sketch
 
 
 def _with(heard: tuple[Sketch, ...], sketch: Sketch) -> tuple[Sketch, ...]:

@@ -40,7 +40,7 @@ SPREAD = frozenset({*_MAGNITUDES, *_TENS, *(f"{word}s" for word in _MAGNITUDES),
 
 _IN_COMPOUNDS = {**NUMBERS, "one": 1, "first": 1}
 _SMALL = "|".join(sorted(_IN_COMPOUNDS, key=len, reverse=True))
-_COMPOUND = re.compile(rf"\b(?:an?|\d[\d,.]*|{_SMALL})(?:(?:[ -]|[ -]and[ -])(?:{_SMALL}))+\b", re.IGNORECASE)
+_COMPOUND = re.compile(rf"\b(?:an?|(?<![\d,.])\d[\d,.]*+|{_SMALL})(?:(?:[ -]|[ -]and[ -])(?:{_SMALL}))+\b", re.IGNORECASE)
 _BEFORE = frozenset({*_IN_COMPOUNDS, "a", "an"})
 _PARTS_OF_TIME = (
     (re.compile(r"\b(?:an|one|1) hour and a half\b|\b(?:one|1) and a half hours\b", re.IGNORECASE), "90 minutes"),

@@ -21,6 +21,8 @@ class RejectionCode(StrEnum):
     REPETITION = "repetition"
     BAD_NEXT_SPEAKER = "bad_next_speaker"
     BAD_ASSIGNEE = "bad_assignee"
+    BAD_TASK_ID = "bad_task_id"
+    TOO_MANY_TASKS = "too_many_tasks"
     TASK_ID_TAKEN = "task_id_taken"
     UNKNOWN_TASK = "unknown_task"
     NOT_YOUR_TASK = "not_your_task"

@@ -11,7 +11,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -31,6 +31,8 @@ class LaunchGroup(Model):
     """What a nested team is to reach; a goal's own text is on record."""
     usage: Usage = NOTHING
     """What finding the team has cost."""
+    session: SessionIdField | None = None
+    """Which process asks; one that another process has taken the owner's id from is refused."""
 
 
 class AbandonGoal(Model):
@@ -41,6 +43,15 @@ class AbandonGoal(Model):
     reason: Literal[Reason.NO_AGENT, Reason.FAILED]
     content: str
     usage: Usage = NOTHING
+    session: SessionIdField | None = None
+
+
+class SetAside(Model):
+    """Have a message of the queue of goals kept as a dead letter that an agent was given and cannot read."""
+
+    agent_id: AgentIdField
+    seq: Annotated[int, Field(ge=1)]
+    why: Annotated[str, Field(max_length=4_000)]
 
 
 class CancelGroup(Model):
@@ -73,6 +84,28 @@ class Sync(Model):
     after: Annotated[int, Field(ge=0)] = 0
 
 
+class ListMemberships(Model):
+    """Ask which open groups an agent was put into, by the number of the membership, from behind `after` on."""
+
+    agent_id: AgentIdField
+    after: Annotated[int, Field(ge=0)] = 0
+    limit: Annotated[int, Field(ge=1, le=1_000)] = 500
+
+
+class OpenMembership(Model):
+    """A group that an agent was put into and that has not been seen to end. Numbers rise from one membership to the next."""
+
+    comm_id: CommIdField
+    number: int
+
+
+class OpenMemberships(Model):
+    """A page of memberships, in the order of their numbers. With `complete` there were no more when it was read."""
+
+    memberships: tuple[OpenMembership, ...]
+    complete: bool
+
+
 class SequencedEntry(Model):
     """A log entry and its place in the total order. Sequences of one group rise but have gaps."""
 
@@ -87,10 +120,14 @@ def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> byt
 
 
 class Entries(Model):
-    """A page of a log, in order. With `complete` the last entry was the head when it was read."""
+    """A page of a log, in order. With `complete` the last entry was the head when it was read.
+
+    `head` is the last sequence of the log. A cursor beyond it is of a log that is gone.
+    """
 
     entries: tuple[SequencedEntry, ...]
     complete: bool
+    head: int = 0
 
 
 class Accepted(Model):

@@ -76,6 +76,16 @@ def place_in(sketch: Sketch) -> int:
     return ord(sketch[2]) << 8 | ord(sketch[3])
 
 
+def is_of_task(sketch: Sketch) -> bool:
+    """Whether a sketch bears the place of a task, since it is of that task or of its result."""
+    return bool(ord(sketch[0]) & (OF_TASK | OF_RESULT))
+
+
+def with_place(sketch: Sketch, place: int) -> Sketch:
+    """The same sketch of a task that has another place now."""
+    return f"{sketch[:2]}{chr(place >> 8)}{chr(place & 0xFF)}{sketch[4:]}"
+
+
 def packed(sketch: Sketch) -> bytes:
     """The bytes that a sketch stands for."""
     return sketch.encode("latin-1")

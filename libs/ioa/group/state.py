@@ -2,6 +2,8 @@
 
 The state is a fold over the log. It holds no prose except the conclusion of a group that has ended, so that it stays small
 however long the conversation gets. What belongs to one phase only lives in that phase's stage class.
+
+What is in a log must be read for as long as the log is kept: new fields have defaults, and a default never changes.
 """
 
 from __future__ import annotations
@@ -14,8 +16,18 @@ from pydantic import Field, model_validator
 
 from ioa.group.sketch import Sketch
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, AgentIdField, CommId, CommIdField, GoalIdField, MessageIdField, TaskId, TaskIdField
+from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.ids import (
+    AgentId,
+    AgentIdField,
+    CommId,
+    CommIdField,
+    GoalIdField,
+    MessageIdField,
+    TaskId,
+    TaskIdField,
+    turn_of_task_id,
+)
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Count, Usage
@@ -38,6 +50,7 @@ class Limits(Model):
         task_lease: How long an open task may go without progress.
         pause_timeout: How long a pause may last.
         conclusion_timeout: How long the concluding speaker may stay silent.
+        level: Which rules the group is held to (`ioa.protocol.levels`), for its whole life.
     """
 
     max_turns: Annotated[int, Field(ge=1)]
@@ -49,6 +62,7 @@ class Limits(Model):
     task_lease: Timeout = timedelta(seconds=30)
     pause_timeout: Timeout = timedelta(minutes=10)
     conclusion_timeout: Timeout = timedelta(seconds=60)
+    level: Annotated[int, Field(ge=0)] = 0
 
 
 class ParentTask(Model):
@@ -91,10 +105,11 @@ class Charter(Model):
 
 
 class Member(Model):
-    """A member and whether its lease still stands."""
+    """A member and whether its lease still stands; if not, since when."""
 
     agent_id: AgentIdField
     lost: bool = False
+    lost_at: Time | None = None
 
 
 class TaskMode(StrEnum):
@@ -150,6 +165,20 @@ class ClosedTask(Model):
     outcome: TaskOutcome
     why: str = ""
     subgroup: CommIdField | None = None
+
+
+class FoldedTasks(Model):
+    """How many of a member's tasks have ended and left the state, by how they ended."""
+
+    assignee: AgentIdField
+    done: Count = 0
+    failed: Count = 0
+    cancelled: Count = 0
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.done + self.failed + self.cancelled
 
 
 Task = Annotated[OpenTask | ClosedTask, Field(discriminator="status")]
@@ -210,13 +239,14 @@ class Concluding(Model):
 
 
 class Ended(Model):
-    """Nothing can happen any more."""
+    """Nothing can happen any more. `degraded` says what the conclusion may lack; None if no member was lost."""
 
     phase: Literal["ended"] = "ended"
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...] = ()
     ended_at: Time
+    degraded: Degraded | None = None
 
 
 Stage = Annotated[Discussing | Handing | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
@@ -232,6 +262,9 @@ class GroupState(Model):
         loans: What nested teams that have not ended may still use.
         spent: What members and tasks have cost, nested teams that have ended included.
         silences: Floor timeouts in a row; when there were enough for every member, the group fails.
+        tasks: The tasks that are open, and the last of those that are closed, in the order they were given out.
+        folded: How many tasks have left the state, by assignee.
+        lacks: What was missing in the conclusions of nested teams that are the results of tasks here.
         heard: Sketches of the last messages and results, and `given` of the last tasks, by which repetitions are known.
     """
 
@@ -249,14 +282,18 @@ class GroupState(Model):
     loans: tuple[Loan, ...] = ()
     spent: Usage = NOTHING
     silences: int = 0
-    tasks: tuple[Task, ...] = ()
+    folded: tuple[FoldedTasks, ...] = ()
+    lacks: Degraded | None = None
     heard: tuple[Sketch, ...] = ()
     given: tuple[Sketch, ...] = ()
+    tasks: tuple[Task, ...] = ()
 
     @property
     def phase(self) -> Phase:
         """The phase as the protocol names it."""
         match self.stage:
+            case Discussing() | Assigned() | Paused() | Concluding() as stage:
+                return stage.phase
             case Handing():
                 return Phase.DISCUSSING
             case Ended(reason=Reason.CONCLUDED):
@@ -265,8 +302,6 @@ class GroupState(Model):
                 return Phase.CANCELLED
             case Ended():
                 return Phase.FAILED
-            case Discussing() | Assigned() | Paused() | Concluding() as stage:
-                return stage.phase
 
     @property
     def floor_holder(self) -> AgentId | None:
@@ -292,6 +327,21 @@ class GroupState(Model):
         """Find a task by its id."""
         return next((task for task in self.tasks if task.task_id == task_id), None)
 
+    @property
+    def tasks_given(self) -> int:
+        """How many tasks were given out so far."""
+        return len(self.tasks) + sum([folded.total for folded in self.folded])
+
+    def is_folded(self, task_id: TaskId) -> bool:
+        """Whether a task may have been given out, and closed, and have left the state since.
+
+        An id begins with the turn in which it is given out, so what is of an earlier turn and not here is taken for folded.
+        """
+        if not self.folded:
+            return False
+        turn = turn_of_task_id(task_id)
+        return turn is not None and 0 < turn < self.turn and self.task(task_id) is None
+
     def loan(self, subgroup: CommId) -> Loan | None:
         """Find what a nested team was lent and has not given back."""
         return next((loan for loan in self.loans if loan.subgroup == subgroup), None)
@@ -303,6 +353,20 @@ class GroupState(Model):
     def living(self) -> tuple[AgentId, ...]:
         """The members whose lease stands, in the order they joined."""
         return tuple([member.agent_id for member in self.members if not member.lost])
+
+    def reachable(self, at: datetime) -> tuple[AgentId, ...]:
+        """The members that may be named next speaker or assignee: the living, and those lost for less than a floor timeout.
+
+        Who is lost so briefly is most often back before it is its turn.
+        """
+        long_ago = at - self.limits.floor_timeout
+        return tuple(
+            [
+                member.agent_id
+                for member in self.members
+                if not member.lost or (member.lost_at is not None and member.lost_at > long_ago)
+            ]
+        )
 
     def next_deadline(self) -> datetime | None:
         """When the group must be looked at again if nothing is said; None once it has ended."""

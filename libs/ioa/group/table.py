@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, memory, tasks
+from ioa.group import floor, lacks, memory, tasks
 from ioa.group.events import (
     CancelRequested,
     EventKind,
@@ -46,8 +46,8 @@ def _discussion(state: GroupState, said: Said) -> GroupState:
     message = said.message
     assert isinstance(message.payload, Discussion)
     speaker = message.payload.next_speaker
-    if speaker == message.header.sender or speaker not in state.living():
-        why = f"{speaker} cannot be the next speaker: name another living member."
+    if speaker == message.header.sender or speaker not in state.reachable(said.at):
+        why = f"{speaker} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     heard = _hear(state, message.header.sender, message.payload.content)
     return floor.grant(floor.take_turn(state, heard=heard), speaker, said.at)
@@ -82,7 +82,7 @@ def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupS
 def _pause(state: GroupState, said: Said) -> GroupState:
     message = said.message
     assert isinstance(message.payload, Pause)
-    unknown = [task_id for task_id in message.payload.triggers if state.task(task_id) is None]
+    unknown = [task_id for task_id in message.payload.triggers if state.task(task_id) is None and not state.is_folded(task_id)]
     if unknown:
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
     until = said.at + state.limits.pause_timeout
@@ -100,19 +100,21 @@ def _conclude(state: GroupState, said: Said) -> GroupState:
 def _conclusion(state: GroupState, said: Said) -> GroupState:
     payload, stage = said.message.payload, state.stage
     assert isinstance(payload, Conclusion) and isinstance(stage, Concluding)
-    return floor.end(state, stage.forced or payload.reason, payload.content, said.at, payload.artifacts)
+    degraded = lacks.of_conclusion(state)
+    return floor.end(state, stage.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     if fired.at >= state.limits.deadline:
         return floor.end(state, Reason.DEADLINE, "The deadline passed before the goal was reached.", fired.at)
-    after = tasks.expire_leases(tasks.expire_deadlines(state, fired.at), fired.at)
+    heard = tasks.hear(state, fired)
+    after = tasks.expire_leases(tasks.expire_deadlines(heard, fired.at), fired.at)
     match after.stage:
         case Discussing(until=until) | Concluding(until=until) if until <= fired.at:
             after = _pass_over_silent_holder(after, fired.at)
         case Handing(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) if until <= fired.at:
-            after = floor.grant(after, waiter, fired.at)
-    if after == state:
+            after = floor.give_back(after, waiter, fired.at)
+    if after is state:
         raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")
     return after
 
@@ -128,19 +130,18 @@ def _pass_over_silent_holder(state: GroupState, at: datetime) -> GroupState:
 def _member_lost(state: GroupState, lost: MemberLost) -> GroupState:
     if lost.agent_id not in state.living():
         return state
-    after = tasks.suspect(floor.mark(state, lost.agent_id, lost=True), lost.agent_id, lost.at)
-    return _leave_no_lost_holder(after, lost.at)
+    after = tasks.suspect(floor.mark_lost(state, lost.agent_id, lost.at), lost.agent_id, lost.at)
+    # No silence is counted: a lost holder never declined to speak.
+    return floor.pass_on(after, lost.at) if state.floor_holder == lost.agent_id and after.living() else after
 
 
 def _member_returned(state: GroupState, returned: MemberReturned) -> GroupState:
-    return _leave_no_lost_holder(floor.mark(state, returned.agent_id, lost=False), returned.at)
-
-
-def _leave_no_lost_holder(state: GroupState, at: datetime) -> GroupState:
-    """Let a living member have the floor, if there is one. No silence is counted: a lost holder never declined to speak."""
-    living = state.living()
-    holder: AgentId | None = state.floor_holder
-    return floor.pass_on(state, at) if living and holder is not None and holder not in living else state
+    """Count a member among the living; the first of them takes the floor from a lost holder, which others could not be given it."""
+    if returned.agent_id in state.living():
+        return state
+    after = floor.mark_living(state, returned.agent_id)
+    left_alone = not state.living() and state.floor_holder not in (None, returned.agent_id)
+    return floor.pass_on(after, returned.at) if left_alone else after
 
 
 def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
@@ -162,7 +163,7 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
     **_row(
         EventKind.DISCUSSION,
         _discussion,
-        (_D, (_D, _C), "the floor goes to the next speaker"),
+        (_D, (_D, _C), "the floor goes to the next speaker, who may be lost for less than a floor timeout"),
     ),
     **_row(
         EventKind.SYNC_TASK_ASSIGNMENT,
@@ -214,7 +215,7 @@ TABLE: dict[tuple[Phase, EventKind], Rule] = {
     **_row(
         EventKind.MEMBER_LOST,
         _member_lost,
-        (_D, (_D,), "its tasks are suspect; a lost holder is passed over"),
+        (_D, (_D,), "its tasks are suspect; a holder that is lost is passed over"),
         (_A, (_A,), "its tasks are suspect: they fail when their lease runs out"),
         (_P, (_P,), "its tasks are suspect: they fail when their lease runs out"),
         (_C, (_C,), "a lost speaker is passed over"),

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import is_
 
-from ioa.group import budget, floor, memory
-from ioa.group.events import Said, SubgroupClosed, SubgroupOpened
+from ioa.group import budget, floor, lacks, memory
+from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, TaskMode
+from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, Task, TaskMode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
+from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
@@ -23,14 +25,26 @@ from ioa.protocol.messages import (
 OUTAGE = timedelta(seconds=30)
 """A deadline noticed later than this was held up by an outage, in which no assignee could report either."""
 
+MAX_OPEN_TASKS = 1_024
+"""Each entry of a group carries every open task, so that their number bounds what a report costs."""
+MAX_OPEN_TASK_BYTES = 400_000
+"""What open tasks may take up in an entry, so that a message of the largest size fits beside them."""
+_LEAST_TASK_BYTES = 200
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
 
 def assign(state: GroupState, said: Said) -> GroupState:
     """Open the tasks of an assignment and suspend the floor until their assignees are done, or have answered."""
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
+    if state.limits.level >= TASKS_ARE_FOLDED:
+        _check_room(state, payload.tasks)
+    reachable = {sender, *state.reachable(said.at)}
     for spec in payload.tasks:
-        _check_spec(state, spec)
+        _check_spec(state, spec, reachable)
     _check_news(state, payload.tasks)
+    absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
     opened = tuple(
         OpenTask(
@@ -40,6 +54,7 @@ def assign(state: GroupState, said: Said) -> GroupState:
             mode=mode,
             turn=state.turn,
             lease_until=said.at + state.limits.task_lease,
+            suspect=spec.assignee in absent,
             deadline=min(said.at + spec.timeout, state.limits.deadline) if spec.timeout is not None else None,
         )
         for spec in payload.tasks
@@ -56,6 +71,16 @@ def assign(state: GroupState, said: Said) -> GroupState:
 
 def progress(state: GroupState, said: Said) -> GroupState:
     """Acknowledge a task and renew its lease."""
+    task, number = check_progress(state, said)
+    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": number}))
+
+
+def check_progress(state: GroupState, said: Said) -> tuple[OpenTask, int]:
+    """Find the task that a report of progress is about, and the report's number.
+
+    Raises:
+        IllegalEventError: The report is not its sender's to make, or comes too late.
+    """
     payload = said.message.payload
     assert isinstance(payload, InformTaskProgress)
     task = _reported_task(state, said, payload.task_id)
@@ -63,7 +88,23 @@ def progress(state: GroupState, said: Said) -> GroupState:
         raise IllegalEventError(
             RejectionCode.STALE_PROGRESS, f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
         )
-    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
+    return task, payload.number
+
+
+def hear(state: GroupState, fired: TimerFired) -> GroupState:
+    """Renew the leases of the tasks on which progress was reported. They run out on a grid, so that many do so at one instant."""
+    heard = {one.task_id: min(one.at, fired.at) for one in fired.heard}
+    if not heard:
+        return state
+    changed = False
+    tasks = list(state.tasks)
+    for place, task in enumerate(tasks):
+        if isinstance(task, OpenTask) and (at := heard.get(task.task_id)) is not None:
+            until = _on_grid(at + state.limits.task_lease, state.limits.task_lease / 2)
+            if until > task.lease_until:
+                tasks[place] = task.model_copy(update={"lease_until": until, "suspect": False})
+                changed = True
+    return state.model_copy(update={"tasks": tuple(tasks)}) if changed else state
 
 
 def result(state: GroupState, said: Said) -> GroupState:
@@ -100,28 +141,33 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
     task, state = _open_task(state, closed.task_id), budget.repay(state, closed)
     if closed.reason is not Reason.CONCLUDED:
         return _replace(state, task.closed(TaskOutcome.FAILED, closed.reason))
+    if closed.degraded is not None:
+        state = lacks.of_team(state, closed.task_id, closed.degraded)
     return memory.after_result(_replace(state, task.closed(TaskOutcome.DONE)), closed.task_id, closed.content)
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
     """Fail the tasks whose time is up, whatever progress they report."""
-    for task in state.open_tasks:
-        if task.deadline is not None and task.deadline <= at:
-            state = _replace(state, task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline"))
-    return state
+
+    def expired(task: OpenTask) -> Task:
+        if task.deadline is None or task.deadline > at:
+            return task
+        return task.closed(TaskOutcome.FAILED, f"{task.assignee} was not done by the task's deadline")
+
+    return _each_open(state, expired)
 
 
 def expire_leases(state: GroupState, at: datetime) -> GroupState:
     """Suspect the tasks whose lease has run out; fail those that were suspect already, unless an outage hid their reports."""
-    for task in state.open_tasks:
+
+    def expired(task: OpenTask) -> Task:
         if task.lease_until > at:
-            continue
+            return task
         if task.suspect and at - task.lease_until <= OUTAGE:
-            state = _replace(state, task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease"))
-        else:
-            until = at + state.limits.task_lease
-            state = _replace(state, task.model_copy(update={"suspect": True, "lease_until": until}))
-    return state
+            return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
+        return task.model_copy(update={"suspect": True, "lease_until": at + state.limits.task_lease})
+
+    return _each_open(state, expired)
 
 
 def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -129,20 +175,56 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
     A lease that ran out unnoticed, while nothing of the system was up, is no evidence: it starts anew.
     """
-    for task in state.open_tasks:
-        if task.assignee == agent_id:
-            fresh = at + state.limits.task_lease
-            until = fresh if task.lease_until <= at else min(task.lease_until, fresh)
-            state = _replace(state, task.model_copy(update={"suspect": True, "lease_until": until}))
-    return state
+    fresh = at + state.limits.task_lease
+
+    def suspected(task: OpenTask) -> Task:
+        if task.assignee != agent_id:
+            return task
+        until = fresh if task.lease_until <= at else min(task.lease_until, fresh)
+        return task.model_copy(update={"suspect": True, "lease_until": until})
+
+    return _each_open(state, suspected)
 
 
-def _check_spec(state: GroupState, spec: TaskSpec) -> None:
-    if spec.assignee not in state.living():
-        raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, f"{spec.assignee} is no living member, so it can get no task.")
-    if state.task(spec.task_id) is not None:
-        raise IllegalEventError(RejectionCode.TASK_ID_TAKEN, f"The group has a task {spec.task_id} already.")
-    unknown = [task_id for task_id in spec.uses if state.task(task_id) is None]
+def has_room(state: GroupState) -> bool:
+    """Whether one more task may be given out."""
+    if state.limits.level < TASKS_ARE_FOLDED:
+        return True
+    open_tasks = state.open_tasks
+    return len(open_tasks) < MAX_OPEN_TASKS and _bytes_of(open_tasks) + _LEAST_TASK_BYTES <= MAX_OPEN_TASK_BYTES
+
+
+def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
+    """Refuse what would make the group's entries too large: each of them carries every open task."""
+    open_tasks = state.open_tasks
+    if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
+        why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
+    elif (
+        _bytes_of(open_tasks) + sum(_LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) for spec in specs)
+        > MAX_OPEN_TASK_BYTES
+    ):
+        why = f"{len(open_tasks)} tasks are open, whose ids alone nearly fill the group's entries"
+    else:
+        return
+    raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or give out fewer.")
+
+
+def _bytes_of(open_tasks: Sequence[OpenTask]) -> int:
+    """What open tasks take up in an entry, to some bytes."""
+    return sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in open_tasks])
+
+
+def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId]) -> None:
+    if spec.assignee not in reachable:
+        why = f"{spec.assignee} is no member, or is out of reach, so it can get no task."
+        raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
+    if state.limits.level < TASKS_ARE_FOLDED:
+        if state.task(spec.task_id) is not None:
+            raise IllegalEventError(RejectionCode.TASK_ID_TAKEN, f"The group has a task {spec.task_id} already.")
+    elif turn_of_task_id(spec.task_id) != state.turn:
+        why = f"{spec.task_id} cannot be the id of a task of turn {state.turn}: it has to begin with t{state.turn}-."
+        raise IllegalEventError(RejectionCode.BAD_TASK_ID, why)
+    unknown = [task_id for task_id in spec.uses if state.task(task_id) is None and not state.is_folded(task_id)]
     if unknown:
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
 
@@ -174,6 +256,8 @@ def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:
 
 def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
     match state.task(task_id):
+        case None if state.is_folded(task_id):
+            raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed.")
         case None:
             raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"The group has no task {task_id}.")
         case ClosedTask(outcome=outcome):
@@ -186,6 +270,17 @@ def _renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
     return task.model_copy(update={"lease_until": at + state.limits.task_lease, "suspect": False})
 
 
-def _replace(state: GroupState, task: OpenTask | ClosedTask) -> GroupState:
-    tasks = tuple(task if other.task_id == task.task_id else other for other in state.tasks)
-    return state.model_copy(update={"tasks": tasks})
+def _replace(state: GroupState, task: Task) -> GroupState:
+    place = [other.task_id for other in state.tasks].index(task.task_id)
+    return state.model_copy(update={"tasks": (*state.tasks[:place], task, *state.tasks[place + 1 :])})
+
+
+def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupState:
+    """Put what `change` makes of each open task in its place; the same state if it leaves all of them."""
+    tasks = tuple([change(task) if isinstance(task, OpenTask) else task for task in state.tasks])
+    return state if all(map(is_, tasks, state.tasks)) else state.model_copy(update={"tasks": tasks})
+
+
+def _on_grid(at: datetime, width: timedelta) -> datetime:
+    """The first instant, not before `at`, of those that lie `width` apart."""
+    return _EPOCH - (_EPOCH - at) // width * width

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from ioa.group.requests import (
@@ -12,35 +14,64 @@ from ioa.group.requests import (
     Entries,
     GroupStanding,
     LaunchGroup,
+    ListMemberships,
+    OpenMemberships,
     Rejected,
     SequencedEntry,
     Sync,
 )
-from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
-from ioa.protocol.registry import Lease, Renew
+from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
 
-Lead = Callable[[Goal], Awaitable[None]]
+
+@dataclass(frozen=True)
+class GoalOffer:
+    """A goal that is an agent's to lead until it has said what becomes of it.
+
+    Attributes:
+        deadline: When the goal ends; None of one that an older version queued.
+        attempt: Counts deliveries from 1, to whomever.
+    """
+
+    goal: Goal
+    deadline: datetime | None
+    attempt: int
+
+
+class GoalLeader(Protocol):
+    """Who leads goals."""
+
+    async def lead(self, offer: GoalOffer) -> None:
+        """See to it that the goal is led, or ends. If this raises, the goal is offered again."""
+
+    async def give_up(self, offer: GoalOffer, why: str) -> None:
+        """End a goal that leading has failed for again and again. If this raises, the goal is offered again."""
 
 
 class AgentNetwork(Protocol):
     """The system as one agent sees it. Every method raises `UnavailableError` when nobody answers."""
 
-    async def register(self, card: AgentCard) -> Lease:
-        """Store the card and take a lease."""
+    async def register(self, request: Register) -> Lease:
+        """Store the card and take a lease.
+
+        Raises:
+            AlreadyRunningError: Another process holds the id, with the same card.
+            IdTakenError: Another process holds the id, with another card.
+        """
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease.
 
         Raises:
             NotFoundError: The registry does not know the agent.
+            SupersededError: Another process has taken the id over.
         """
 
-    async def deregister(self, agent_id: AgentId) -> None:
+    async def deregister(self, request: Deregister) -> None:
         """Go offline."""
 
     async def search(self, search: Search) -> SearchResult:
@@ -61,21 +92,33 @@ class AgentNetwork(Protocol):
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""
 
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """Ask which open groups the agent was put into, a page at a time."""
+
     async def sync(self, request: Sync) -> Entries:
-        """Fetch a page of a group's log.
+        """Fetch a page of a group's log. Asking from the end of a group that has ended says that the agent knows the end.
 
         Raises:
             NotFoundError: There is no such group.
+            ForbiddenError: The agent is none of its members.
+            ConflictError: The cursor is of a log that is gone.
         """
 
     async def say(self, message: Message) -> Accepted | Rejected:
-        """Send a message to the group's router. Sending it again is answered as the first time."""
+        """Send a message to the group's router. Sending it again is answered as the first time.
+
+        Raises:
+            SupersededError: Another process has taken the sender's id over.
+        """
 
     def inbox(self, agent_id: AgentId) -> AbstractAsyncContextManager[AsyncIterator[SequencedEntry]]:
         """Open the live view of the agent's groups. It may lose entries, never invent them."""
 
-    async def take_goals(self, pool: PoolId, lead: Lead, *, side_by_side: int) -> None:
-        """Lead goals that wait for the pool or for anybody, for ever; a goal whose `lead` raises is offered again."""
+    def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""
+
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+        """Lead goals that wait for the pool or for anybody, for ever. What waits there and is no goal is set aside."""
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""

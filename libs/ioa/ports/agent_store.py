@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from ioa.group.requests import SequencedEntry
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.outcomes import Outcome
 
@@ -26,8 +27,22 @@ class AgentStore(Protocol):
     """Durable once a method returns. One agent, one store; methods may be called side by side.
 
     A call that is cancelled is done wholly or not at all. Every method raises `UnavailableError` when the memory cannot be used,
-    such as on a full disk. What a group said is kept for good; its outgoing messages go when it ends.
+    such as on a full disk. What a group said is kept until it is pruned; its outgoing messages go when it ends. A memory that turns
+    out to be damaged is empty from then on: the groups' logs are the record, and the agent reads them again.
     """
+
+    @property
+    def is_well(self) -> bool:
+        """Whether the memory has answered lately, or was not asked. An agent whose memory is not well can do nothing."""
+
+    async def last_session(self) -> SessionId | None:
+        """Say which process noted last that it uses the memory."""
+
+    async def note_session(self, session: SessionId) -> None:
+        """Note which process uses the memory from now on."""
+
+    async def prune(self, before: datetime) -> int:
+        """Forget the groups that ended before an instant, but not who was met in them; how many they were."""
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply one entry and move the group's cursor to it, in one transaction; False if it is not the next one.
@@ -61,3 +76,15 @@ class AgentStore(Protocol):
 
     async def contacts(self) -> Sequence[Contact]:
         """Everybody met so far, the most successful first."""
+
+    async def epoch(self) -> str | None:
+        """The store of logs that the memory of groups belongs to; None if that was never noted."""
+
+    async def note_epoch(self, epoch: str) -> None:
+        """Note to which store of logs the memory of groups belongs."""
+
+    async def forget_groups(self) -> None:
+        """Forget every group, what was to be said in it and the tasks that were done in it. Who was met stays."""
+
+    async def forget_group(self, comm_id: CommId) -> None:
+        """Forget one group in the same way."""

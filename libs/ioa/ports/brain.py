@@ -87,9 +87,10 @@ class Team:
 
 @dataclass(frozen=True)
 class NobodyFits:
-    """No agent serves these needs; the goal fails and says which."""
+    """No agent serves these needs; the goal fails and says which, and who came nearest if the brain knows, in whole sentences."""
 
     needs: tuple[str, ...]
+    nearest: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,12 +102,19 @@ class Alone:
 
 @dataclass(frozen=True)
 class TaskRecord:
-    """A task of the group with all that is known of it. `outcome` is None while it is open."""
+    """A task of the group with all that is known of it.
+
+    Attributes:
+        outcome: None while it is open.
+        conclusion: What its assignee reported, or why it was closed without a report.
+        given_up: It failed since its assignee fell silent, so that another one may do better.
+    """
 
     spec: TaskSpec
     outcome: TaskOutcome | None
     conclusion: str
     artifacts: tuple[Artifact, ...]
+    given_up: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,7 @@ class GroupView:
         messages: Everything said so far, in the group's order.
         tasks: Every task given out so far, in order.
         legal: The kinds of message that are legal for `me` now.
+        reachable: The members that may be named next speaker or be given a task: the living, and those lost only just now.
         refusals: What the router said of this turn's earlier attempts, oldest first.
         meter: Where the brain counts what its decision costs.
     """
@@ -127,6 +136,7 @@ class GroupView:
     messages: tuple[Message, ...]
     tasks: tuple[TaskRecord, ...]
     legal: tuple[str, ...]
+    reachable: tuple[AgentId, ...]
     refusals: tuple[str, ...] = ()
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
-from ioa.group.events import EncodedEntry
-from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
+from ioa.group.events import EncodedEntry, Said
+from ioa.group.requests import OpenMemberships
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 
 
@@ -16,6 +19,13 @@ class Inboxes(Protocol):
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
         """Show an entry and its place in the log to every member in `audience` that is connected, as a `SequencedEntry`."""
+
+
+class ProgressFeed(Protocol):
+    """Reports of progress that are no entries, as they are accepted. One may be lost; the next says more."""
+
+    async def publish(self, said: Said) -> None:
+        """Show a report to whoever listens now: the other routers, and people who watch the group."""
 
 
 class Results(Protocol):
@@ -44,28 +54,51 @@ class GoalRecords(Protocol):
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
 
-    async def goals(self) -> Sequence[GoalRecord]:
-        """List all goals on record, oldest first."""
 
-    async def comm_ids(self) -> Sequence[CommId]:
-        """List the root groups of all goals on record, whether they were launched or not."""
+@dataclass(frozen=True)
+class Queued:
+    """A message that waits in a queue, as it came."""
+
+    subject: str
+    data: bytes
 
 
 class WorkQueue(Protocol):
     """Accepted goals that wait for an agent to lead them."""
 
-    async def put(self, goal: Goal, pool: PoolId | None) -> None:
-        """Offer a goal to one pool, or to any agent."""
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
+        """Offer a goal to one pool, or to any agent, until its deadline; then it leaves the queue by itself."""
+
+    async def look(self, seq: int) -> Queued | None:
+        """Look at a message without taking it; None if it waits no more."""
 
     async def ensure_pool(self, pool: PoolId) -> None:
         """Make the pool's queue, so that goals wait for it even while it has no agent."""
 
 
+class DeadReason(StrEnum):
+    """Why a message is a dead letter."""
+
+    UNREADABLE = "unreadable"
+    """No goal can be read off it, or it refers to a file that is not there."""
+    TOO_LARGE = "too_large"
+    CONFLICT = "conflict"
+    """A goal whose id is another one's."""
+    ENDED = "ended"
+    """A goal that ended so long ago that all but its outcome was removed."""
+    FAILED = "failed"
+    """A goal that could not be accepted, by a fault of the system's own."""
+    UNDELIVERABLE = "undeliverable"
+    """The work on it failed again and again, or nobody can tell what work it is."""
+    UNREADABLE_ENTRY = "unreadable_entry"
+    """A copy of an entry of a group's log that nobody can read; the group stands still."""
+
+
 class DeadLetters(Protocol):
     """What could not be processed, kept with its reason."""
 
-    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
-        """Keep a message that was refused. `reason` is one word for machines, `why` a sentence for people."""
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
+        """Keep a message that was refused, and say `why` in a sentence; the same `key` again, within a day, is the same letter."""
 
 
 class Artifacts(Protocol):
@@ -90,21 +123,20 @@ class Artifacts(Protocol):
         """
 
 
-class MembershipChanges(Protocol):
-    """Who is in which open group, as a live view."""
-
-    def groups_of(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The groups the agent was put into and that have not been seen to end."""
-
-    def agents(self) -> Sequence[AgentId]:
-        """Every agent with an open group."""
-
-
 class Memberships(Protocol):
-    """The record of who is in which open group."""
+    """The record of who is in which open group. Nobody follows it; numbers rise from one membership to the next."""
 
     async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Put agents into a group."""
 
     async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
         """Forget a membership once the group has ended and the agent knows."""
+
+    async def newest(self, agent_id: AgentId) -> int:
+        """Read the number of the agent's newest membership; 0 if it has none."""
+
+    async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
+        """List memberships of an agent by their numbers, from behind `after` on. One that was added a moment ago may be missing."""
+
+    async def of(self, agent_id: AgentId) -> Sequence[CommId]:
+        """List all groups the agent was put into and that it has not been seen to know the end of."""

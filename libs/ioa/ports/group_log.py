@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ioa.errors import IoaError
 from ioa.group.events import EncodedEntry, Entry
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, MessageId
 
 
 class AppendConflictError(IoaError):
@@ -18,12 +18,35 @@ class AppendConflictError(IoaError):
     retryable = True
 
 
+class UnreadableEntryError(IoaError):
+    """An entry of a group's log is garbage. No version of any process can read it, so that the group cannot go on.
+
+    Attributes:
+        comm_id: The group.
+        seq: The entry's sequence.
+        data: The entry as it is stored.
+    """
+
+    wire_code = "unreadable_entry"
+
+    def __init__(self, message: str, *, hint: str = "", comm_id: CommId = CommId(""), seq: int = 0, data: bytes = b"") -> None:
+        super().__init__(message, hint=hint)
+        self.comm_id = comm_id
+        self.seq = seq
+        self.data = data
+
+
 @dataclass(frozen=True)
 class StoredEntry:
-    """An entry and its sequence. Sequences rise within a group, with gaps."""
+    """An entry and its sequence. Sequences rise within a group, with gaps.
+
+    Attributes:
+        size_bytes: How long its encoding is, by which whoever remembers entries can bound them; 0 if that is not known.
+    """
 
     seq: int
     entry: Entry
+    size_bytes: int = field(default=0, compare=False)
 
 
 class GroupLog(Protocol):
@@ -34,6 +57,7 @@ class GroupLog(Protocol):
 
         Raises:
             UnavailableError: The log cannot be read now.
+            UnreadableEntryError: Its head is garbage.
         """
 
     async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
@@ -44,8 +68,16 @@ class GroupLog(Protocol):
             UnavailableError: Whether the entry was stored is unknown; only reading the log can tell.
         """
 
-    async def read(self, comm_id: CommId, *, after: int, limit: int) -> Sequence[StoredEntry]:
-        """Read up to `limit` entries behind `after`, in order.
+    async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        """Read up to `limit` entries behind `after`, in order; no more after those that together have `max_bytes`.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+            UnreadableEntryError: One of these entries is garbage.
+        """
+
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int) -> int | None:
+        """Look for a message in the first `limit` entries behind `after`, without what they led to; return its sequence.
 
         Raises:
             UnavailableError: The log cannot be read now.
@@ -58,5 +90,9 @@ class GroupLog(Protocol):
             UnavailableError: The log cannot be read now.
         """
 
-    async def comm_ids(self) -> Sequence[CommId]:
-        """List every group that has a log, ended ones too."""
+    async def epoch(self) -> str:
+        """Name the store that the logs are in: its name is another one when the logs that were in it are gone.
+
+        Raises:
+            UnavailableError: The store cannot be asked now, or is not there.
+        """

@@ -1,14 +1,18 @@
-"""What the registry owns: cards, leases and the record of who is in which open group."""
+"""What the registry owns: cards, leases, and which process holds an agent's id."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol
 
+from ioa.errors import SupersededError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, SessionId, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
+from ioa.protocol.registry import Session
 
 
 class CardRecord(Model):
@@ -28,14 +32,83 @@ class CardStore(Protocol):
         """Read a card."""
 
 
-class LeaseStore(Protocol):
-    """Leases that run out by themselves unless they are renewed."""
+class Renewal(Model):
+    """What an agent said when it last renewed its lease: how busy it is, and which process said so."""
 
-    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
-        """Take or keep the lease, and tell how busy the agent is."""
+    load: Load = IDLE
+    session: SessionIdField | None = None
+
+
+NOTHING_TOLD = Renewal()
+
+
+class LeaseStore(Protocol):
+    """What was heard of agents, and when the server stored it. Whether a lease stands is judged from that by the view."""
+
+    async def renew(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+        """Take or keep the lease."""
 
     async def release(self, agent_id: AgentId) -> None:
-        """Give the lease back."""
+        """Give the lease back: the agent leaves in good order."""
+
+    async def beat(self) -> None:
+        """Show that registry and store are up, so that the silence of agents means something."""
+
+
+class Claim(Model):
+    """Which process holds an agent's id, and by which card, as a digest of all of it but the id."""
+
+    session: Session
+    card: str
+
+    def refuse_others(self, agent_id: AgentId, session: SessionId | None) -> None:
+        """Refuse to take a process for the one that claims the id.
+
+        Raises:
+            SupersededError: It is another one; the message names who holds the id.
+        """
+        if self.session.session != session:
+            raise SupersededError(
+                f"{agent_id} was taken over by {self.session.whereabouts}.",
+                hint="This process has to end; start it under another id if both are wanted.",
+            )
+
+
+@dataclass(frozen=True)
+class HeldClaim:
+    """What is stored under an agent's id: a claim, or None where one was given back or cannot be read."""
+
+    claim: Claim | None
+    revision: int
+
+
+class Sessions(Protocol):
+    """Who may speak as an agent."""
+
+    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+        """Refuse a process that another one has taken the agent's id from. An id that no process claims is anybody's.
+
+        Args:
+            agent_id: As whom is spoken.
+            session: Which process speaks; None is one that knows no sessions.
+
+        Raises:
+            SupersededError: Another process holds the id; the store was asked just now.
+            UnavailableError: Another process seems to hold it, and the store cannot be asked.
+        """
+
+
+class SessionStore(Sessions, Protocol):
+    """The record of which process holds which id. It is written when an agent registers or leaves, and at no other time."""
+
+    async def read(self, agent_id: AgentId) -> HeldClaim | None:
+        """Read who holds an id, as of now."""
+
+    async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
+        """Take an id if what is stored is still `revision` (0: nothing); False if it is not."""
+
+    async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
+        """Let go of an id if what is stored is still `revision`; False if it is not."""
 
 
 class RegistryView(Protocol):
@@ -48,7 +121,23 @@ class RegistryView(Protocol):
         """All cards, in the order of their ids."""
 
     def is_online(self, agent_id: AgentId) -> bool:
-        """Whether the agent's lease stands."""
+        """Whether the agent's lease stands, so that it may be found and launched."""
 
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent said it was when it last renewed its lease; idle without a lease."""
+
+
+class LivenessView(RegistryView, Protocol):
+    """The same, and more of how it is judged who is alive (`ioa.protocol.liveness`)."""
+
+    async def whole(self) -> None:
+        """Return once all that was stored when the view was opened has been seen."""
+
+    def is_lost(self, agent_id: AgentId) -> bool:
+        """Whether the agent was not heard for a whole lease while others were, so that its groups are told.
+
+        An agent that left in good order a moment ago is neither online nor lost.
+        """
+
+    def silence(self, agent_id: AgentId) -> timedelta | None:
+        """How long the agent has not been heard, by the server's clock, up to what was last heard of anybody; None if never."""

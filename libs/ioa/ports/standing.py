@@ -9,11 +9,14 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class QueueStanding:
-    """A durable consumer: `waiting` messages nobody has taken, and `taken` ones that are not acknowledged."""
+    """A durable consumer: `waiting` messages nobody has taken, `taken` ones that are not acknowledged, and of those `again` ones
+    that were delivered more than once.
+    """
 
     name: str
     waiting: int
     taken: int
+    again: int = 0
 
 
 @dataclass(frozen=True)

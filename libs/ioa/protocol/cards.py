@@ -6,6 +6,8 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from ioa.errors import PayloadTooLargeError
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
@@ -37,6 +39,8 @@ class AgentCard(Model):
     version: Annotated[str, Field(max_length=64)] = "1"
     may_team_up: bool = True
     """Whether the agent may open a nested team for a task of its own (paper, section 2.3.2)."""
+    level: Annotated[int, Field(ge=0)] = 0
+    """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -44,6 +48,62 @@ class AgentCard(Model):
         if isinstance(data, dict) and not data.get("pool"):
             return {**data, "pool": PoolId(str(data.get("agent_id", "")))}
         return data
+
+
+MAX_CARD_BYTES = 16_000
+"""What a card as a whole may hold, encoded, so that lists, searches and teams of many agents fit into messages."""
+
+
+def check_card_size(card: AgentCard) -> None:
+    """Refuse a card that is too large.
+
+    Raises:
+        PayloadTooLargeError: It names the agent and both sizes.
+    """
+    size = card_bytes(card)
+    if size > MAX_CARD_BYTES:
+        raise PayloadTooLargeError(
+            f"The card of {card.agent_id} has {size:,} bytes; {MAX_CARD_BYTES:,} are allowed.",
+            hint="Shorten its description, skills or examples: six to twelve examples of a sentence each serve best.",
+        )
+
+
+def card_bytes(card: AgentCard) -> int:
+    """How large a card is when it travels."""
+    return len(encode(card, max_payload_bytes=MAX_PAYLOAD_BYTES * 4))
+
+
+_LEAST_DESCRIPTION_BYTES = 400
+
+
+def abridged(card: AgentCard, max_bytes: int) -> AgentCard:
+    """Leave out of a card what its fellows can do without, until it fits: examples, details of skills, skills, tags, description.
+
+    Names and the beginning of the description always stay, which are less than 3 kB in the worst of scripts.
+    """
+    while (over := card_bytes(card) - max_bytes) > 0:
+        if card.examples:
+            card = card.model_copy(update={"examples": _without_last(card.examples, over)})
+        elif any(skill.description for skill in card.skills):
+            card = card.model_copy(update={"skills": tuple(Skill(name=skill.name) for skill in card.skills)})
+        elif card.skills:
+            card = card.model_copy(update={"skills": card.skills[:-1]})
+        elif card.tags:
+            card = card.model_copy(update={"tags": ()})
+        elif len(card.description.encode()) > _LEAST_DESCRIPTION_BYTES:
+            least = max(_LEAST_DESCRIPTION_BYTES, len(card.description.encode()) - over)
+            return card.model_copy(update={"description": shortened(card.description, least)})
+        else:
+            return card
+    return card
+
+
+def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
+    """Leave out of some texts the last ones, at least one, that together take `over` bytes."""
+    kept = list(texts)
+    while kept and over > 0:
+        over -= len(encode_value(kept.pop()))
+    return tuple(kept)
 
 
 class AgentStatus(Model):

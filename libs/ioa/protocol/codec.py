@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgpack
 from pydantic import ValidationError
@@ -17,6 +17,9 @@ MAX_PAYLOAD_BYTES = 1_000_000
 MAX_MESSAGE_BYTES = 512_000
 """What one message of a group chat may hold, so that its log entry, which also carries the state, fits as well."""
 
+MAX_TEXT_CHARS = 256_000
+"""What any one text may have that comes from outside, whatever it is for; most kinds of texts have less."""
+
 M = TypeVar("M", bound=Model)
 
 
@@ -25,8 +28,12 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
 
     Raises:
         PayloadTooLargeError: It would not fit into one message.
+        InvalidInputError: A text in it cannot be written in UTF-8, such as half of a surrogate pair.
     """
-    data: bytes = msgpack.packb(model.model_dump(mode="json"))
+    try:
+        data: bytes = msgpack.packb(model.model_dump(mode="json"))
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"A text of this {type(model).__name__} cannot be written in UTF-8: {error.reason}.") from None
     check_size(data, max_payload_bytes, type(model).__name__)
     return data
 
@@ -37,6 +44,18 @@ def encode_around(fields: Mapping[str, int | str], last: str, encoded: bytes) ->
     return head[:-1] + encoded  # None is the one byte that the value takes the place of
 
 
+def encode_value(value: object) -> bytes:
+    """Encode plain data."""
+    data: bytes = msgpack.packb(value)
+    return data
+
+
+def encode_list(encoded: Sequence[bytes]) -> bytes:
+    """Encode a list whose elements are encoded already."""
+    head: bytes = msgpack.Packer().pack_array_header(len(encoded))
+    return head + b"".join(encoded)
+
+
 def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
     """Decode and validate a model.
 
@@ -44,12 +63,51 @@ def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_B
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, or not this kind of model; the message names the first field that is wrong.
     """
+    return validate(kind, _unpacked(kind, data, max_payload_bytes))
+
+
+def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
+    """Decode and validate what somebody sent, and refuse texts that nothing can store; what is stored already is just decoded.
+
+    Raises:
+        PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
+        InvalidInputError: It is not msgpack, not this kind of model, or a text of it is refused by `check_text`.
+    """
+    raw = _unpacked(kind, data, max_payload_bytes)
+    # msgpack reads nothing but UTF-8, and a text cannot be longer than all, so that most payloads need not be walked through. Of
+    # those with a zero most have it in a number.
+    try:
+        if len(data) > MAX_TEXT_CHARS or (b"\0" in data and "\\x00" in repr(raw)):
+            check_texts(raw, kind.__name__)
+    except RecursionError:
+        raise InvalidInputError("The payload is nested too deep.") from None
+    return validate(kind, raw)
+
+
+def _unpacked(kind: type[Model], data: bytes, max_payload_bytes: int) -> object:
     check_size(data, max_payload_bytes, kind.__name__)
     try:
-        raw = msgpack.unpackb(data, strict_map_key=True)
+        return msgpack.unpackb(data, strict_map_key=True)
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
-    return validate(kind, raw)
+
+
+def read_field(data: bytes, name: str) -> Any:
+    """Read one field of an encoded model as plain data, and nothing that stands behind it.
+
+    Raises:
+        InvalidInputError: It is not msgpack, or has no such field.
+    """
+    unpacker = msgpack.Unpacker(strict_map_key=True)
+    unpacker.feed(data)
+    try:
+        for _ in range(unpacker.read_map_header()):
+            if unpacker.unpack() == name:
+                return unpacker.unpack()
+            unpacker.skip()
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
+        raise InvalidInputError(f"The payload is not valid msgpack: {error or type(error).__name__}.") from None
+    raise InvalidInputError(f"The payload has no {name}.")
 
 
 def validate(kind: type[M], raw: object) -> M:
@@ -65,6 +123,64 @@ def validate(kind: type[M], raw: object) -> M:
         where = ".".join(str(part) for part in first["loc"]) or "payload"
         why = first["msg"].removeprefix("Value error, ")  # what pydantic puts before the words of our own validators
         raise InvalidInputError(f"This is no valid {kind.__name__}: {where}: {why}.") from None
+
+
+_CUT = " […]"
+
+
+def shortened(text: str, max_bytes: int) -> str:
+    """Cut a text that is too long, and replace what `check_text` refuses, so that it can travel."""
+    data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
+    if len(data) > max_bytes:
+        return data[: max_bytes - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+    return data.decode("utf-8")
+
+
+def check_text(text: str) -> None:
+    """Refuse a text that nothing can store although Python and JSON can spell it, or that is too long to be a text.
+
+    That is half a surrogate pair, the character zero, and more than 256,000 characters.
+
+    Raises:
+        InvalidInputError: It begins with what the message shows.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"The text {text[:80]!a} is not valid Unicode.") from None
+    if "\0" in text:
+        raise InvalidInputError(f"The text {text[:80]!a} holds the character zero.")
+    if len(text) > MAX_TEXT_CHARS:
+        raise InvalidInputError(
+            f"The text {text[:80]!a} has {len(text):,} characters; {MAX_TEXT_CHARS:,} are allowed.",
+            hint="Send large content as a file: it travels by reference.",
+        )
+
+
+def check_texts(value: object, where: str) -> None:
+    """Check every text in plain data, as what was sent is read at first: names too.
+
+    Args:
+        value: Of maps, lists, texts and whatever else.
+        where: How the data is called; errors name the innermost map's key, or the place in its list.
+
+    Raises:
+        InvalidInputError: It says where.
+        RecursionError: The data is nested too deep.
+    """
+    match value:
+        case str():
+            try:
+                check_text(value)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"{where}: {error.message}", hint=error.hint) from None
+        case list():
+            for number, one in enumerate(value):
+                check_texts(one, f"{where}.{number}")
+        case dict():
+            for name, one in value.items():
+                check_texts(name, where)
+                check_texts(one, str(name))
 
 
 def check_size(data: bytes, max_payload_bytes: int, what: str) -> None:

@@ -13,9 +13,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_size
+from ioa.protocol.codec import check_size, check_texts
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal
-from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, parse_agent_id
+from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
@@ -89,13 +89,25 @@ def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
     return order.model_copy(update={"agent": agent})
 
 
+def find_goal_id(data: bytes) -> GoalId | None:
+    """Read the id off a goal that cannot be read otherwise, so that who waits for it can be told; None if there is none."""
+    try:
+        fields = json.loads(data)
+        return GoalId(check_token(fields["goal_id"]))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
 def _read_order(text: str) -> GoalOrder:
     fields: object = {"goal": text}
-    if text.startswith("{"):
-        try:
+    try:
+        if text.startswith("{"):
             fields = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
+        check_texts(fields, "goal")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"The goal cannot be read: {error.message}", hint=error.hint) from None
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError(f"The goal looks like JSON but is not: {error}.") from None
     try:
         return GoalOrder.model_validate(fields)
     except ValidationError as error:

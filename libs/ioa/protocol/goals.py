@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
@@ -20,6 +21,17 @@ def check_file_name(value: str) -> str:
     if value in (".", "..") or any(character in value for character in "/\\\0"):
         raise ValueError(f"{value[:80]!r} is not a plain file name")
     return value
+
+
+_MAX_PLAIN_NAME_BYTES = 200
+
+
+def plain_file_name(name: str) -> str:
+    """Derive the nearest name that a file can have in a folder: no path, no control characters, not too long for any system."""
+    last = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    plain = "".join("_" if letter < " " or letter == "\x7f" else letter for letter in last)
+    plain = plain.encode("utf-8", "replace")[:_MAX_PLAIN_NAME_BYTES].decode("utf-8", "ignore")
+    return plain if plain.strip(". ") else "file"
 
 
 FileName = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(check_file_name)]
@@ -78,6 +90,13 @@ class Reason(StrEnum):
     FAILED = "failed"
 
 
+class Degraded(Model):
+    """What a conclusion may lack, since members were lost when it was stated: they, and their tasks that were not done."""
+
+    lost: tuple[AgentIdField, ...]
+    tasks: tuple[TaskIdField, ...] = ()
+
+
 class GoalResult(Model):
     """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`.
 
@@ -91,9 +110,30 @@ class GoalResult(Model):
     comm_id: CommIdField
     turns: int
     usage: Usage = NOTHING
+    degraded: Degraded | None = None
     finished_at: Time
 
     @property
     def succeeded(self) -> bool:
         """Whether the goal was reached."""
         return self.reason is Reason.CONCLUDED
+
+
+class EndedGoal(Model):
+    """What stays of a goal after its record, logs, result and files were removed: the id is taken, and the outcome is known.
+
+    Attributes:
+        reason: How it ended; None if nothing told any more when it was removed.
+        ended_at: When it ended; without a reason, its deadline.
+        digest: Of the goal's text, see `digest_of`: tells the same goal from another one under its id.
+    """
+
+    goal_id: GoalIdField
+    reason: Reason | None
+    ended_at: Time
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+def digest_of(text: str) -> str:
+    """The digest of a goal's text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

@@ -26,11 +26,16 @@ def check_token(value: str) -> str:
     Raises:
         ValueError: With a sentence that says which characters an id may hold.
     """
-    if len(value) > MAX_ID_CHARS or not _TOKEN.fullmatch(value):
+    if not is_token(value):
         raise ValueError(
             f"{value[:80]!r} is not a valid id: use 1 to {MAX_ID_CHARS} of A-Z a-z 0-9 _ -, starting with a letter or digit"
         )
     return value
+
+
+def is_token(value: str) -> bool:
+    """Whether `value` is a valid id."""
+    return len(value) <= MAX_ID_CHARS and _TOKEN.fullmatch(value) is not None
 
 
 AgentId = NewType("AgentId", str)
@@ -39,6 +44,7 @@ CommId = NewType("CommId", str)
 GoalId = NewType("GoalId", str)
 TaskId = NewType("TaskId", str)
 MessageId = NewType("MessageId", str)
+SessionId = NewType("SessionId", str)
 
 AgentIdField = Annotated[AgentId, AfterValidator(check_token)]
 PoolIdField = Annotated[PoolId, AfterValidator(check_token)]
@@ -46,6 +52,7 @@ CommIdField = Annotated[CommId, AfterValidator(check_token)]
 GoalIdField = Annotated[GoalId, AfterValidator(check_token)]
 TaskIdField = Annotated[TaskId, AfterValidator(check_token)]
 MessageIdField = Annotated[MessageId, AfterValidator(check_token)]
+SessionIdField = Annotated[SessionId, AfterValidator(check_token)]
 
 
 def parse_agent_id(value: str) -> AgentId:
@@ -68,6 +75,23 @@ def comm_id_of_goal(goal_id: GoalId) -> CommId:
 def comm_id_of_task(parent: CommId, task_id: TaskId) -> CommId:
     """Derive the `comm_id` of the nested team that serves one task of a group."""
     return CommId("n" + _digest(f"{parent}/{task_id}"))
+
+
+def task_id_of_turn(turn: int, name: str) -> TaskId:
+    """Derive the id of a task from the turn in which it is given out and its name in that turn, or in a plan."""
+    task_id = f"t{turn}-{name}"
+    return TaskId(task_id if len(task_id) <= MAX_ID_CHARS else f"t{turn}-{_digest(name)}")
+
+
+def turn_of_task_id(task_id: TaskId) -> int | None:
+    """The turn that a task's id names; None if it names none."""
+    head, dash, _ = task_id.partition("-")
+    return int(head[1:]) if dash and head[:1] == "t" and head[1:].isdecimal() and head[1:].isascii() else None
+
+
+def name_of_task_id(task_id: TaskId) -> str:
+    """What a task's id says besides the turn: a task that is given out again bears the same name."""
+    return task_id.partition("-")[2] if turn_of_task_id(task_id) is not None else task_id
 
 
 def _digest(text: str) -> str:

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, TaskIdField
-from ioa.protocol.model import Model, Time
+from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
+from ioa.protocol.model import Model, Time, Version
 from ioa.protocol.usage import Usage
 
 MAX_CONTENT_CHARS = 200_000
@@ -170,9 +170,10 @@ class Header(Model):
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
+        session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
 
-    version: Literal[1] = 1
+    version: Version = 1
     message_id: MessageIdField
     comm_id: CommIdField
     sender: AgentIdField
@@ -182,6 +183,7 @@ class Header(Model):
     sent_at: Time
     causation_id: MessageIdField | None = None
     usage: Usage | None = None
+    session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""
 
 

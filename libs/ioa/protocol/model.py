@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
+
+from ioa.errors import UnknownVersionError
 
 
 class Model(BaseModel):
@@ -24,3 +26,20 @@ def _to_utc(value: datetime) -> datetime:
 
 
 Time = Annotated[datetime, AfterValidator(_to_utc)]
+
+
+def _known(version: object) -> object:
+    """Leave what a newer process wrote to those that know it. Not a `ValueError`: it is no garbage that anybody may put aside."""
+    if isinstance(version, int) and not isinstance(version, bool) and version > 1:
+        raise UnknownVersionError(
+            f"This is of version {version}, and version 1 is known here.", hint="A process of a newer release can read it."
+        )
+    return version
+
+
+Version = Annotated[Literal[1], BeforeValidator(_known)]
+"""The version of a form of data. It is the first field, so that it is read before anything else is looked at.
+
+Raises:
+    UnknownVersionError: Whoever wrote the data knows a later version.
+"""

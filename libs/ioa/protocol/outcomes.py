@@ -14,11 +14,12 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from math import exp, log, log2, sqrt
 from statistics import median
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolIdField, TaskId, TaskIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, PoolIdField, SessionIdField, TaskId, TaskIdField
+from ioa.protocol.messages import TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -68,9 +69,14 @@ class Outcome(Model):
 
 
 class TaskReport(Model):
-    """What the one who gave out a task says of it, besides what the group's log shows."""
+    """What the one who gave out a task says of it, besides what the group's log shows.
+
+    `assignee` and `outcome` count for a task that has left the group's state, as far as the numbers there bear them out.
+    """
 
     task_id: TaskIdField
+    assignee: AgentIdField | None = None
+    outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] | None = None
     need: Annotated[str, Field(max_length=MAX_NEED_CHARS)]
     at: Time
     seconds: Annotated[float, Field(ge=0, le=1e9)]
@@ -78,11 +84,12 @@ class TaskReport(Model):
 
 
 class ReportOutcomes(Model):
-    """Tell discovery how the tasks of a group that has ended went. Only the group's owner may."""
+    """Tell discovery how the tasks of a group that has ended went. Only its owner may; `session` is the process that asks."""
 
     agent_id: AgentIdField
     comm_id: CommIdField
     tasks: Annotated[tuple[TaskReport, ...], Field(min_length=1, max_length=MAX_REPORTED)]
+    session: SessionIdField | None = None
 
 
 class Record(Model):
@@ -205,6 +212,7 @@ def _against_median(values: Sequence[float | None]) -> list[float]:
     return [0.0 if value is None else log2(max(0.5, min(2.0, middle / value))) for value in values]
 
 
+_FILE_NAME = re.compile(r"(?<!\S)\S+\.\w{1,5}\b")
 _WORD = re.compile(r"[^\W\d_]{3,}")
 _UNSPACED = re.compile(r"[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff]")
 _SUFFIX = re.compile(r"(?<=\w{3})(?:ings?|ions?|ed|es|e|s|ly)$")
@@ -221,7 +229,7 @@ _BITS = 509
 def kind_of_need(need: str) -> int:
     """Sketch what a task is about: a set of the stems of its words, as bits. Names of files and numbers are no part of it."""
     kind = 0
-    text = re.sub(r"\S+\.\w{1,5}\b", " ", need.lower())
+    text = _FILE_NAME.sub(" ", need.lower())
     for word in (*_WORD.findall(text), *_UNSPACED.findall(text)):
         if word not in _SAYS_NOTHING:
             kind |= 1 << zlib.crc32(_SUFFIX.sub("", word).encode()) % _BITS

@@ -8,41 +8,83 @@ from typing import Annotated
 from pydantic import Field
 
 from ioa.protocol.cards import AgentCard, AgentStatus
-from ioa.protocol.ids import AgentIdField, CommIdField, PoolIdField
+from ioa.protocol.ids import AgentIdField, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.model import Model
+from ioa.protocol.model import Model, Time
+
+
+class Session(Model):
+    """One process's hold on an agent's id: which process it is, where, and since when.
+
+    Attributes:
+        session: Drawn anew by each process that starts the agent.
+        host: The machine's name.
+    """
+
+    session: SessionIdField
+    host: Annotated[str, Field(max_length=255)]
+    pid: Annotated[int, Field(ge=0)]
+    since: Time
+
+    @property
+    def whereabouts(self) -> str:
+        """Name the process for people: which, where, since when."""
+        return f"process {self.pid} on {self.host} (since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
 
 
 class Register(Model):
-    """Store or update a card and take a lease."""
+    """Store or update a card and take a lease.
+
+    Attributes:
+        session: Who takes it; None from a client that knows no sessions.
+        previous: The session that last used the agent's memory. Who holds that memory, which is locked, succeeds it at once.
+    """
 
     card: AgentCard
+    session: Session | None = None
+    previous: SessionIdField | None = None
 
 
 class Renew(Model):
-    """Keep the lease. `cursors` holds the last log sequence the agent has applied in each of its groups, `load` how busy it is."""
+    """Keep the lease, and tell how busy the agent is. `session` is the process that asks; None knows no sessions."""
 
     agent_id: AgentIdField
-    cursors: dict[CommIdField, int] = Field(default_factory=dict)
+    session: SessionIdField | None = None
     load: Load = IDLE
 
 
 class Lease(Model):
-    """The answer to both: how long the lease lasts, and where the agent's open groups stand.
+    """The answer to both: how long the lease lasts, and by what the agent sees that it has missed something.
 
-    An agent whose cursor lies behind a head has missed something and asks `groups.sync` for it.
+    Attributes:
+        joined: Rises whenever the agent is put into a group: it then asks `groups.memberships` for those it does not know. 0 is not
+            told, since what tells it did not answer in time.
+        epoch: Names the store of the groups' logs. Another one means that what was known of groups is of a store that is gone.
+            Empty is not told.
     """
 
     duration: timedelta
     renew_every: timedelta
-    heads: dict[CommIdField, int] = Field(default_factory=dict)
+    joined: Annotated[int, Field(ge=0)] = 0
+    epoch: str = ""
     warnings: tuple[str, ...] = ()
 
 
 class Deregister(Model):
-    """Give the lease back. The card stays: the agent is offline, not forgotten."""
+    """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own."""
 
     agent_id: AgentIdField
+    session: SessionIdField | None = None
+
+
+class RemoveAgent(Model):
+    """Forget an agent: its card, its lease, its session, and its pool's queue if nobody else is of the pool and nothing waits.
+
+    One that is online is refused unless `force` is set; it registers again with its next renewal if its process goes on.
+    """
+
+    agent_id: AgentIdField
+    force: bool = False
 
 
 class GetAgents(Model):
@@ -61,9 +103,17 @@ class ListAgents(Model):
 
 
 class Agents(Model):
-    """Agents and their liveness."""
+    """Agents and their liveness, as many as one answer can hold.
+
+    Attributes:
+        agents: In the order in which they were asked for.
+        more: Whether others follow: ask again, for those behind the last one.
+        left_out: Whose cards are too large for any answer. They are counted as told.
+    """
 
     agents: tuple[AgentStatus, ...]
+    more: bool = False
+    left_out: tuple[AgentIdField, ...] = ()
 
 
 class Acknowledged(Model):

@@ -171,10 +171,14 @@ class NeedHits(Model):
 
 
 class SearchResult(Model):
-    """Hits grouped by need in the order asked, and one merged list in which each need has its turn, as long as the budget."""
+    """Hits grouped by need in the order asked, and one merged list in which each need has its turn, as long as the budget.
+
+    Without `complete`, what was found did not fit into one answer, and the last hits of needs are missing.
+    """
 
     by_need: tuple[NeedHits, ...]
     merged: tuple[Hit, ...]
+    complete: bool = True
 
 
 class AskIndexStatus(Model):

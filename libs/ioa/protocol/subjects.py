@@ -20,23 +20,29 @@ ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
 ANY_TIMER = f"{ROOT}.comm.*.timer"
 ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
+ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*"
+ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*"
 ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
 GET_AGENTS = f"{ROOT}.registry.get"
 LIST_AGENTS = f"{ROOT}.registry.list"
+REMOVE_AGENT = f"{ROOT}.registry.remove"
 SEARCH = f"{ROOT}.discovery.search"
 INDEX_STATUS = f"{ROOT}.discovery.status"
 ANY_REPORT = f"{ROOT}.discovery.report.*"
 ANY_LAUNCH = f"{ROOT}.groups.launch.*"
 ANY_ABANDON = f"{ROOT}.groups.abandon.*"
 ANY_SYNC = f"{ROOT}.groups.sync.*"
+ANY_MEMBERSHIPS = f"{ROOT}.groups.memberships.*"
+ANY_SET_ASIDE = f"{ROOT}.groups.set_aside.*"
 GET_GROUP = f"{ROOT}.groups.get"
 CANCEL = f"{ROOT}.groups.cancel"
+PRUNE = f"{ROOT}.groups.prune"
 
 
 def goal_to(addressee: AgentId | PoolId) -> str:
@@ -62,6 +68,11 @@ def register(agent_id: AgentId) -> str:
 def renew(agent_id: AgentId) -> str:
     """Where an agent, and nobody else, keeps its lease."""
     return f"{ROOT}.registry.renew.{agent_id}"
+
+
+def renew_at_all(agent_id: AgentId) -> str:
+    """Where an agent keeps its lease with every registry at once, when one of them has not answered; the first answer is enough."""
+    return f"{ROOT}.registry.renew_at_all.{agent_id}"
 
 
 def deregister(agent_id: AgentId) -> str:
@@ -92,6 +103,16 @@ def abandon(agent_id: AgentId) -> str:
 def sync(agent_id: AgentId) -> str:
     """Where an agent fetches what it missed of its groups."""
     return f"{ROOT}.groups.sync.{agent_id}"
+
+
+def memberships(agent_id: AgentId) -> str:
+    """Where an agent asks which open groups it was put into."""
+    return f"{ROOT}.groups.memberships.{agent_id}"
+
+
+def progress(comm_id: CommId) -> str:
+    """Where routers tell live, on core NATS, what assignees report of their tasks between the first report and the result."""
+    return f"{ROOT}.comm.{comm_id}.progress"
 
 
 def say(comm_id: CommId, agent_id: AgentId) -> str:
@@ -134,6 +155,11 @@ def inbox_prefix_of(owner: str) -> str:
     return f"_INBOX.{owner}"
 
 
+def set_aside(agent_id: AgentId) -> str:
+    """Where an agent has a message of a queue set aside that it was given and cannot read."""
+    return f"{ROOT}.groups.set_aside.{agent_id}"
+
+
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
@@ -150,6 +176,11 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
             return CommId(_token(comm_id)), AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} is not a subject of the form {ANY_SAY}.")
+
+
+def group_of_say(subject: str) -> str:
+    """The group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
+    return subject.split(".", 4)[3]
 
 
 def parse_caller(subject: str) -> AgentId:

@@ -1,4 +1,4 @@
-"""What work has cost: tokens of language models, and money. Counted in whole numbers, so that sums are exact."""
+"""What work has cost: tokens of language models, and money; and how often a model failed. In whole numbers: sums are exact."""
 
 from __future__ import annotations
 
@@ -18,11 +18,16 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 class Usage(Model):
-    """Tokens read and written, and what was paid, in millionths of the currency."""
+    """Tokens read and written, and what was paid, in millionths of the currency.
+
+    `fallbacks` counts the decisions that a model was asked for and that rules took in its place, so that whoever looks at what
+    work has cost sees whose work it was.
+    """
 
     tokens_in: Count = 0
     tokens_out: Count = 0
     cost_micros: Count = 0
+    fallbacks: Count = 0
 
     @property
     def tokens(self) -> int:
@@ -35,6 +40,7 @@ class Usage(Model):
             tokens_in=min(MAX_COUNT, self.tokens_in + other.tokens_in),
             tokens_out=min(MAX_COUNT, self.tokens_out + other.tokens_out),
             cost_micros=min(MAX_COUNT, self.cost_micros + other.cost_micros),
+            fallbacks=min(MAX_COUNT, self.fallbacks + other.fallbacks),
         )
 
     def beyond(self, earlier: Usage) -> Usage:
@@ -43,6 +49,7 @@ class Usage(Model):
             tokens_in=max(0, self.tokens_in - earlier.tokens_in),
             tokens_out=max(0, self.tokens_out - earlier.tokens_out),
             cost_micros=max(0, self.cost_micros - earlier.cost_micros),
+            fallbacks=max(0, self.fallbacks - earlier.fallbacks),
         )
 
 

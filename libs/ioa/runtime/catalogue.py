@@ -23,7 +23,8 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
-    ("Group setup", ("ioa.runtime.census",)),
+    ("Registry, group setup, routers and discovery", ("ioa.adapters.nats_buckets",)),
+    ("Group setup", ("ioa.runtime.census", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.headcount",)),
     ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.worker_process")),
     ("Agents", ("ioa.agent.agent_metrics",)),
@@ -36,8 +37,8 @@ _INTRO = """\
 
 A process that is given a port by `IOA_METRICS_PORT` answers there `/metrics`, in the text format of Prometheus, and `/healthz` and
 `/readyz` for probes. Without one it serves nothing and measures nothing that costs time. `/healthz` answers while the event loop
-turns and asks for nothing else; `/readyz` also wants the process started, not told to stop, connected to NATS, and its agents
-registered. prometheus-client adds `process_*` and `python_*`.
+turns and asks for nothing else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of
+JetStream there (services), and its agents registered. prometheus-client adds `process_*` and `python_*`.
 
 - Counters are kept by the process that did the thing: sum them over all replicas. What is open or waits (`ioa_groups`, `ioa_tasks`,
   `ioa_queue_*`, `ioa_stream_*`, `ioa_agents`) every replica reads off the streams: take the maximum.

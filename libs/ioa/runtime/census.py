@@ -1,14 +1,16 @@
 """What is open and what waits right now, as gauges: group setup looks at it now and then and tells Prometheus.
 
 Counters tell what happened in one process; what is open is known to the streams alone. Nothing is read again while no log has
-moved on, and looking never takes more than a twentieth of the time, so that neither idle groups nor many of them cost much.
+moved on, of many groups some stand for all, and looking never takes more than a twentieth of the time, so that neither idle groups
+nor many of them cost much.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -16,16 +18,27 @@ from prometheus_client import Gauge
 
 from ioa.errors import UnavailableError
 from ioa.group.state import GroupState
-from ioa.ports.group_log import GroupLog
+from ioa.ports.group_log import GroupLog, StoredEntry
+from ioa.ports.open_groups import OpenGroups
 from ioa.ports.standing import Standings
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
+from ioa.runtime import group_metrics
 
 EVERY = timedelta(seconds=15)
+SAMPLE = 256
+"""How many groups are looked at. Where more are open they stand for all."""
 _SHARE = 20
+_PAGE = 1_000
 
-groups = Gauge("ioa_groups", "Groups that are open, nested ones too, by phase", ["phase"])
-tasks = Gauge("ioa_tasks", "Tasks that are open, by state; `suspect` is one whose lease ran out once", ["state"])
+groups = Gauge(
+    "ioa_groups", f"Groups that are open, nested ones too, by phase; estimated where more than {SAMPLE} are open", ["phase"]
+)
+tasks = Gauge(
+    "ioa_tasks",
+    f"Tasks that are open, by state; `suspect` is one whose lease ran out once; estimated where more than {SAMPLE} groups are open",
+    ["state"],
+)
 waiting = Gauge("ioa_queue_waiting", "Messages of a queue that nobody has taken", ["stream", "consumer"])
 taken = Gauge("ioa_queue_taken", "Messages of a queue that were taken and are not acknowledged", ["stream", "consumer"])
 messages = Gauge("ioa_stream_messages", "Messages that a stream holds", ["stream"])
@@ -37,11 +50,12 @@ _log = structlog.get_logger(__name__)
 class Census:
     """Count what is open and what waits."""
 
-    def __init__(self, log: GroupLog, standings: Standings, open_groups: Callable[[], Sequence[CommId]]) -> None:
+    def __init__(self, log: GroupLog, standings: Standings, open_groups: OpenGroups, chance: random.Random | None = None) -> None:
         self._log = log
         self._standings = standings
-        self._open_groups = open_groups
-        self._counted: tuple[int, Sequence[CommId]] | None = None
+        self._open = open_groups
+        self._chance = chance or random.Random()  # noqa: S311 - chooses whom to count, guards nothing
+        self._counted: int | None = None
 
     async def follow(self, every: timedelta = EVERY) -> None:
         """Count at once and then `every` so often, for ever."""
@@ -69,20 +83,44 @@ class Census:
         await self._count_groups()
 
     async def _count_groups(self) -> None:
-        present = (await self._log.newest(), self._open_groups())
-        if present == self._counted:
+        newest = await self._log.newest()
+        if newest == self._counted:
             return
-        heads = [await self._log.last(comm_id) for comm_id in present[1]]
+        sample, number = await self._sample()
+        heads = [await self._head(comm_id) for comm_id in sample]
         states = [head.entry.state for head in heads if head is not None and not head.entry.state.phase.is_terminal]
-        _show(states)
-        self._counted = present
+        _show(states, number / max(1, len(sample)))
+        self._counted = newest
+
+    async def _head(self, comm_id: CommId) -> StoredEntry | None:
+        """Read a head; one that cannot be read is passed over."""
+        try:
+            return await self._log.last(comm_id)
+        except Exception:
+            group_metrics.unreadable.inc()
+            _log.exception("group_unreadable", comm_id=comm_id)
+            return None
+
+    async def _sample(self) -> tuple[Sequence[CommId], int]:
+        """Choose open groups, each with the same chance, and count all of them."""
+        sample, number, after, complete = list[CommId](), 0, 0, False
+        while not complete:
+            page = await self._open.page(after=after, limit=_PAGE)
+            for comm_id in page.comm_ids:
+                number += 1
+                if len(sample) < SAMPLE:
+                    sample.append(comm_id)
+                elif (place := self._chance.randrange(number)) < SAMPLE:
+                    sample[place] = comm_id
+            after, complete = page.last, page.complete
+        return sample, number
 
 
-def _show(states: Sequence[GroupState]) -> None:
+def _show(states: Sequence[GroupState], each_stands_for: float) -> None:
     by_phase = Counter(state.phase for state in states)
     for phase in Phase:
         if not phase.is_terminal:
-            groups.labels(phase.value).set(by_phase[phase])
+            groups.labels(phase.value).set(round(by_phase[phase] * each_stands_for))
     suspect = [task.suspect for state in states for task in state.open_tasks]
-    tasks.labels("running").set(suspect.count(False))
-    tasks.labels("suspect").set(suspect.count(True))
+    tasks.labels("running").set(round(suspect.count(False) * each_stands_for))
+    tasks.labels("suspect").set(round(suspect.count(True) * each_stands_for))

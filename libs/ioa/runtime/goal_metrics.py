@@ -7,14 +7,11 @@ from prometheus_client import Counter, Histogram
 
 from ioa import log_context
 from ioa.errors import UnavailableError
-from ioa.ports.delivery import DeadLetters, GoalRecords, Results
+from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 
 _log = structlog.get_logger(__name__)
-
-DEAD_LETTERS = ("conflict", "too_large", "unreadable")
-"""The reasons that exist; each is a label from the start, so that the first dead letter is an increase."""
 
 accepted = Counter("ioa_goals_accepted_total", "Goals put on record and queued")
 ended = Counter("ioa_goals_ended_total", "Goals that got their result, by reason", ["reason"])
@@ -23,11 +20,16 @@ goal_seconds = Histogram(
     "Time from a goal's acceptance to its result",
     buckets=(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14_400.0, 86_400.0),
 )
+removed = Counter(
+    "ioa_goals_removed_total", "Ended goals that were removed with all that belongs to them, since they are old enough"
+)
+not_removed = Counter("ioa_goals_not_removed_total", "Attempts to remove an ended goal that failed; it is tried again")
 dead_letters = Counter("ioa_dead_letters_total", "Messages that could not be processed, by reason", ["reason"])
 
+# All label values are there from the start, so that the first dead letter is an increase.
 for _reason in Reason:
     ended.labels(_reason.value)
-for _dead in DEAD_LETTERS:
+for _dead in DeadReason:
     dead_letters.labels(_dead)
 
 
@@ -68,7 +70,7 @@ class CountedDeadLetters:
     def __init__(self, dead: DeadLetters) -> None:
         self._dead = dead
 
-    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a refused message and count it."""
-        await self._dead.put(reason, why, subject=subject, data=data)
+        await self._dead.put(reason, why, subject=subject, data=data, key=key)
         dead_letters.labels(reason).inc()

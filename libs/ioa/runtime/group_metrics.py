@@ -11,7 +11,7 @@ from prometheus_client import Counter
 
 from ioa.group.events import Event, EventKind, Said, SubgroupClosed, kind_of
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, TaskMode
+from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, TaskMode
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING, Usage
@@ -31,7 +31,12 @@ floor_held = TalliedTimes(
 )
 silences = Counter("ioa_floor_silences_total", "How often a member let the floor run out")
 rejections = Counter("ioa_rejections_total", "Messages of members that were refused, by reason", ["reason"])
+progress = Counter("ioa_progress_reports_total", "Reports of progress that were accepted without an entry")
 conflicts = Counter("ioa_append_conflicts_total", "Appends that lost their race against another process's")
+unreadable = Counter(
+    "ioa_groups_unreadable_total", "Looks at groups that cannot be gone on with, since an entry of their log cannot be read"
+)
+effects_failed = Counter("ioa_effects_failed_total", "What ended groups owed and could not be given, such as what is too large")
 tokens = Counter("ioa_tokens_total", "Tokens of language models that members and tasks reported", ["direction"])
 cost = Counter("ioa_cost_total", "What members and tasks reported to have paid, in the currency that agents count in")
 
@@ -61,6 +66,11 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
 def count_rejection(code: RejectionCode) -> None:
     """Count a message that was refused."""
     _rejection_of[code].inc()
+
+
+def count_progress() -> None:
+    """Count a report of progress that was accepted without an entry."""
+    progress.inc()
 
 
 def _count_opening(event: Event, after: GroupState) -> None:
@@ -98,17 +108,18 @@ def _count_stage(before: GroupState, event: Event, after: GroupState) -> None:
 
 
 def _count_tasks(before: GroupState, after: GroupState) -> None:
-    """Tasks keep their places and new ones come last."""
-    for old, new in zip(before.tasks, after.tasks, strict=False):
-        if new is old or isinstance(old, ClosedTask):
+    """Of a thousand tasks, which are the same objects but for one or two, these alone are looked at."""
+    same = set(map(id, before.tasks))
+    for new in [task for task in after.tasks if id(task) not in same]:
+        old = before.task(new.task_id)
+        if isinstance(old, ClosedTask):
             continue
         if isinstance(new, ClosedTask):
             _outcome_of[new.outcome].inc()
+        elif old is None:
+            _mode_of[new.mode].inc()
         elif new.suspect and not old.suspect:
             tasks_suspected.inc()
-    for new in after.tasks[len(before.tasks) :]:
-        if isinstance(new, OpenTask):
-            _mode_of[new.mode].inc()
 
 
 def _count_usage(before: Usage, after: Usage) -> None:

@@ -7,27 +7,38 @@ armed before the append brings the routers back to a group whatever dies in betw
 
 from __future__ import annotations
 
-import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
 
-from ioa.errors import UnavailableError
+from ioa.errors import PayloadTooLargeError, UnavailableError
 from ioa.fault_points import reach
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
-from ioa.group.events import CancelRequested, EncodedEntry, Entry, Event, LaunchAbandoned, Said, SubgroupClosed, encode_entry
+from ioa.group.events import (
+    CancelRequested,
+    EncodedEntry,
+    Entry,
+    Event,
+    LaunchAbandoned,
+    Said,
+    SubgroupClosed,
+    encode_entry,
+    shortened,
+)
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
+from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId
-from ioa.runtime.group_metrics import conflicts, count_entry
+from ioa.protocol.messages import Message
+from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
+from ioa.runtime.priority_lock import PriorityLock
 
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""
@@ -37,8 +48,12 @@ _ARMING_MARGIN = timedelta(seconds=1)
 
 _LEDGER = AgentId("ledger")
 _MAX_ATTEMPTS = 50
-_READ_PAGE = 64
+_SEARCHED_ENTRIES = 64
+"""How far behind what its sender had seen a message is looked for, when it may be in the log already."""
+
 _MAX_CACHED_GROUPS = 10_000
+_MAX_CACHED_BYTES = 32_000_000
+"""What all remembered heads may have as entries; decoded, each takes about ten times as much."""
 
 _log = structlog.get_logger(__name__)
 
@@ -62,7 +77,7 @@ class Recorded:
 class _Group:
     """What this process remembers of a group: its head, which may be stale, and the earliest timer it has armed."""
 
-    lock: asyncio.Lock
+    lock: PriorityLock = field(default_factory=PriorityLock)
     head: StoredEntry | None = None
     armed: datetime | None = None
 
@@ -70,52 +85,99 @@ class _Group:
 class GroupLedger:
     """Record events in group logs. Any number of ledgers may work on the same group; the log arbitrates."""
 
-    def __init__(self, log: GroupLog, timers: Timers, inboxes: Inboxes, results: Results, clock: Clock) -> None:
+    def __init__(
+        self, log: GroupLog, timers: Timers, inboxes: Inboxes, results: Results, open_groups: OpenGroups, clock: Clock
+    ) -> None:
         self._log = log
         self._timers = timers
         self._inboxes = inboxes
         self._results = results
+        self._open = open_groups
         self._clock = clock
         self._groups: OrderedDict[CommId, _Group] = OrderedDict()
+        self._cached_bytes = 0
         self._latest = clock.now()
 
-    async def record(self, comm_id: CommId, event: Event, *, asked_by: AgentId | None = None) -> Recorded:
-        """Take the group one step further and do what follows.
+    async def record(self, comm_id: CommId, event: Event) -> Recorded:
+        """Take the group one step further and do what follows. Whatever messages wait for the group, this comes before them.
 
         Args:
             comm_id: The group.
-            event: What happened.
-            asked_by: A member that is given the entry as an answer, so that it need not be pushed there.
+            event: What happened: a deadline, a cancellation, or another thing that the control plane tells.
 
         Raises:
             IllegalEventError: The event is not legal in the group's present state, read afresh.
+            PayloadTooLargeError: Its entry would not fit into one message; nothing is recorded.
             UnavailableError: The log cannot be reached; the event may or may not be recorded, and may be sent again.
         """
-        group = self._group(comm_id)
-        async with group.lock:
-            recorded, effects = await self._append(comm_id, group, event, asked_by)
-        await self.perform(effects, recorded.state)
-        return recorded
+        return await self._take(comm_id, event, urgent=True)
+
+    async def say(self, comm_id: CommId, message: Message) -> Recorded:
+        """Take a message into the log and do what follows. Its sender is given the entry as an answer, and not pushed it.
+
+        It counts as said at the moment at which it is judged: what had to wait until a deadline has passed came too late.
+
+        Raises:
+            IllegalEventError: As in `record`.
+            UnavailableError: As in `record`.
+        """
+        return await self._take(comm_id, message, asked_by=message.header.sender)
 
     async def head(self, comm_id: CommId) -> StoredEntry | None:
         """Read where the group stands, from the log's leader."""
-        return await self._log.last(comm_id)
+        head = await self._log.last(comm_id)
+        known = self._groups.get(comm_id)
+        if head is not None and known is not None and known.head is not None and known.head.seq < head.seq:
+            self._remember(known, head)
+        return head
 
-    async def without_log(self, comm_ids: Sequence[CommId]) -> Sequence[CommId]:
-        """Those of the groups in which nothing has happened yet."""
-        known = set(await self._log.comm_ids()) if comm_ids else set()
-        return [comm_id for comm_id in comm_ids if comm_id not in known]
+    async def seen(self, comm_id: CommId) -> StoredEntry | None:
+        """Tell where the group stood when this process last looked, reading it only if nothing is remembered."""
+        known = self._groups.get(comm_id)
+        if known is not None and known.head is not None:
+            return known.head
+        head = await self._log.last(comm_id)
+        if head is not None:
+            group = self._group(comm_id)
+            if group.head is None:
+                self._remember(group, head)
+        return head
 
-    async def find(self, comm_id: CommId, event: Event, *, after: int) -> StoredEntry | None:
-        """Look for an event behind `after` in the log; a message is the same if its id is."""
-        while True:
-            page = await self._log.read(comm_id, after=after, limit=_READ_PAGE)
-            for stored in page:
-                if _same(stored.entry.event, event):
-                    return stored
-            if len(page) < _READ_PAGE:
-                return None
-            after = page[-1].seq
+    async def push_again(self, stored: StoredEntry) -> None:
+        """Show an entry to all members once more: who appended it may have died before they were shown it.
+
+        What the entry follows is not known here. A member that has applied the sequence right before this one lacks nothing; any
+        other one sees a gap and reads the log.
+        """
+        entry = encode_entry(stored.entry)
+        await self._inboxes.push(stored.entry.audience, entry, seq=stored.seq, previous_seq=stored.seq - 1)
+
+    def forget(self) -> None:
+        """Trust no head and no timer of before: the connection was renewed, maybe to a server that has lost some, or all."""
+        for group in self._groups.values():
+            self._remember(group, None)
+            group.armed = None
+
+    async def accepted_before(self, message: Message) -> int | None:
+        """Look for a message that was refused: a copy of it may have been accepted. Return its sequence if so.
+
+        No further than one page behind what its sender had seen, and nothing at all for who is no member: an old message must not
+        cost more than a new one. Who is told that its message was refused reads the log in any case.
+
+        Raises:
+            UnavailableError: The log cannot be read now.
+        """
+        header = message.header
+        head = await self.seen(header.comm_id)
+        if head is None or not head.entry.state.is_member(header.sender):
+            return None
+        seq = await self._log.find_message(header.comm_id, header.message_id, after=header.after, limit=_SEARCHED_ENTRIES)
+        if seq is not None:
+            head = await self._log.last(header.comm_id) or head
+            if head.seq == seq:
+                await self.push_again(head)  # its router may have died before; what was pushed later would show a gap
+            await self.settle(head.entry.state)
+        return seq
 
     async def settle(self, state: GroupState) -> None:
         """Do again what a group owes the world, in case it was never done."""
@@ -124,33 +186,51 @@ class GroupLedger:
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
         group = self._group(comm_id)
-        async with group.lock:
+        async with group.lock.held(urgent=True):
             group.armed = None
             await self._arm(comm_id, group, state)
 
     async def perform(self, effects: tuple[Effect, ...], state: GroupState) -> None:
-        """Carry out effects; each may be carried out any number of times."""
+        """Carry out effects; each may be carried out any number of times. One that never can be keeps nobody from the others.
+
+        A group whose end is paid for is open no more.
+
+        Raises:
+            UnavailableError: Not all are carried out; they may be carried out again.
+        """
         for effect in effects:
-            match effect:
-                case PublishResult(result=result):
-                    if await self._results.publish(result):
-                        _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
-                case ReportToParent():
-                    await self._record_if_legal(
-                        effect.parent.comm_id,
-                        SubgroupClosed(
-                            at=self._clock.now(),
-                            task_id=effect.parent.task_id,
-                            subgroup=effect.subgroup,
-                            reason=effect.reason,
-                            content=effect.content,
-                            artifacts=effect.artifacts,
-                            turns=effect.turns,
-                            usage=effect.usage,
-                        ),
-                    )
-                case CancelSubgroup():
-                    await self._cancel_subgroup(effect)
+            try:
+                await self._carry_out(effect)
+            except UnavailableError:
+                raise
+            except Exception:
+                effects_failed.inc()
+                _log.exception("effect_failed", comm_id=state.comm_id, goal_id=state.goal_id, effect=type(effect).__name__)
+        if state.phase.is_terminal:
+            await self._open.remove(state.comm_id)
+
+    async def _carry_out(self, effect: Effect) -> None:
+        match effect:
+            case PublishResult(result=result):
+                if await self._results.publish(result):
+                    _log.info("goal_ended", goal_id=result.goal_id, comm_id=result.comm_id, reason=result.reason)
+            case ReportToParent():
+                await self._record_if_legal(
+                    effect.parent.comm_id,
+                    SubgroupClosed(
+                        at=self._clock.now(),
+                        task_id=effect.parent.task_id,
+                        subgroup=effect.subgroup,
+                        reason=effect.reason,
+                        content=effect.content,
+                        artifacts=effect.artifacts,
+                        turns=effect.turns,
+                        usage=effect.usage,
+                        degraded=effect.degraded,
+                    ),
+                )
+            case CancelSubgroup():
+                await self._cancel_subgroup(effect)
 
     async def _cancel_subgroup(self, effect: CancelSubgroup) -> None:
         """Cancel a nested team; one whose launch is still on its way is kept from being launched."""
@@ -176,41 +256,63 @@ class GroupLedger:
             await self.record(comm_id, event)
         except IllegalEventError as refusal:
             _log.debug("effect_already_done", comm_id=comm_id, event_type=event.type, code=refusal.code)
+        except PayloadTooLargeError as error:
+            shorter = shortened(event) if isinstance(event, SubgroupClosed) else None
+            if shorter is None:
+                raise
+            _log.warning("effect_shortened", comm_id=comm_id, event_type=event.type, why=error.message)
+            await self._record_if_legal(comm_id, shorter)
+
+    async def _take(
+        self, comm_id: CommId, what: Event | Message, *, asked_by: AgentId | None = None, urgent: bool = False
+    ) -> Recorded:
+        group = self._group(comm_id)
+        async with group.lock.held(urgent=urgent):
+            recorded, effects = await self._append(comm_id, group, what, asked_by)
+        if effects or recorded.state.phase.is_terminal:
+            await self.perform(effects, recorded.state)
+        return recorded
 
     async def _append(
-        self, comm_id: CommId, group: _Group, event: Event, asked_by: AgentId | None
+        self, comm_id: CommId, group: _Group, what: Event | Message, asked_by: AgentId | None
     ) -> tuple[Recorded, tuple[Effect, ...]]:
         head, fresh = group.head, False
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
                 head, fresh = await self._log.last(comm_id), True
+            event = Said(at=self._clock.now(), message=what) if isinstance(what, Message) else what
             try:
                 transition = step(head.entry.state if head else None, event)
             except IllegalEventError:
                 if fresh:
-                    group.head = head
+                    self._remember(group, head)
                     raise
                 head = None
                 continue
             audience = tuple(member.agent_id for member in transition.state.members)
-            entry = encode_entry(Entry.model_construct(event=event, state=transition.state, audience=audience))
+            entry = encode_entry(Entry(event=event, state=transition.state, audience=audience))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
             reach("router.before_append")
             try:
                 seq = await self._log.append(comm_id, entry, expected_seq=expected)
-            except (AppendConflictError, UnavailableError) as failure:
-                conflicts.inc(isinstance(failure, AppendConflictError))
-                group.head = head = None
-                found = await self.find(comm_id, event, after=expected)
-                if found is not None:
-                    return Recorded(found.seq, found.entry.state), settle(found.entry.state)
-                if isinstance(failure, UnavailableError):
-                    raise
+            except AppendConflictError:
+                conflicts.inc()
+                self._remember(group, None)
+                head = None
                 continue
+            except UnavailableError:
+                self._remember(group, None)
+                head, stored = None, await self._log.read(comm_id, after=expected, limit=1)
+                if not stored:
+                    raise
+                if _same(stored[0].entry.event, event):
+                    await self.push_again(stored[0])
+                    return Recorded(stored[0].seq, stored[0].entry.state), settle(stored[0].entry.state)
+                continue  # another entry has the place that this one was for, so that it will not be stored any more
             reach("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)
-            group.head = StoredEntry(seq, entry.entry)
+            self._remember(group, StoredEntry(seq, entry.entry, len(entry.data)))
             await self._arm_again(comm_id, group, transition.state)
             others = [agent_id for agent_id in audience if agent_id != asked_by]
             await self._inboxes.push(others, entry, seq=seq, previous_seq=expected)
@@ -244,15 +346,25 @@ class GroupLedger:
         return now
 
     def _group(self, comm_id: CommId) -> _Group:
-        """Find what is remembered of a group, to be locked at once; what was used longest ago is forgotten."""
+        """Find what is remembered of a group, to be locked or changed at once; what was used longest ago is forgotten."""
         group = self._groups.get(comm_id)
         if group is None:
-            group = self._groups[comm_id] = _Group(asyncio.Lock())
-            oldest = next(iter(self._groups))
-            if len(self._groups) > _MAX_CACHED_GROUPS and not self._groups[oldest].lock.locked():
-                del self._groups[oldest]
+            group = self._groups[comm_id] = _Group()
         self._groups.move_to_end(comm_id)
+        while len(self._groups) > _MAX_CACHED_GROUPS or self._cached_bytes > _MAX_CACHED_BYTES:
+            oldest = next(iter(self._groups.values()))
+            if oldest is group or oldest.lock.locked():
+                break
+            self._remember(oldest, None)
+            self._groups.popitem(last=False)
         return group
+
+    def _remember(self, group: _Group, head: StoredEntry | None) -> None:
+        """Keep a group's head in memory, unless it is the last one: hardly anybody asks for that again."""
+        if head is not None and head.entry.state.phase.is_terminal:
+            head = None
+        self._cached_bytes += (head.size_bytes if head else 0) - (group.head.size_bytes if group.head else 0)
+        group.head = head
 
 
 def _same(stored: Event, event: Event) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, Literal, TextIO, cast
 import structlog
 
 from ioa import log_context
+from ioa.foreign_text import shown
 
 CONTENT = frozenset({"content"})
 """The keys under which log lines carry what users and agents wrote."""
@@ -63,6 +64,7 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             structlog.processors.format_exc_info if content else _show_frames,
             *([] if content else [_without_content]),
             hide_secrets,
+            *([_show_controls] if style == "console" else []),
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
@@ -102,6 +104,11 @@ def _masked(value: Any) -> Any:
 def _mask(found: re.Match[str]) -> str:
     kept = (found["before"], found["token"], found["kind"], found["named"])
     return f"{next((part for part in kept if part), '')}{_HIDDEN}"
+
+
+def _show_controls(_logger: object, _method: str, line: Line) -> Line:
+    """Make visible what a terminal would obey. JSON escapes it, as does the `repr` of what is no text."""
+    return {name: shown(value) if isinstance(value, str) else value for name, value in line.items()}
 
 
 def _naming(service: str) -> Processor:

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import gc
 import os
 import signal
 import sys
+import threading
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
+from types import FrameType
 from typing import Any, Literal, TypeVar
 
+import structlog
 from pydantic import Field, ValidationError
 
 from ioa import fault_points
 from ioa.adapters.nats_connection import NatsSettings
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import InvalidInputError, IoaError, only_error
+from ioa.foreign_text import shown
 from ioa.protocol.model import Model
 from ioa.runtime.health import open_health
 from ioa.runtime.logs import configure_logs, masked
 from ioa.runtime.process_metrics import describe_build
+from ioa.runtime.variables import PREFIX, refuse_unknown
 
 S = TypeVar("S", bound="ProcessSettings")
+
+_AFTERMATH = timedelta(seconds=2)
+"""How long what a process has left running may take to end, when its `main` has ended."""
+_NAMED = 20
 
 _PR_SET_PDEATHSIG = 1
 _YOUNG_OBJECTS = 10_000
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
+
+_DURATIONS = (timedelta, timedelta | None)
+
+_log = structlog.get_logger(__name__)
 
 
 class ProcessSettings(Model):
@@ -42,14 +57,19 @@ class ProcessSettings(Model):
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_format: Literal["json", "console"] = "json"
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
+    log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
     log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
     die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
     metrics_port: int | None = Field(
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
     fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.fault_points")
+
+    @property
+    def stops_within(self) -> timedelta | None:
+        """How long ending in good order may take after SIGTERM, before the process ends by force; as long as it takes if None."""
+        return None
 
     def nats(self, name: str) -> NatsSettings:
         """The settings of this process's connection."""
@@ -68,18 +88,24 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
     """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`. Durations are seconds or ISO 8601.
 
     Raises:
-        InvalidInputError: A value is malformed; the message names its variable.
+        InvalidInputError: A value is malformed; the message names its variable. Or a variable is no setting of any process.
     """
+    refuse_unknown(environment, map(variable, kind.model_fields))
     values: dict[str, str | float] = {}
     for name, field in kind.model_fields.items():
-        written = environment.get(f"IOA_{name.upper()}")
+        written = environment.get(variable(name))
         if written is not None:
-            values[name] = _seconds(written) if field.annotation is timedelta else written
+            values[name] = _seconds(written) if field.annotation in _DURATIONS else written
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
-        raise InvalidInputError(f"IOA_{str(first['loc'][0]).upper()}: {first['msg']}.") from None
+        raise InvalidInputError(f"{variable(str(first['loc'][0]))}: {first['msg']}.") from None
+
+
+def variable(field: str) -> str:
+    """The variable that a field of settings is read off."""
+    return f"{PREFIX}{field.upper()}"
 
 
 def _seconds(written: str) -> str | float:
@@ -96,7 +122,9 @@ def run_process(
     *,
     name: str | None = None,
 ) -> None:
-    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on bad settings.
+    """Run a process until SIGTERM or SIGINT sets the signal it was given; exit 2 on an error of IoA, 1 on any other.
+
+    The process ends, whatever threads and tasks still run: soon after `main`, and as soon after the signal as its settings say.
 
     Args:
         kind: What to read off the environment.
@@ -117,10 +145,44 @@ def run_process(
         gc.freeze()
         gc.set_threshold(_YOUNG_OBJECTS)
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            runner.run(_until_stopped(settings, main))
+            code = _code_of(lambda: runner.run(_until_stopped(settings, main)))
+            _end_by_force(_AFTERMATH, code)
     except IoaError as error:
-        sys.stderr.write(f"error: {masked(str(error))}\n")
-        sys.exit(2)
+        code = _report(error)
+    if code:
+        sys.exit(code)
+
+
+def _code_of(run: Callable[[], None]) -> int:
+    try:
+        run()
+    except (IoaError, ExceptionGroup) as error:
+        found = only_error(error)
+        if found is not None:
+            return _report(found)
+        sys.stderr.write(shown("".join(traceback.format_exception(error))))
+        return 1
+    return 0
+
+
+def _report(error: IoaError) -> int:
+    sys.stderr.write(f"error: {shown(masked(str(error)))}\n")
+    return 2
+
+
+def _end_by_force(after: timedelta, code: int) -> None:
+    """End the process after a while if it has not ended by itself. An alarm does it: it comes through to a loop that hangs."""
+
+    def end(_signal: int, _frame: FrameType | None) -> None:
+        threads = sorted(thread.name for thread in threading.enumerate() if thread is not threading.main_thread())
+        with contextlib.suppress(Exception):  # it may have come in the middle of writing another line
+            _log.warning("ended_by_force", code=code, threads=threads[:_NAMED], why="Something that was told to stop still runs.")
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, after.total_seconds())
 
 
 def _started_package() -> str:
@@ -156,6 +218,11 @@ class StopSignal:
         """Whether the process has started whatever it had to, and was not told to stop."""
         return self._awaited and not self._event.is_set()
 
+    @property
+    def is_set(self) -> bool:
+        """Whether the process was told to stop."""
+        return self._event.is_set()
+
     async def wait(self) -> None:
         """Wait until the process is told to stop."""
         self._awaited = True
@@ -175,8 +242,16 @@ async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[
             await stack.enter_async_context(open_health(settings.metrics_port, lambda: stop.is_awaited))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         stop.task = group.create_task(main(settings, stop))
+
+        def heed(_signal: int, _frame: FrameType | None) -> None:
+            # Not by the loop's own handler, which a loop that hangs never calls.
+            if settings.stops_within is not None and not stop.is_set:
+                _end_by_force(settings.stops_within, 1)
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(stop.set)
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, stop.set)
+            signal.signal(number, heed)
 
 
 @asynccontextmanager

@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from importlib.metadata import version
 from platform import python_version
 
 from prometheus_client import Gauge, Histogram, disable_created_metrics
+
+from ioa.distribution import installed_version
 
 LOOK_EVERY = timedelta(seconds=1)
 
@@ -28,7 +29,7 @@ _before_scrapes: list[Callable[[], None]] = []
 
 def describe_build(service: str) -> None:
     """Say which service this is, and in which version."""
-    build_info.labels(service, version("ioa"), python_version()).set(1)
+    build_info.labels(service, installed_version(), python_version()).set(1)
 
 
 async def watch_event_loop() -> None:

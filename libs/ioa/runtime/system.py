@@ -7,7 +7,6 @@ import mimetypes
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,16 +16,18 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats_artifacts import NatsArtifacts
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsResults
+from ioa.adapters.nats_dead import NatsDeadLetterBox
+from ioa.adapters.nats_delivery import NatsProgress, NatsResults
 from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_following import follow_subject
 from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats_retention import NatsEndedGoals
 from ioa.adapters.nats_topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import InvalidInputError, NotFoundError
-from ioa.group.events import Entry, GroupLaunched, SubgroupClosed, SubgroupOpened
+from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
 from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -35,21 +36,16 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goal_order import GoalOrder, input_object_name
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
-from ioa.protocol.registry import Acknowledged, Agents, ListAgents
+from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
+from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
+from ioa.runtime.endings import ending_of
+from ioa.runtime.listing import PAGE_GOALS, GoalList, GoalStatus, GroupList, Lists
 
 _PAGE = 200
+_PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class GoalStatus:
-    """A goal, the group that works for it if one was opened, and its result if it has ended."""
-
-    record: GoalRecord
-    standing: GroupStanding | None
-    result: GoalResult | None
 
 
 class System:
@@ -62,7 +58,11 @@ class System:
         self._log = NatsGroupLog(client)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
+        self._progress = NatsProgress(client)
         self._artifacts = NatsArtifacts(self._js)
+        self._ended = NatsEndedGoals(self._js)
+        self._lists = Lists(client)
+        self.dead_letters = NatsDeadLetterBox(self._js)
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
@@ -87,7 +87,12 @@ class System:
         return await self._results.get(goal_id)
 
     async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
-        """Wait until the goal has ended, across outages."""
+        """Wait until the goal has ended, across outages.
+
+        Raises:
+            NotFoundError: It ended so long ago that it was removed.
+        """
+        await self._refuse_removed(goal_id)
         subject = subjects.result_of(goal_id)
         async with aclosing(follow_subject(self._client, RESULTS, subject)) as messages:
             async for message in messages:
@@ -98,28 +103,27 @@ class System:
         """Cancel a goal or a group."""
         await self._requester.request(subjects.CANCEL, request, Acknowledged)
 
-    async def goals(self) -> list[GoalStatus]:
-        """List all goals on record, oldest first."""
-        return [await self._status(record) for record in await self._goals.goals()]
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+        """List goals on record, newest first, a page at a time; `before` is what the page before said."""
+        return await self._lists.goals(limit=limit, before=before, open_only=open_only)
 
     async def find_goal(self, start: str) -> GoalId:
-        """Complete the id of a goal from its beginning.
+        """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
 
         Raises:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        known = [record.goal.goal_id for record in await self._goals.goals()]
-        return GoalId(_only("goal", start, known))
+        return await self._lists.find_goal(start)
 
     async def find_group(self, start: str) -> CommId:
-        """Complete the id of a group from its beginning.
+        """Complete the id of a group from its beginning; of one that is not among the newest only a whole id is found.
 
         Raises:
             NotFoundError: No group's id begins so.
             InvalidInputError: Several do.
         """
-        return CommId(_only("group", start, await self._log.comm_ids()))
+        return await self._lists.find_group(start)
 
     async def goal(self, goal_id: GoalId) -> GoalStatus:
         """Look at one goal.
@@ -129,13 +133,30 @@ class System:
         """
         record = await self._goals.find(comm_id_of_goal(goal_id))
         if record is None:
+            await self._refuse_removed(goal_id)
             raise NotFoundError(f"There is no goal {goal_id}.", hint="`ioa goals` lists them.")
         return await self._status(record)
 
-    async def groups(self) -> list[GroupStanding]:
-        """List all groups, nested ones too, in the order they were last heard of."""
-        found = [await self.group(comm_id) for comm_id in await self._log.comm_ids()]
-        return sorted(found, key=lambda standing: standing.seq)
+    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
+        """List the groups of goals on record, newest goal first, nested ones behind their parents, a page of goals at a time."""
+        return await self._lists.groups(limit=limit, before=before, open_only=open_only)
+
+    async def prune(self, request: Prune) -> Pruned:
+        """Remove one part of the goals that ended long ago; the answer says where the next part begins. For operators.
+
+        Raises:
+            UnavailableError: Nobody answers, or who asks may not.
+        """
+        return await self._requester.request(subjects.PRUNE, request, Pruned, timeout=_PRUNE_TIMEOUT)
+
+    async def remove_agent(self, request: RemoveAgent) -> None:
+        """Forget an agent. For operators.
+
+        Raises:
+            NotFoundError: There is no such agent.
+            ConflictError: It is online.
+        """
+        await self._requester.request(subjects.REMOVE_AGENT, request, Acknowledged)
 
     async def group(self, comm_id: CommId) -> GroupStanding:
         """Look at one group.
@@ -163,12 +184,13 @@ class System:
         return sorted(entries, key=lambda stored: stored.seq)
 
     @asynccontextmanager
-    async def watch(self, comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry]]:
+    async def watch(self, comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry | Said]]:
         """Open the view of a group and its nested teams: every entry from the first on, as they come, until the group has ended.
 
-        The group need not exist yet. Each log comes in its order; a nested team's entries come between its parent's.
+        The group need not exist yet. Each log comes in its order; a nested team's entries come between its parent's. Reports of
+        progress that are no entries come as they are heard, from now on.
         """
-        arrived: asyncio.Queue[StoredEntry] = asyncio.Queue()
+        arrived: asyncio.Queue[StoredEntry | Said] = asyncio.Queue()
         async with asyncio.TaskGroup() as group:
             watchers: dict[CommId, asyncio.Task[None]] = {}
 
@@ -176,10 +198,14 @@ class System:
                 if other not in watchers:
                     watchers[other] = group.create_task(self._watch_one(other, arrived))
 
-            async def entries() -> AsyncIterator[StoredEntry]:
+            async def entries() -> AsyncIterator[StoredEntry | Said]:
                 order, state = _CausalOrder(), None
                 while state is None or not (state.comm_id == comm_id and state.phase.is_terminal):
-                    for stored in order.put(await arrived.get()):
+                    one = await arrived.get()
+                    if isinstance(one, Said):
+                        yield one
+                        continue
+                    for stored in order.put(one):
                         if isinstance(stored.entry.event, SubgroupOpened):
                             watch_also(stored.entry.event.subgroup)
                         yield stored
@@ -198,11 +224,14 @@ class System:
         after: AgentId | None = None
         while True:
             request = ListAgents(online_only=online_only, after=after, limit=_PAGE)
-            page = (await self._requester.request(subjects.LIST_AGENTS, request, Agents)).agents
-            agents += page
-            if len(page) < _PAGE:
+            answer = await self._requester.request(subjects.LIST_AGENTS, request, Agents)
+            agents += answer.agents
+            if answer.left_out:
+                _log.warning("agents_not_listed", why="their cards are too large", agent_ids=answer.left_out)
+            # A registry of an older version says nothing of more, and fills its pages by number.
+            if not answer.agents or not (answer.more or len(answer.agents) >= _PAGE):
                 return agents
-            after = page[-1].card.agent_id
+            after = answer.agents[-1].card.agent_id
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""
@@ -235,10 +264,17 @@ class System:
             standing = GroupStanding(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.goal_id))
 
-    async def _watch_one(self, comm_id: CommId, arrived: asyncio.Queue[StoredEntry]) -> None:
-        async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
-            async for message in messages:
-                arrived.put_nowait(StoredEntry(message.seq, decode(Entry, message.data)))
+    async def _refuse_removed(self, goal_id: GoalId) -> None:
+        ending = ending_of(await self._ended.find(goal_id))
+        if ending is not None:
+            raise NotFoundError(f"The goal {goal_id} has ended ({ending}) and was removed: nothing else is kept of it.")
+
+    async def _watch_one(self, comm_id: CommId, arrived: asyncio.Queue[StoredEntry | Said]) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._progress.follow(arrived.put_nowait, lambda: None, subjects.progress(comm_id)))
+            async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
+                async for message in messages:
+                    arrived.put_nowait(StoredEntry(message.seq, decode(Entry, message.data)))
 
     async def _upload(self, goal_id: GoalId, number: int, file: Path) -> Artifact:
         try:
@@ -269,17 +305,6 @@ class _CausalOrder:
 
     def _is_free(self, stored: StoredEntry) -> bool:
         return not isinstance(stored.entry.event, SubgroupClosed) or stored.entry.event.subgroup in self._ended
-
-
-def _only(what: str, start: str, known: Sequence[str]) -> str:
-    if start in known:
-        return start
-    found = [one for one in known if one.startswith(start)]
-    if not found:
-        raise NotFoundError(f"There is no {what} {start}.", hint=f"`ioa {what}s` lists them.")
-    if len(found) > 1:
-        raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
-    return found[0]
 
 
 @asynccontextmanager

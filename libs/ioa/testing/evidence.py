@@ -6,18 +6,21 @@ import asyncio
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from typing import TypeVar
 
 import msgpack
 import nats.errors
 from nats.aio.client import Client
-from nats.aio.msg import Msg
-from nats.js.errors import NoKeysError
 
+from ioa.adapters.nats_keys import stream_of, subject_of
+from ioa.adapters.nats_streams import StreamMessage, pages
 from ioa.adapters.nats_topology import LOG, MEMBERS, RESULTS, TIMERS
+from ioa.adapters.sqlite_store import read_record
+from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.group.events import Entry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.group_log import StoredEntry
@@ -25,37 +28,55 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
+from ioa.protocol.model import Model
 from ioa.testing.deadline import eventually
-from ioa.testing.log_checker import Acceptance, Evidence, Run
+from ioa.testing.log_checker import Absence, Acceptance, Evidence, Run
 
-_NEXT_SECONDS = 5.0
+M = TypeVar("M", bound=Model)
+
+_PAGE = 256
 
 Known = dict[int, tuple[dict[str, object], Entry]]
 """Entries by sequence, as they were written and as they were read."""
 
 
-async def wait_for_rest(client: Client, goals: Sequence[GoalId], *, within: timedelta) -> None:
+async def wait_for_rest(
+    client: Client, goals: Sequence[GoalId], *, within: timedelta, members: Collection[AgentId] | None = None
+) -> None:
     """Wait until every goal has a result, and every member knows how each of its groups has ended.
+
+    Args:
+        members: Whose memberships count; None counts all.
 
     Raises:
         AssertionError: It does not come to that; the message names a few goals, and the members that lag.
     """
     await eventually(lambda: _without_result(client, goals), lambda left: not left, within=within)
-    await eventually(lambda: _memberships(client), lambda left: not left, within=within)
+    await eventually(lambda: _memberships(client, members), lambda left: not left, within=within)
 
 
 async def collect(
-    client: Client, goals: Sequence[GoalId], memories: Mapping[AgentId, Path], notes: Sequence[Path], forgetful: frozenset[AgentId]
+    client: Client,
+    goals: Sequence[GoalId],
+    memories: Mapping[AgentId, Path],
+    notes: Sequence[Path],
+    forgetful: frozenset[AgentId],
+    *,
+    answers: Mapping[GoalId, str] | None = None,
+    absences: Sequence[Absence] | None = None,
 ) -> Evidence:
-    """Read everything: streams, the agents' files, and what they wrote down."""
+    """Read everything: streams, the agents' files, and what they wrote down, if anything. `answers` and `absences` are as known."""
     logs: dict[CommId, list[StoredEntry]] = defaultdict(list)
     known: Known = {}
     for message in await _stored(client, LOG, subjects.ANY_LOG):
-        stored = StoredEntry(message.metadata.sequence.stream, decode(Entry, message.data))
-        logs[subjects.parse_comm(message.subject)].append(stored)
-        known[stored.seq] = (msgpack.unpackb(message.data), stored.entry)
+        entry, comm_id = _readable(Entry, message), _comm_of(message.subject)
+        if entry is not None and comm_id is not None:
+            stored = StoredEntry(message.seq, entry)
+            logs[comm_id].append(stored)
+            known[stored.seq] = (msgpack.unpackb(message.data), entry)
         await asyncio.sleep(0)
-    results = [decode(GoalResult, message.data) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
+    found = [_readable(GoalResult, message) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
+    results = [result for result in found if result is not None]
     records = {}
     for agent_id, path in memories.items():
         records[agent_id] = await asyncio.to_thread(read_memory, path, known)
@@ -75,8 +96,12 @@ async def collect(
             Run(AgentId(str(line["agent_id"])), str(line["task"]), int(str(line["attempt"])), line["note"] == "returned")
             for line in noted
             if line["note"] != "accepted"
-        ],
+        ]
+        if notes
+        else None,
         forgetful=forgetful,
+        answers=answers or {},
+        absences=absences,
     )
 
 
@@ -90,15 +115,15 @@ def read_memory(path: Path, known: Known) -> dict[CommId, list[SequencedEntry]]:
         return {}
     record: dict[CommId, list[SequencedEntry]] = defaultdict(list)
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
-        for comm_id, data in connection.execute("SELECT comm_id, data FROM entries ORDER BY comm_id, seq"):
-            record[CommId(comm_id)].append(_sequenced(data, known))
+        for comm_id, data in read_record(connection):
+            record[comm_id].append(_sequenced(data, known))
     return dict(record)
 
 
 def _sequenced(data: bytes, known: Known) -> SequencedEntry:
     raw = msgpack.unpackb(data)
     found = known.get(raw["seq"])
-    if found is None or found[0] != raw["entry"]:
+    if found is None or found[0] | raw["entry"] != found[0]:  # an agent may keep an entry without the state it led to
         return decode(SequencedEntry, data)
     return SequencedEntry.model_construct(seq=raw["seq"], previous_seq=raw["previous_seq"], entry=found[1])
 
@@ -112,33 +137,39 @@ async def _without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalI
     return [goal_id for goal_id in goals if subjects.result_of(goal_id) not in known]
 
 
-async def _memberships(client: Client) -> list[str]:
+async def _memberships(client: Client, members: Collection[AgentId] | None) -> list[str]:
+    prefix = subject_of(MEMBERS, "")
     try:
-        return await (await client.jetstream().key_value(MEMBERS)).keys()
-    except NoKeysError:
-        return []
-    except (nats.errors.Error, TimeoutError) as error:
-        return [type(error).__name__]
+        messages = await _stored(client, stream_of(MEMBERS), f"{prefix}>")
+    except UnavailableError as error:
+        return [error.message]
+    keys = [message.subject.removeprefix(prefix) for message in messages if not message.is_marker]
+    return [key for key in keys if members is None or key.partition(".")[0] in members]
+
+
+def _readable(kind: type[M], message: StreamMessage) -> M | None:
+    """What a message holds; None for garbage, which others may have put there. What is missing then is found by the checks."""
+    try:
+        return decode(kind, message.data)
+    except IoaError:
+        return None
 
 
 async def _armed(client: Client) -> frozenset[CommId]:
     info = await client.jetstream().stream_info(TIMERS, subjects_filter=">")
-    return frozenset(subjects.parse_comm(subject) for subject in info.state.subjects or {})
+    return frozenset(comm_id for subject in info.state.subjects or {} if (comm_id := _comm_of(subject)) is not None)
 
 
-async def _stored(client: Client, stream: str, pattern: str) -> list[Msg]:
-    """Every message that a stream holds now, in order."""
-    js = client.jetstream()
-    if (await js.stream_info(stream)).state.messages == 0:
-        return []
-    subscription = await js.subscribe(pattern, stream=stream, ordered_consumer=True)
-    messages: list[Msg] = []
+def _comm_of(subject: str) -> CommId | None:
     try:
-        while not messages or messages[-1].metadata.num_pending:
-            messages.append(await subscription.next_msg(timeout=_NEXT_SECONDS))
-    finally:
-        await subscription.unsubscribe()
-    return messages
+        return subjects.parse_comm(subject)
+    except InvalidInputError:
+        return None
+
+
+async def _stored(client: Client, stream: str, pattern: str) -> list[StreamMessage]:
+    """Every message that a stream holds now, in order."""
+    return [message async for page in pages(client, stream, pattern, limit=_PAGE) for message in page.messages]
 
 
 def _lines(path: Path) -> list[dict[str, object]]:

@@ -14,7 +14,7 @@ import signal
 import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from nats.aio.client import Client
@@ -32,14 +32,15 @@ from ioa.protocol.ids import AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.testing.deadline import eventually
 from ioa.testing.evidence import collect, wait_for_rest
-from ioa.testing.load_brain import KINDS
 from ioa.testing.load_worker import environment_of
-from ioa.testing.log_checker import Evidence
+from ioa.testing.log_checker import Absence, Evidence
+from ioa.testing.oracle import QUICK_KINDS, answer_to
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
 CONTROL_PLANE = (*ROUTERS, *GROUPS, *REGISTRIES)
 WORKERS = ("worker-0", "worker-1")
+TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
 _PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa.testing.load_worker")
@@ -61,6 +62,9 @@ class Fleet:
         self._running: dict[str, Offspring] = {}
         self._forgetful: set[AgentId] = set()
         self._published: dict[GoalId, bytes] = {}
+        self._texts: dict[GoalId, str] = {}
+        self._away: dict[AgentId, datetime] = {}
+        self._absences: list[Absence] = []
         self.goals: list[GoalId] = []
 
     async def start(self, *names: str, fault_point: str | None = None, env: Mapping[str, str] | None = None) -> None:
@@ -68,12 +72,34 @@ class Fleet:
         for name in names:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
-            self._running[name] = await self._nursery.start(Program(name, module, (), told))
+            arguments = (str(self._clock_of(name)), module)
+            self._running[name] = await self._nursery.start(Program(name, "ioa.testing.skewed_process", arguments, told))
+            self._returned(name)
+            if fault_point:
+                self._left(name)  # it may die at any time from now on
 
     async def kill(self, name: str) -> None:
         """End a process by SIGKILL, by its own pid, and return once it is gone."""
+        self._left(name)
         os.kill(self._running[name].pid, signal.SIGKILL)
         await self.died(name)
+
+    def freeze(self, name: str) -> None:
+        """Stop a process without ending it: to the others it is cut off, while its connections stay open."""
+        self._left(name)
+        os.kill(self.pid(name), signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        """Let a frozen process go on; one that was killed meanwhile stays dead."""
+        if self.is_running(name):
+            os.kill(self.pid(name), signal.SIGCONT)
+            self._returned(name)
+
+    def set_clock(self, name: str, ahead: timedelta) -> None:
+        """Set the clock of a process, as it is or as it will be started; zero sets it right."""
+        changed = self._clock_of(name).with_suffix(".new")
+        changed.write_text(str(ahead.total_seconds()))
+        changed.replace(self._clock_of(name))
 
     async def died(self, name: str) -> int:
         """Wait until a process has ended and return its exit code (negative: the signal)."""
@@ -112,6 +138,7 @@ class Fleet:
     async def stop(self, *names: str) -> None:
         """End processes by SIGTERM."""
         for name in names:
+            self._left(name)
             await self._running.pop(name).stop(_STOP_GRACE_SECONDS)
 
     async def wipe(self, worker: str) -> None:
@@ -122,6 +149,7 @@ class Fleet:
 
     def fill_disk(self, worker: str) -> None:
         """Let no file of a worker grow beyond a little more than its notes take, as if its disk were full (Linux)."""
+        self._left(worker)
         notes = self._notes_of(worker)
         most_bytes = (notes.stat().st_size if notes.exists() else 0) + _ROOM_FOR_NOTES_BYTES
         self._limit_files(worker, most_bytes)
@@ -129,6 +157,7 @@ class Fleet:
     def free_disk(self, worker: str) -> None:
         """Let a worker write again."""
         self._limit_files(worker, resource.RLIM_INFINITY)
+        self._returned(worker)
 
     def _limit_files(self, worker: str, most_bytes: int) -> None:
         _, hard = resource.prlimit(self.pid(worker), resource.RLIMIT_FSIZE)
@@ -169,13 +198,13 @@ class Fleet:
         goal = f"load {kind} {goal_id}"
         order = GoalOrder(goal=goal, goal_id=goal_id, timeout=timeout.total_seconds(), max_turns=max_turns, agent=agent)
         data = order.model_dump_json(exclude_none=True).encode()
-        if goal_id not in self.goals:
-            self.goals.append(goal_id)
-        self._published[goal_id] = data
+        self._texts[goal_id], self._published[goal_id] = goal, data
         await self.publish_again(goal_id)
 
     async def publish_again(self, goal_id: GoalId) -> None:
         """Publish the very same goal."""
+        if goal_id not in self.goals:
+            self.goals.append(goal_id)
 
         async def put() -> None:
             with unavailable_unless_answered("The goal's stream"):
@@ -190,7 +219,7 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             for number, goal_id in enumerate(names):
                 turns = 2 if chance.random() < 0.1 else 40
-                group.create_task(self.publish(goal_id, KINDS[number % len(KINDS)], max_turns=turns))
+                group.create_task(self.publish(goal_id, QUICK_KINDS[number % len(QUICK_KINDS)], max_turns=turns))
         return names
 
     async def cancel(self, goal_id: GoalId) -> None:
@@ -200,14 +229,29 @@ class Fleet:
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
         """Wait until all goals have ended and everybody knows."""
-        await wait_for_rest(self.client, self.goals, within=within)
+        await wait_for_rest(self.client, self.goals, within=within, members=ROSTER)
 
     async def evidence(self, *, within: timedelta = timedelta(seconds=120)) -> Evidence:
         """Wait for rest, and collect what there is to judge."""
         await self.rest(within=within)
         memories = {agent_id: self.memory_of(agent_id) for agent_id in ROSTER}
-        notes = [self._notes_of(worker) for worker in WORKERS]
-        return await collect(self.client, self.goals, memories, notes, frozenset(self._forgetful))
+        notes = [self._notes_of(worker) for worker in (*WORKERS, *TWINS)]
+        return await collect(
+            self.client,
+            self.goals,
+            memories,
+            notes,
+            frozenset(self._forgetful),
+            answers={goal_id: answer for goal_id in self.goals if (answer := answer_to(self._texts.get(goal_id, "")))},
+            absences=self._known_absences(),
+        )
+
+    async def forget(self) -> None:
+        """Begin anew, after a store was lost: what was published before counts only if it is published again."""
+        self.goals.clear()
+        for worker in (*WORKERS, *TWINS):
+            if self._notes_of(worker).exists():
+                await asyncio.to_thread(os.truncate, self._notes_of(worker), 0)
 
     def logs(self) -> str:
         """The end of every process's log, for a test that failed."""
@@ -216,9 +260,29 @@ class Fleet:
 
     def _program(self, name: str) -> tuple[str, dict[str, str]]:
         part = name.partition("-")[0]
-        if part == "worker":
-            return "ioa.testing.load_worker", environment_of(agents_of(name), ROSTER, self._folder / "agents", self._notes_of(name))
+        if part in ("worker", "twin"):
+            # A twin runs the same agents as the worker of its number, without that one's memory.
+            data = self._folder / ("agents" if part == "worker" else "twins")
+            return "ioa.testing.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
         return f"ioa_{part}", {}
+
+    def _clock_of(self, name: str) -> Path:
+        return self._folder / f"{name}.clock"
+
+    def _left(self, name: str) -> None:
+        if name in WORKERS:
+            for agent_id in agents_of(name):
+                self._away.setdefault(agent_id, datetime.now(UTC))
+
+    def _returned(self, name: str) -> None:
+        if name in WORKERS:
+            for agent_id in agents_of(name):
+                if (since := self._away.pop(agent_id, None)) is not None:
+                    self._absences.append(Absence(agent_id, since, datetime.now(UTC)))
+
+    def _known_absences(self) -> list[Absence]:
+        now = datetime.now(UTC)
+        return [*self._absences, *(Absence(agent_id, since, now) for agent_id, since in self._away.items())]
 
     def _notes_of(self, worker: str) -> Path:
         return self._folder / f"{worker}.jsonl"

@@ -1,13 +1,13 @@
-"""A brain for load: it plays a plan that follows from the goal's own words, so that the same words are the same conversation.
+"""A brain for load: it solves the puzzles of `ioa.testing.oracle` as a sensible agent would. A wrong answer is the system's doing.
 
-A goal reads `load deep 17`: the kind of plan and a seed. False in that it understands nothing.
+What it says and whom it asks follows from the goal's own words. False in that it understands nothing else.
 """
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Sequence
-from enum import Enum
 
 from ioa.group.events import EventKind
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
@@ -19,43 +19,18 @@ from ioa.protocol.messages import (
     Discussion,
     Pause,
     SyncTaskAssignment,
+    TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.search import Need
+from ioa.testing.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, stated
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3
 
 
-class Step(Enum):
-    """What the floor holder does in one turn."""
-
-    TALK = "talk"
-    SYNC = "sync"
-    ASYNC = "async"
-    PAUSE = "pause"
-    TEAM = "team"
-
-
-_T, _S, _A, _P, _N = Step.TALK, Step.SYNC, Step.ASYNC, Step.PAUSE, Step.TEAM
-
-PLANS: dict[str, Sequence[Step]] = {
-    "talk": (_T, _T, _T, _T, _T, _T),
-    "sync": (_T, _S, _T),
-    "async": (_A, _T, _P, _T),
-    "mixed": (_S, _T, _A, _T, _P, _S),
-    "deep": (_T, _N),
-    "team2": (_N,),
-    "team1": (_S,),
-}
-"""What each kind of goal is made of. `deep` nests two teams: its task is a `team2`, whose task is a `team1`."""
-
-KINDS = ("talk", "sync", "async", "mixed", "deep")
-_NESTED = {"deep": "team2", "team2": "team1"}
-
-
 class LoadBrain:
-    """Play the plan of the goal.
+    """Solve the goal's puzzle.
 
     Args:
         roster: The agents that teams are made of.
@@ -74,26 +49,26 @@ class LoadBrain:
         return Team(members=_some(random.Random(mission.text), others))
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Do the plan's next step; where that is not legal, wait for what is open, or conclude."""
-        taken = view.state.turns_taken
-        plan = PLANS[_kind(view.charter.goal)]
-        chance = random.Random(f"{view.charter.goal}/{taken}")
-        step = plan[taken] if taken < len(plan) and not view.refusals else None
-        living = list(view.state.living())
-        others = [agent_id for agent_id in living if agent_id != view.me]
-        if step is Step.TALK and EventKind.DISCUSSION in view.legal:
-            return Discussion(content=_words(chance), next_speaker=chance.choice(others))
-        if step is Step.ASYNC and EventKind.ASYNC_TASK_ASSIGNMENT in view.legal:
-            return AsyncTaskAssignment(content=_words(chance), tasks=_tasks(view, chance, living))
-        if step in (Step.SYNC, Step.TEAM) and EventKind.SYNC_TASK_ASSIGNMENT in view.legal:
-            return SyncTaskAssignment(content=_words(chance), tasks=_tasks(view, chance, living, team=step is Step.TEAM))
+        """Talk as long as the goal asks for, give out what is missing, wait for it; conclude when nothing else is left or legal."""
+        puzzle = _puzzle(view)
+        chance = random.Random(f"{view.charter.goal}/{view.state.turn}/{len(view.refusals)}")
+        if _turns(view) < puzzle.turns and EventKind.DISCUSSION in view.legal:
+            await _think(puzzle, chance)
+            return Discussion(content=_words(chance), next_speaker=chance.choice(_others(view)))
+        known = _known(view)
+        under_way = {part_of(task.spec.task_desc) for task in view.tasks if task.outcome is None}
+        missing = [part for part in parts_of(view.charter.goal) if part not in known and part not in under_way][: puzzle.batch]
+        if missing and EventKind.SYNC_TASK_ASSIGNMENT in view.legal:
+            is_awaited = len(view.tasks) < puzzle.sync * puzzle.batch
+            kind = SyncTaskAssignment if is_awaited else AsyncTaskAssignment
+            return kind(content=_words(chance), tasks=_tasks(view, chance, missing))
         if EventKind.PAUSE in view.legal:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks))
         return ConcludeGroupDiscussion()
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """Say how many tasks were done."""
-        return Conclusion(content=f"{view.charter.goal}: {len(view.tasks)} tasks")
+        """State the answer, as far as it is known."""
+        return Conclusion(content=stated(_puzzle(view), _turns(view), _known(view).values()))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Treat a task that reads like a goal as one."""
@@ -103,23 +78,46 @@ class LoadBrain:
         return Alone(task.spec.task_desc)
 
 
-def _kind(goal: str) -> str:
-    return goal.split()[1]
+def _puzzle(view: GroupView) -> Puzzle:
+    puzzle = puzzle_of(view.charter.goal)
+    assert puzzle is not None, f"{view.charter.goal!r} is no goal of load"
+    return puzzle
+
+
+async def _think(puzzle: Puzzle, chance: random.Random) -> None:
+    least, most = puzzle.pace.thought
+    await asyncio.sleep(chance.uniform(least.total_seconds(), most.total_seconds()))
 
 
 def _some(chance: random.Random, others: Sequence[AgentId]) -> tuple[AgentId, ...]:
     return tuple(chance.sample(others, k=min(len(others), chance.randint(1, _MOST_HELPERS))))
 
 
-def _tasks(view: GroupView, chance: random.Random, living: Sequence[AgentId], *, team: bool = False) -> tuple[TaskSpec, ...]:
-    """One task for each of some members; its words name it uniquely in the whole system."""
-    specs = []
-    for number, assignee in enumerate(chance.sample(living, k=min(len(living), chance.randint(1, 2)))):
-        task_id = TaskId(f"t{view.state.turns_taken}-{number}")
-        nested = _NESTED.get(_kind(view.charter.goal)) if team and number == 0 else None
-        words = f"load {nested} {chance.randrange(10**6)}" if nested else "work"
-        specs.append(TaskSpec(task_id=task_id, assignee=assignee, task_desc=f"{words} {view.state.comm_id}/{task_id}"))
+def _others(view: GroupView) -> list[AgentId]:
+    """Who may speak next."""
+    return [agent_id for agent_id in view.reachable if agent_id != view.me]
+
+
+def _tasks(view: GroupView, chance: random.Random, parts: Sequence[str]) -> tuple[TaskSpec, ...]:
+    """A task for each part, for one member after the other; its words name it uniquely in the whole system."""
+    living = tuple(view.reachable) or (view.me,)
+    first, specs = chance.randrange(len(living)), []
+    for number, part in enumerate(parts):
+        task_id = TaskId(f"t{view.state.turn}-{number}")
+        assignee = living[(first + number) % len(living)]
+        specs.append(TaskSpec(task_id=task_id, assignee=assignee, task_desc=f"{part} {view.state.comm_id}/{task_id}"))
     return tuple(specs)
+
+
+def _turns(view: GroupView) -> int:
+    return sum(isinstance(message.payload, Discussion) for message in view.messages)
+
+
+def _known(view: GroupView) -> dict[str, int]:
+    """What the parts that are done came to."""
+    parts = set(parts_of(view.charter.goal))
+    done = {part_of(task.spec.task_desc): task.conclusion for task in view.tasks if task.outcome is TaskOutcome.DONE}
+    return {part: number_in(conclusion) for part, conclusion in done.items() if part in parts}
 
 
 def _words(chance: random.Random) -> str:

@@ -21,27 +21,28 @@ from ioa.adapters.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats_connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.sdk import Agent, TaskContext
 from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Message
+from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
 from ioa.testing.load_brain import LoadBrain
+from ioa.testing.oracle import answer_to, duration_of
 
 POOL = "load"
-_SHORTEST_SECONDS, _LONGEST_SECONDS = 0.01, 0.15
 
 
 class LoadSettings(ProcessSettings):
     """What a process of load agents is told. `load_agents` and `load_roster` are ids with commas between."""
 
     agent_data: Path = Field(default=Path(".ioa/agents"))
-    load_agents: str = ""
-    load_roster: str = ""
+    load_agents: str = Field(default="", description="the agents of a process of the load, with commas between")
+    load_roster: str = Field(default="", description="all agents of the load, with commas between")
     load_notes: Path = Field(default=Path("notes.jsonl"), description="where runs and accepted messages are written down")
-    load_searches: bool = False
+    load_searches: bool = Field(default=False, description="find teams by discovery instead of by the roster")
     load_twice: bool = Field(default=False, description="say everything twice at once")
     load_raises: bool = Field(default=False, description="let every task's function raise")
 
@@ -71,7 +72,8 @@ class WitnessedNetwork(NatsAgentNetwork):
         answer, *_ = await asyncio.gather(*copies, return_exceptions=True)
         if isinstance(answer, BaseException):
             raise answer
-        if isinstance(answer, Accepted):
+        # A report of progress may be taken in without an entry of its own.
+        if isinstance(answer, Accepted) and not isinstance(message.payload, InformTaskProgress):
             header = message.header
             self._notes.write(note="accepted", comm_id=header.comm_id, message_id=header.message_id, seq=answer.seq)
         return answer
@@ -85,11 +87,13 @@ def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) 
     async def run(task: str, ctx: TaskContext) -> str:
         notes.write(note="began", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
         reach("agent.task_running")
-        await asyncio.sleep(random.Random(task).uniform(_SHORTEST_SECONDS, _LONGEST_SECONDS))
+        answer = answer_to(task)
+        least, most = duration_of(task)
+        await asyncio.sleep(random.Random(task).uniform(least.total_seconds(), most.total_seconds()))
         if raises:
             raise RuntimeError("as told")
         notes.write(note="returned", agent_id=agent_id, task=task, task_id=ctx.task_id, attempt=ctx.attempt)
-        return f"{task} in attempt {ctx.attempt}"
+        return f"{answer or task} in attempt {ctx.attempt}"
 
     return agent
 
@@ -109,7 +113,8 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
                 store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
                 brain = LoadBrain(roster, searches=settings.load_searches)
                 options = ClientOptions(folder / "groups")
-                group.create_task(AgentClient(agent, card, brain, network, store, clock, ids, options).run(stop))
+                session = new_session(clock, ids)
+                group.create_task(AgentClient(agent, card, brain, network, store, clock, ids, session, options).run(stop))
 
 
 def environment_of(agents: Sequence[AgentId], roster: Sequence[AgentId], data: Path, notes: Path) -> dict[str, str]:

@@ -1,5 +1,7 @@
 """Judging a system by what it left behind: logs, results, the members' own records, and what the agents wrote down of their work.
 
+Results are compared with answers that are known beforehand: a log may be whole and legal, and what it came to wrong all the same.
+
 Pure over the data given to it. Each check returns what is wrong, one sentence each; nothing wrong is an empty list.
 """
 
@@ -11,11 +13,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from ioa.cli.replaying import ReplayError, replayed
-from ioa.group.events import Said
+from ioa.group.events import Event, LaunchAbandoned, MemberLost, Said
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 
@@ -40,6 +42,23 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Absence:
+    """A time in which an agent's process did not run, or could not work, by the tester's own doing."""
+
+    agent_id: AgentId
+    since: datetime
+    until: datetime
+
+    def explains(self, at: datetime) -> bool:
+        """Whether the agent may count as lost at a point in time: it was away then, or has only just come back."""
+        return self.since <= at <= self.until + AFTERMATH
+
+
+AFTERMATH = timedelta(seconds=20)
+"""How long after an agent's return others may still take it for lost: until it has registered, two leases at most."""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What is known of a system that has come to rest.
 
@@ -50,8 +69,10 @@ class Evidence:
         records: What each agent's own memory holds of each group.
         timers: The groups for which a timer is armed.
         accepted: What agents were told is in the log.
-        runs: What agents did; empty where nobody wrote it down.
+        runs: What agents did; None where nobody wrote it down.
         forgetful: Agents whose memory was taken away on the way: they may lack groups that had ended, and run a task again.
+        answers: What goals must come to, as far as that is known beforehand.
+        absences: When agents were away; None where nobody knows.
     """
 
     goals: Sequence[GoalId]
@@ -60,19 +81,71 @@ class Evidence:
     records: Mapping[AgentId, Mapping[CommId, Sequence[SequencedEntry]]] = field(default_factory=dict)
     timers: frozenset[CommId] = frozenset()
     accepted: Sequence[Acceptance] = ()
-    runs: Sequence[Run] = ()
+    runs: Sequence[Run] | None = None
     forgetful: frozenset[AgentId] = frozenset()
+    answers: Mapping[GoalId, str] = field(default_factory=dict)
+    absences: Sequence[Absence] | None = None
 
 
 def check(evidence: Evidence) -> list[str]:
     """Make every check; the list of what is wrong."""
     return [
+        *check_substance(evidence),
         *check_results(evidence),
+        *check_answers(evidence),
+        *check_failures(evidence),
         *check_logs(evidence),
         *check_records(evidence),
         *check_tasks(evidence),
         *check_open_groups(evidence),
     ]
+
+
+def check_substance(evidence: Evidence) -> Iterator[str]:
+    """There is something to judge: evidence that is empty proves nothing."""
+    if not evidence.goals:
+        yield "No goal was published: there is nothing to judge."
+    if evidence.goals and not evidence.logs:
+        yield f"There are {len(evidence.goals)} goals and no log."
+    reported = sum(report.outcome is TaskOutcome.DONE for log in evidence.logs.values() for report in _reports(log))
+    if evidence.runs is not None and not evidence.runs and reported:
+        yield f"{reported} tasks were reported as done, and nobody has run one."
+
+
+def check_answers(evidence: Evidence) -> Iterator[str]:
+    """A goal that was concluded came to what is known beforehand, unless it says what it lacks, and that was really away."""
+    for result in evidence.results:
+        wanted = evidence.answers.get(result.goal_id)
+        if wanted is None or result.reason is not Reason.CONCLUDED or result.content == wanted:
+            continue
+        wrong = f"Goal {result.goal_id} was concluded with {result.content!r}, not {wanted!r}"
+        if result.degraded is None:
+            yield f"{wrong}, and says nothing of what it lacks."
+        elif not any(_was_away(evidence, agent_id, result.finished_at) for agent_id in result.degraded.lost):
+            yield f"{wrong}; it says that {', '.join(result.degraded.lost)} were lost, none of whom was away."
+
+
+def check_failures(evidence: Evidence) -> Iterator[str]:
+    """No goal ended because nobody was there while everybody was."""
+    if evidence.absences is None:
+        return
+    for result in evidence.results:
+        if result.reason not in (Reason.NO_AGENT, Reason.MEMBER_LOST):
+            continue
+        members = _members(evidence, result.comm_id)
+        if not any(_was_away(evidence, agent_id, result.finished_at) for agent_id in members):
+            yield f"Goal {result.goal_id} ended as {result.reason} ({result.content!r}), and nobody was away."
+
+
+def check_losses(evidence: Evidence) -> Iterator[str]:
+    """No group was told that a member is lost who was there, and no nested team was given up for want of agents who were."""
+    for comm_id, log in evidence.logs.items():
+        for stored in log:
+            match stored.entry.event:
+                case MemberLost(agent_id=agent_id, at=at) if not _is_explained(evidence, at, {agent_id}):
+                    yield f"Group {comm_id} was told at {at:%H:%M:%S} that {agent_id} is lost, which was there."
+                case LaunchAbandoned(reason=Reason.NO_AGENT, at=at, content=content) if not _is_explained(evidence, at):
+                    yield f"Group {comm_id} was given up at {at:%H:%M:%S} ({content!r}), and nobody was away."
 
 
 def check_results(evidence: Evidence) -> Iterator[str]:
@@ -106,12 +179,13 @@ def check_logs(evidence: Evidence) -> Iterator[str]:
 
 
 def check_records(evidence: Evidence) -> Iterator[str]:
-    """Each member's record holds exactly what it may see, in order and without a gap."""
+    """Each member's record holds exactly what it may see, in order and without a gap. It need not hold every state."""
     for agent_id, groups in evidence.records.items():
         visible = {comm_id: _visible(log, agent_id) for comm_id, log in evidence.logs.items()}
         for comm_id, record in groups.items():
-            if _entries(record) != visible.get(comm_id, []):
-                yield f"{agent_id} has another record of {comm_id} than its log: {_seqs(record)}, not {_places(visible[comm_id])}."
+            whole = visible.get(comm_id, [])
+            if _happenings(record) != [(stored.seq, stored.entry.event) for stored in whole]:
+                yield f"{agent_id} has another record of {comm_id} than its log: {_seqs(record)}, not {_places(whole)}."
             if [entry.previous_seq for entry in record] != [0, *(entry.seq for entry in record[:-1])]:
                 yield f"The record of {agent_id} of {comm_id} has a gap."
         missing = {comm_id for comm_id, entries in visible.items() if entries} - set(groups)
@@ -122,7 +196,7 @@ def check_records(evidence: Evidence) -> Iterator[str]:
 def check_tasks(evidence: Evidence) -> Iterator[str]:
     """Each task that was reported is reported once, and its function was not run again once a result was in the journal."""
     runs: dict[str, list[Run]] = defaultdict(list)
-    for run in evidence.runs:
+    for run in evidence.runs or ():
         runs[run.task].append(run)
     for comm_id, log in evidence.logs.items():
         words = {spec.task_id: spec.task_desc for stored in log for spec in _specs(stored)}
@@ -198,8 +272,28 @@ def _visible(log: Sequence[StoredEntry], agent_id: AgentId) -> list[StoredEntry]
     return [stored for stored in log if agent_id in stored.entry.audience]
 
 
-def _entries(record: Sequence[SequencedEntry]) -> list[StoredEntry]:
-    return [StoredEntry(entry.seq, entry.entry) for entry in record]
+def _happenings(record: Sequence[SequencedEntry]) -> list[tuple[int, Event]]:
+    return [(entry.seq, entry.entry.event) for entry in record]
+
+
+def _members(evidence: Evidence, comm_id: CommId) -> set[AgentId]:
+    """The members of a group, or everybody who was ever away if it was given up before it had any."""
+    log = evidence.logs.get(comm_id, ())
+    members = {member.agent_id for stored in log for member in stored.entry.state.members}
+    return members or {absence.agent_id for absence in evidence.absences or ()}
+
+
+def _was_away(evidence: Evidence, agent_id: AgentId, until: datetime) -> bool:
+    """Whether an agent was away at some time while a goal that ended then was under way; unknown counts as yes."""
+    if evidence.absences is None:
+        return True
+    return any(absence.agent_id == agent_id and absence.since <= until for absence in evidence.absences)
+
+
+def _is_explained(evidence: Evidence, at: datetime, agents: set[AgentId] | None = None) -> bool:
+    return evidence.absences is None or any(
+        absence.explains(at) for absence in evidence.absences if agents is None or absence.agent_id in agents
+    )
 
 
 def _seqs(record: Sequence[SequencedEntry]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact
@@ -32,6 +33,14 @@ class MemoryArtifacts:
         if stored.sha256 != artifact.sha256:
             raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
         return data
+
+    def remove(self, object_name: str) -> None:
+        """Remove a file, as retention does."""
+        self._files.pop(object_name, None)
+
+    def stored(self) -> Sequence[str]:
+        """The names of all objects."""
+        return list(self._files)
 
     async def describe(self, object_name: str) -> Artifact:
         """Build the reference of an object."""

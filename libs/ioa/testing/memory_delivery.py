@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from ioa.errors import UnavailableError
-from ioa.group.events import EncodedEntry
+from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
+from ioa.ports.delivery import DeadReason
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId
 
 
 class MemoryTimers:
@@ -29,6 +30,10 @@ class MemoryTimers:
         if not self.reachable:
             raise UnavailableError("The timers are out of reach.")
         self._pending[comm_id, int(at.timestamp() * 1000)] = at
+
+    def remove(self, comm_id: CommId) -> None:
+        """Disarm a group's timers, as retention does."""
+        self._pending = {key: at for key, at in self._pending.items() if key[0] != comm_id}
 
     def pending(self, comm_id: CommId) -> Sequence[datetime]:
         """The instants that are armed for a group, in order."""
@@ -66,6 +71,24 @@ class MemoryInboxes:
         return list(self._pushed[agent_id])
 
 
+class MemoryProgress:
+    """A `ProgressFeed` for unit tests. False in this: no report is ever lost, and all are kept."""
+
+    def __init__(self) -> None:
+        self.reports: list[Said] = []
+        self._listeners: list[Callable[[Said], None]] = []
+
+    async def publish(self, said: Said) -> None:
+        """Show a report to every listener."""
+        self.reports.append(said)
+        for hear in self._listeners:
+            hear(said)
+
+    def listen(self, hear: Callable[[Said], None]) -> None:
+        """Have every further report given to a function."""
+        self._listeners.append(hear)
+
+
 class MemoryResults:
     """`Results` for unit tests. False in this: they are lost with the process."""
 
@@ -84,12 +107,20 @@ class MemoryResults:
         """Read a goal's result."""
         return self._results.get(goal_id)
 
+    def remove(self, goal_id: GoalId) -> None:
+        """Remove a result, as retention does."""
+        self._results.pop(goal_id, None)
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self._results.clear()
+
 
 @dataclass(frozen=True)
 class DeadLetter:
     """A refused message and why it was refused."""
 
-    reason: str
+    reason: DeadReason
     why: str
     subject: str
     data: bytes
@@ -100,7 +131,11 @@ class MemoryDeadLetters:
 
     def __init__(self) -> None:
         self.letters: list[DeadLetter] = []
+        self._keys: set[tuple[DeadReason, str]] = set()
 
-    async def put(self, reason: str, why: str, *, subject: str, data: bytes) -> None:
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a refused message."""
-        self.letters.append(DeadLetter(check_token(reason), why, subject, data))
+        if key and (reason, key) in self._keys:
+            return
+        self._keys.add((reason, key))
+        self.letters.append(DeadLetter(reason, why, subject, data))

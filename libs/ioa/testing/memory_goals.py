@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from ioa.errors import UnavailableError
+from ioa.ports.delivery import Queued
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
 
@@ -24,29 +25,40 @@ class MemoryGoalRecords:
         """Read the goal whose root group is `comm_id`."""
         return self._records.get(comm_id)
 
-    async def goals(self) -> Sequence[GoalRecord]:
-        """List all goals, oldest first."""
-        return sorted(self._records.values(), key=lambda record: record.accepted_at)
+    def remove(self, comm_id: CommId) -> None:
+        """Remove a record, as retention does."""
+        self._records.pop(comm_id, None)
 
-    async def comm_ids(self) -> Sequence[CommId]:
-        """List the root groups of all goals."""
-        return list(self._records)
+    def all(self) -> Sequence[GoalRecord]:
+        """Every record, in the order of acceptance."""
+        return list(self._records.values())
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self._records.clear()
 
 
 class MemoryWorkQueue:
-    """`WorkQueue` for unit tests. False in this: nobody takes a goal; a test looks at what waits."""
+    """`WorkQueue` for unit tests. False in this: nobody takes a goal, and none leaves it at its deadline; a test looks at what
+    waits."""
 
     def __init__(self) -> None:
         self._waiting: dict[PoolId | None, list[Goal]] = defaultdict(list)
+        self.by_hand: dict[int, Queued] = {}
+        """Messages that waiting goals are not told apart from otherwise, by sequence."""
         self.pools: set[PoolId] = set()
         self.reachable = True
         """Set to False, nothing can be put until it is set to True again."""
 
-    async def put(self, goal: Goal, pool: PoolId | None) -> None:
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
         """Keep the goal in its queue."""
         if not self.reachable:
             raise UnavailableError("The queue of goals is out of reach.")
-        self._waiting[pool].append(goal)
+        self._waiting[pool].append(record.goal)
+
+    async def look(self, seq: int) -> Queued | None:
+        """Look at what a test has put there by hand."""
+        return self.by_hand.get(seq)
 
     async def ensure_pool(self, pool: PoolId) -> None:
         """Remember the pool."""

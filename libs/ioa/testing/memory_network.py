@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from datetime import timedelta
 
-from ioa.errors import IoaError, UnavailableError
+from ioa.adapters.nats_queues import MAX_FAILURES
+from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import (
     AbandonGoal,
@@ -17,31 +19,36 @@ from ioa.group.requests import (
     Entries,
     GroupStanding,
     LaunchGroup,
+    ListMemberships,
+    OpenMemberships,
     Rejected,
     SayReply,
     SequencedEntry,
     Sync,
 )
-from ioa.ports.agent_network import Lead
+from ioa.ports.agent_network import GoalLeader, GoalOffer
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
-from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
+from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_artifacts import MemoryArtifacts
-from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_delivery import MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_open import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_outcomes import MemoryOutcomes
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
+from ioa.testing.memory_retention import MemoryEndedGoals
 from ioa_discovery.assessment import Assessor
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 from ioa_registry.registry import Registry
@@ -110,22 +117,29 @@ class MemoryNetwork:
         """Set to False, no request is answered until it is set to True again."""
         self.said: list[Message] = []
         """Every message that reached the router, repeated ones too."""
-        self.offered: list[tuple[Goal, IoaError]] = []
+        self.offered: list[tuple[Goal, Exception]] = []
         """Goals whose lead raised, each with the error, so that they were offered again."""
         self._inboxes = _Inboxes()
-        self._goals: dict[PoolId | None, asyncio.Queue[Goal]] = defaultdict(asyncio.Queue)
+        self._goals: dict[PoolId | None, asyncio.Queue[GoalOffer]] = defaultdict(asyncio.Queue)
         self._records = MemoryGoalRecords()
         self._timers = MemoryTimers(clock)
-        cards, leases, self._memberships = MemoryCards(), MemoryLeases(clock, _LEASE), MemoryMemberships()
-        self._view = MemoryRegistryView(cards, leases)
-        ledger = GroupLedger(self.log, self._timers, self._inboxes, self.results, clock)
+        self._listeners: list[Callable[[], None]] = []
+        cards, leases = MemoryCards(), MemoryLeases(clock, _LEASE)
+        self._leases = leases
+        self._memberships, self._open = MemoryMemberships(), MemoryOpenGroups()
+        self._view, sessions = MemoryRegistryView(cards, leases), MemorySessions()
+        ledger = self._ledger = GroupLedger(self.log, self._timers, self._inboxes, self.results, self._open, clock)
+        endings = Endings(self.results, MemoryEndedGoals())
         timeouts = GroupTimeouts(3, timedelta(minutes=1), task_lease, timedelta(minutes=10), timedelta(minutes=1))
-        self._setup = GroupSetup(ledger, self.log, self._records, self._view, self._memberships, clock, timeouts)
-        self._router = Router(ledger, self._records, self._timers, clock)
+        self._setup = GroupSetup(
+            ledger, self.log, self._records, self._view, self._memberships, self._open, endings, clock, timeouts, sessions
+        )
+        self.progress = MemoryProgress()
+        self._router = Router(ledger, self._records, self._open, self._timers, self.progress, endings, clock, sessions)
         self.outcomes = MemoryOutcomes()
-        self._assessor = Assessor(self.log, self._view, self.outcomes, clock)
+        self._assessor = Assessor(self.log, self._view, self.outcomes, clock, sessions)
         self._registry = Registry(
-            cards, leases, self._view, self._memberships, self._memberships, self.log, MemoryWorkQueue(), clock, _LEASE, renew_every
+            cards, leases, sessions, self._view, self._memberships, self.log, MemoryWorkQueue(), clock, _LEASE, renew_every
         )
 
     def deliver_pushes(self, push: Push) -> None:
@@ -134,8 +148,8 @@ class MemoryNetwork:
 
     async def offer(self, goal: Goal) -> CommId:
         """Put a goal on record and offer it to the pool it names, or to anybody."""
-        await self._records.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
-        self._goals[PoolId(goal.agent) if goal.agent else None].put_nowait(goal)
+        record = await self._records.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
+        self._goals[PoolId(goal.agent) if goal.agent else None].put_nowait(GoalOffer(goal, record.deadline, 1))
         return comm_id_of_goal(goal.goal_id)
 
     async def entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
@@ -155,8 +169,12 @@ class MemoryNetwork:
         return self._view.load(agent_id)
 
     def open_groups(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The groups an agent is in, as far as the registry knows."""
+        """The groups an agent is in and has not been seen to know the end of."""
         return self._memberships.groups_of(agent_id)
+
+    async def put_into(self, agent_id: AgentId, comm_id: CommId) -> None:
+        """Put an agent into a group, whether it was launched or not."""
+        await self._memberships.add((agent_id,), comm_id)
 
     async def push_to(self, agent_id: AgentId, entry: SequencedEntry) -> None:
         """Show an agent an entry that nobody recorded for it."""
@@ -172,20 +190,20 @@ class MemoryNetwork:
         for comm_id in self._timers.take_due():
             await self._router.fire_timer(comm_id)
 
-    async def register(self, card: AgentCard) -> Lease:
+    async def register(self, request: Register) -> Lease:
         """Store the card and take a lease."""
         await self._arrive()
-        return await self._registry.register(Register(card=card))
+        return await self._registry.register(request)
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease."""
         await self._arrive()
         return await self._registry.renew(request)
 
-    async def deregister(self, agent_id: AgentId) -> None:
+    async def deregister(self, request: Deregister) -> None:
         """Go offline."""
         await self._arrive()
-        await self._registry.deregister(Deregister(agent_id=agent_id))
+        await self._registry.deregister(request)
 
     async def search(self, search: Search) -> SearchResult:
         """Find everybody who is online, the most similar first."""
@@ -215,6 +233,11 @@ class MemoryNetwork:
         await self._arrive()
         await self._setup.abandon(request)
 
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """Ask which groups the agent was put into."""
+        await self._arrive()
+        return await self._setup.memberships(request)
+
     async def sync(self, request: Sync) -> Entries:
         """Fetch a page of a group's log."""
         await self._arrive()
@@ -236,24 +259,64 @@ class MemoryNetwork:
         async with self._inboxes.open(agent_id) as entries:
             yield entries
 
-    async def take_goals(self, pool: PoolId, lead: Lead, *, side_by_side: int) -> None:
-        """Lead goals, one of the pool and one of anybody's at a time; one whose lead raises is offered again at once."""
+    @contextmanager
+    def at_renewal(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Listen for `renew_connections`."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    def end_lease(self, agent_id: AgentId) -> None:
+        """Let the lease of an agent whose process died be over, without waiting for it."""
+        self._leases.forget(agent_id)
+
+    def renew_connections(self) -> None:
+        """Tell every agent that its connection was renewed."""
+        for listener in list(self._listeners):
+            listener()
+
+    def lose_everything(self, *, restored: bool = False) -> None:
+        """Come back as a server does whose store is empty, or was saved when it was empty. What agents hold stays."""
+        self.log.lose(restored=restored)
+        self.results.lose()
+        self._records.lose()
+        self._memberships.lose()
+        self._open.lose()
+        self._ledger.forget()
+        self._registry.forget_epoch()
+        self.renew_connections()
+
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+        """Lead goals, one of the pool and one of anybody's at a time.
+
+        One whose lead raises is offered again at once, and is given up after five errors that are no outage.
+        """
         async with asyncio.TaskGroup() as group:
             for queue in (self._goals[pool], self._goals[None]):
-                group.create_task(self._take_goals(queue, lead))
+                group.create_task(self._take_goals(queue, leader))
 
-    async def _take_goals(self, queue: asyncio.Queue[Goal], lead: Lead) -> None:
+    async def _take_goals(self, queue: asyncio.Queue[GoalOffer], leader: GoalLeader) -> None:
+        failures: Counter[GoalId] = Counter()
         while True:
-            goal = await queue.get()
+            offer = await queue.get()
+            again = replace(offer, attempt=offer.attempt + 1)
+            if offer.deadline is not None and offer.deadline <= self.clock.now():
+                continue
             try:
-                await lead(goal)
-            except IoaError as error:
-                self.offered.append((goal, error))
-                queue.put_nowait(goal)
-                await asyncio.sleep(0)
+                await leader.lead(offer)
             except asyncio.CancelledError:
-                queue.put_nowait(goal)
+                queue.put_nowait(again)
                 raise
+            except Exception as error:
+                self.offered.append((offer.goal, error))
+                failures[offer.goal.goal_id] += not isinstance(error, UnavailableError)
+                if failures[offer.goal.goal_id] >= MAX_FAILURES:
+                    await leader.give_up(offer, str(error))
+                else:
+                    queue.put_nowait(again)
+                await asyncio.sleep(0)
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""

@@ -1,14 +1,13 @@
-"""Cards, leases and memberships in dictionaries."""
+"""Cards, leases and sessions in dictionaries."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from ioa.ports.clock import Clock
-from ioa.ports.registry_store import CardRecord
-from ioa.protocol.ids import AgentId, CommId
+from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Claim, HeldClaim, Renewal
+from ioa.protocol.ids import AgentId, SessionId
 from ioa.protocol.load import IDLE, Load
 
 
@@ -33,34 +32,97 @@ class MemoryLeases:
     def __init__(self, clock: Clock, duration: timedelta) -> None:
         self._clock = clock
         self._duration = duration
-        self._until: dict[AgentId, datetime] = {}
-        self._loads: dict[AgentId, Load] = {}
+        self._heard: dict[AgentId, datetime] = {}
+        self._renewals: dict[AgentId, Renewal] = {}
 
-    async def renew(self, agent_id: AgentId, load: Load = IDLE) -> None:
-        """Take or keep the lease, and tell how busy the agent is."""
-        self._until[agent_id] = self._clock.now() + self._duration
-        self._loads[agent_id] = load
+    async def renew(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+        """Take or keep the lease."""
+        self.hear(agent_id, renewal)
+
+    def hear(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
+        """The same, where a test cannot wait."""
+        self._heard[agent_id] = self._clock.now()
+        self._renewals[agent_id] = renewal
 
     async def release(self, agent_id: AgentId) -> None:
         """Give the lease back."""
-        self._until.pop(agent_id, None)
+        if self._renewals.pop(agent_id, None) is not None:
+            self._heard[agent_id] = self._clock.now()
+
+    def heard_at(self, agent_id: AgentId) -> datetime | None:
+        """When an agent was last heard, also one whose lease has run out."""
+        return self._heard.get(agent_id)
+
+    def forget(self, agent_id: AgentId) -> None:
+        """Leave nothing of an agent."""
+        self._heard.pop(agent_id, None)
+        self._renewals.pop(agent_id, None)
+
+    async def beat(self) -> None:
+        """Do nothing: the clock alone judges."""
 
     def stands(self, agent_id: AgentId) -> bool:
-        """Whether an agent's lease has not run out."""
-        until = self._until.get(agent_id)
-        return until is not None and self._clock.now() < until
+        """Whether an agent's lease was not given back and has not run out."""
+        return agent_id in self._renewals and not self.is_over(agent_id)
+
+    def is_over(self, agent_id: AgentId) -> bool:
+        """Whether an agent was not heard for a whole lease."""
+        silence = self.silence(agent_id)
+        return silence is None or silence >= self._duration
+
+    def silence(self, agent_id: AgentId) -> timedelta | None:
+        """How long an agent has not been heard."""
+        heard = self._heard.get(agent_id)
+        return None if heard is None else self._clock.now() - heard
 
     def load(self, agent_id: AgentId) -> Load:
         """What was told with the lease that stands."""
-        return self._loads[agent_id] if self.stands(agent_id) else IDLE
+        return self._renewals[agent_id].load if self.stands(agent_id) else IDLE
+
+
+class MemorySessions:
+    """A `SessionStore` for unit tests. False in this: its view is never behind, and nobody races."""
+
+    def __init__(self) -> None:
+        self._held: dict[AgentId, HeldClaim] = {}
+        self._revision = 0
+
+    async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
+        """Refuse a process that another one has taken the id from."""
+        held = self._held.get(agent_id)
+        if held is not None and held.claim is not None:
+            held.claim.refuse_others(agent_id, session)
+
+    async def read(self, agent_id: AgentId) -> HeldClaim | None:
+        """Read who holds an id."""
+        return self._held.get(agent_id)
+
+    async def write(self, agent_id: AgentId, claim: Claim, *, revision: int) -> bool:
+        """Take an id, unless somebody else wrote since."""
+        return self._put(agent_id, claim, revision)
+
+    async def remove(self, agent_id: AgentId, *, revision: int) -> bool:
+        """Let go of an id, unless somebody else wrote since."""
+        return self._put(agent_id, None, revision)
+
+    def _put(self, agent_id: AgentId, claim: Claim | None, revision: int) -> bool:
+        held = self._held.get(agent_id)
+        if (held.revision if held is not None else 0) != revision:
+            return False
+        self._revision += 1
+        self._held[agent_id] = HeldClaim(claim, self._revision)
+        return True
 
 
 class MemoryRegistryView:
-    """A `RegistryView` for unit tests. False in this: it is never behind the stores it looks at."""
+    """A `LivenessView` for unit tests. False in this: it is never behind the stores it looks at."""
 
     def __init__(self, cards: MemoryCards, leases: MemoryLeases) -> None:
         self._cards = cards
         self._leases = leases
+
+    async def whole(self) -> None:
+        """Return at once."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
         """The card of an agent."""
@@ -74,34 +136,14 @@ class MemoryRegistryView:
         """Whether the agent's lease stands."""
         return self._leases.stands(agent_id)
 
+    def is_lost(self, agent_id: AgentId) -> bool:
+        """Whether the agent was not heard for a whole lease."""
+        return self._leases.is_over(agent_id)
+
+    def silence(self, agent_id: AgentId) -> timedelta | None:
+        """How long the agent has not been heard."""
+        return self._leases.silence(agent_id)
+
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent is."""
         return self._leases.load(agent_id)
-
-
-class MemoryMemberships:
-    """`Memberships` and `MembershipChanges` for unit tests. False in this: the view is never behind the record."""
-
-    def __init__(self) -> None:
-        self._groups: dict[AgentId, set[CommId]] = defaultdict(set)
-
-    async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
-        """Put agents into a group."""
-        for agent_id in agent_ids:
-            self._groups[agent_id].add(comm_id)
-
-    async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
-        """Forget a membership."""
-        self._groups[agent_id].discard(comm_id)
-
-    def groups_of(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The open groups of an agent."""
-        return sorted(self._groups[agent_id])
-
-    def agents(self) -> Sequence[AgentId]:
-        """Every agent with an open group."""
-        return sorted(agent_id for agent_id, groups in self._groups.items() if groups)
-
-    def comm_ids(self) -> Sequence[CommId]:
-        """Every open group."""
-        return sorted({comm_id for groups in self._groups.values() for comm_id in groups})

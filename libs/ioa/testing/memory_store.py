@@ -6,12 +6,14 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
+from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
-from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.outcomes import REMEMBERED
 
@@ -26,10 +28,36 @@ class MemoryStore:
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
+        self._epoch: str | None = None
+        self._session: SessionId | None = None
+        self.is_well = True
+        """Set to False, the memory says of itself that it does not answer."""
         self.usable = True
         """Set to False, every call fails until it is set to True again."""
         self.refusals = 0
         """How many calls have failed."""
+
+    async def last_session(self) -> SessionId | None:
+        """The session that was noted last."""
+        await self._arrive()
+        return self._session
+
+    async def note_session(self, session: SessionId) -> None:
+        """Note a session."""
+        await self._arrive()
+        self._session = session
+
+    async def prune(self, before: datetime) -> int:
+        """Forget what ended before an instant."""
+        await self._arrive()
+        ends = {comm_id: entries[-1].entry.state.stage for comm_id, entries in self._entries.items() if entries}
+        old = {comm_id for comm_id, stage in ends.items() if isinstance(stage, Ended) and stage.ended_at < before}
+        for comm_id in old:
+            del self._entries[comm_id]
+            self._met.discard(comm_id)
+        self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
+        self._results = {key: result for key, result in self._results.items() if key[0] not in old}
+        return len(old)
 
     async def append(self, entry: SequencedEntry) -> bool:
         """Apply an entry if it follows the cursor."""
@@ -103,6 +131,32 @@ class MemoryStore:
         """Everybody met, the most successful first."""
         await self._arrive()
         return sorted(self._contacts.values(), key=lambda met: (met.tasks_failed - met.tasks_done, met.card.agent_id))
+
+    async def epoch(self) -> str | None:
+        """What was noted."""
+        await self._arrive()
+        return self._epoch
+
+    async def note_epoch(self, epoch: str) -> None:
+        """Note to which store of logs the memory belongs."""
+        await self._arrive()
+        self._epoch = epoch
+
+    async def forget_groups(self) -> None:
+        """Forget every group."""
+        await self._arrive()
+        for of_group in (self._entries, self._outbox, self._attempts, self._results, self._met):
+            of_group.clear()
+
+    async def forget_group(self, comm_id: CommId) -> None:
+        """Forget one group."""
+        await self._arrive()
+        self._entries.pop(comm_id, None)
+        self._met.discard(comm_id)
+        self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
+        for by_task in (self._attempts, self._results):
+            for key in [key for key in by_task if key[0] == comm_id]:
+                del by_task[key]
 
     async def _arrive(self) -> None:
         await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult, Message
 from tests.unit.group.scenario import COMM, Scenario, launched, said
 
-ENDED: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").finishes("t1").announces("ada").concludes("ada")
+ENDED: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").announces("ada").concludes("ada")
 """A whole conversation: launched, a task, its result, the announcement and the conclusion."""
 
 

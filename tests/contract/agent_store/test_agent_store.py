@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
+from ioa.group.requests import SequencedEntry
+from ioa.group.state import Ended
 from ioa.ports.agent_store import AgentStore, Encounter
-from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
 from tests.unit.group.scenario import COMM, START, card
@@ -184,6 +188,61 @@ async def test_a_group_of_which_nothing_is_known_leaves_no_contacts(store: Agent
     assert (new, list(await store.contacts())) == (False, [])
 
 
+async def test_a_memory_names_the_session_that_noted_itself_last(store: AgentStore) -> None:
+    """An empty memory names none; later the newest stands."""
+    names = [await store.last_session()]
+    for session in ("s-1", "s-2"):
+        await store.note_session(SessionId(session))
+        names.append(await store.last_session())
+
+    assert names == [None, "s-1", "s-2"]
+
+
+async def _apply(store: AgentStore, comm_id: CommId, entries: Sequence[SequencedEntry]) -> None:
+    for entry in entries:
+        state = entry.entry.state.model_copy(update={"comm_id": comm_id})
+        assert await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+
+
+async def test_groups_that_ended_long_ago_are_forgotten(store: AgentStore) -> None:
+    """Entries and tasks of a group go when it ended before the instant; open groups, contacts and newer ones stay."""
+    story = sequenced()
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    await _apply(store, COMM, story)
+    await _apply(store, OTHER, story[:-1])
+    for comm_id in (COMM, OTHER):
+        await store.begin_task(comm_id, T1)
+        await store.finish_task(comm_id, result("done"))
+        await store.meet(comm_id, [met("bob", done=1)])
+    forgotten = [await store.prune(stage.ended_at), await store.prune(stage.ended_at + timedelta(seconds=1))]
+
+    assert (forgotten, [len(await store.entries(comm_id)) for comm_id in (COMM, OTHER)]) == ([0, 1], [0, len(story) - 1])
+    assert [await store.finished_task(comm_id, T1) for comm_id in (COMM, OTHER)] == [None, result("done")]
+    assert [await store.begin_task(comm_id, T1) for comm_id in (COMM, OTHER)] == [1, 2]
+    assert [contact.tasks_done for contact in await store.contacts()] == [2]
+
+
+async def test_a_forgotten_group_can_be_read_again_from_the_log(store: AgentStore) -> None:
+    """Whoever has to follow a forgotten group once more begins at its first entry."""
+    story = sequenced()
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    await _apply(store, COMM, story)
+    await store.prune(stage.ended_at + timedelta(seconds=1))
+    await _apply(store, COMM, story)
+
+    assert [entry.seq for entry in await store.entries(COMM)] == [entry.seq for entry in story]
+
+
+async def test_a_memory_that_was_not_asked_is_well(store: AgentStore) -> None:
+    """And so is one that has answered."""
+    before = store.is_well
+    await store.contacts()
+
+    assert (before, store.is_well) == (True, True)
+
+
 async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> None:
     """Whenever a call is cancelled, the next one works, and what the cancelled one did is whole or undone."""
     for rounds in range(40):
@@ -195,3 +254,50 @@ async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> N
 
     await store.put_outgoing("turn:1", message("last"))
     assert await store.outgoing(COMM, "turn:1") == message("last")
+
+
+async def test_a_memory_notes_to_which_logs_it_belongs(store: AgentStore) -> None:
+    """Nothing is noted at first; the last note stands, and forgetting groups leaves it."""
+    seen = [await store.epoch()]
+    for epoch in ("one", "two"):
+        await store.note_epoch(epoch)
+        seen.append(await store.epoch())
+    await store.forget_groups()
+    assert (seen, await store.epoch()) == ([None, "one", "two"], "two")
+
+
+async def test_forgotten_groups_begin_anew(store: AgentStore) -> None:
+    """Entries, what was to be said and tasks of all groups are gone; who was met stays."""
+    story = sequenced()
+    for entry in story:
+        await store.append(entry)
+    await store.put_outgoing("turn:1", message("m-1", comm_id=OTHER))
+    await store.begin_task(COMM, T1)
+    await store.finish_task(COMM, result("done"))
+    await store.meet(COMM, [met(BOB, done=2)])
+
+    await store.forget_groups()
+
+    left = await store.entries(COMM), await store.outgoing(OTHER, "turn:1"), await store.finished_task(COMM, T1)
+    assert (left, await store.begin_task(COMM, T1)) == (([], None, None), 1)
+    assert [contact.tasks_done for contact in await store.contacts()] == [2]
+    assert ([await store.append(entry) for entry in story], await store.meet(COMM, [met(BOB, done=1)])) == (
+        [True] * len(story),
+        True,
+    )
+
+
+async def test_one_group_can_be_forgotten(store: AgentStore) -> None:
+    """What is known of another group stays."""
+    story = sequenced()
+    await store.append(story[0])
+    await store.put_outgoing("turn:1", message("m-1"))
+    await store.put_outgoing("turn:1", message("m-2", comm_id=OTHER))
+    await store.finish_task(COMM, result("done"))
+    await store.finish_task(OTHER, result("done, too"))
+
+    await store.forget_group(COMM)
+
+    gone = await store.entries(COMM), await store.outgoing(COMM, "turn:1"), await store.finished_task(COMM, T1)
+    kept = await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1)
+    assert (gone, kept) == (([], None, None), (message("m-2", comm_id=OTHER), result("done, too")))

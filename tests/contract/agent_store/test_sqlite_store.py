@@ -7,12 +7,16 @@ import os
 import signal
 import sqlite3
 import sys
+from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from ioa.adapters.sqlite_store import SCHEMA_VERSION, open_sqlite_store
+from ioa.adapters.sqlite_store import SCHEMA_VERSION, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
@@ -33,6 +37,8 @@ CREATE TABLE tasks (
 CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEGER NOT NULL, failed INTEGER NOT NULL);
 PRAGMA user_version = 1;
 """
+_INCREMENTAL = 2
+
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
@@ -105,14 +111,127 @@ async def test_a_killed_process_leaves_whole_transactions(tmp_path: Path, acknow
     assert (kept, astray) == (expected, [])
 
 
-async def test_a_file_that_is_no_memory_is_refused(tmp_path: Path) -> None:
-    """A file of another kind is left alone and named."""
-    path = tmp_path / "memory.sqlite"
-    path.write_bytes(b"This is a letter to a friend, and no database at all. " * 50)
+async def test_a_file_that_is_no_memory_is_put_aside(tmp_path: Path) -> None:
+    """A file of another kind stays what it is, under another name, and the agent begins afresh; twice, if need be."""
+    path, letter = tmp_path / "memory.sqlite", b"This is a letter to a friend, and no database at all. " * 50
+    for _ in range(2):
+        path.write_bytes(letter)
+        with capture_logs() as lines:
+            async with open_sqlite_store(path) as store:
+                await store.put_outgoing("turn:1", message("m1"))
 
-    with pytest.raises(InvalidInputError, match="is not an agent's memory"):
-        async with open_sqlite_store(path):
-            pass
+    assert [path.with_name(f"memory.sqlite.damaged-{number}").read_bytes() for number in (1, 2)] == [letter] * 2
+    assert [(line["event"], line["log_level"], line["put_aside"]) for line in lines] == [
+        ("memory_damaged", "error", str(tmp_path / "memory.sqlite.damaged-2"))
+    ]
+
+
+async def _fill(path: Path, groups: int = 25) -> None:
+    async with open_sqlite_store(path) as store:
+        for number in range(groups):
+            for entry in sequenced():
+                state = entry.entry.state.model_copy(update={"comm_id": CommId(f"room-{number}")})
+                await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+
+
+def _damage(path: Path) -> None:
+    """Overwrite half of every page but the first."""
+    pages = bytearray(path.read_bytes())
+    for start in range(4_096, len(pages), 4_096):
+        pages[start : start + 2_000] = os.urandom(2_000)
+    path.write_bytes(pages)
+
+
+async def test_a_damaged_memory_is_put_aside_and_begun_afresh(tmp_path: Path) -> None:
+    """What the file held is for the log to tell again; from then on the memory keeps what it is told."""
+    path = tmp_path / "memory.sqlite"
+    await _fill(path)
+    _damage(path)
+
+    with capture_logs() as lines:
+        async with open_sqlite_store(path) as store:
+            before = await store.entries(CommId("room-1"))
+            kept = await store.append(sequenced()[0])
+
+    assert (list(before), kept, [line["event"] for line in lines]) == ([], True, ["memory_damaged"])
+
+
+async def test_a_memory_that_is_damaged_while_it_is_in_use_is_begun_afresh(tmp_path: Path) -> None:
+    """The call that finds it is answered from the fresh file, and the memory is well."""
+    path = tmp_path / "memory.sqlite"
+    await _fill(path)
+    with capture_logs() as lines:
+        async with open_sqlite_store(path) as store:
+            await store.last_session()
+            _damage(path)
+            before = await store.entries(CommId("room-1"))
+            kept = [await store.append(entry) for entry in sequenced()]
+            well = store.is_well
+
+    assert (list(before), set(kept), well, [line["event"] for line in lines]) == ([], {True}, True, ["memory_damaged"])
+
+
+async def test_a_row_that_cannot_be_read_is_damage_too(tmp_path: Path) -> None:
+    """A file that SQLite finds sound may hold what nobody wrote."""
+    path = tmp_path / "memory.sqlite"
+    async with open_sqlite_store(path) as store:
+        await store.put_outgoing("turn:1", message("m1"))
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE outbox SET data = ?", (b"no message",))
+    database.close()
+    with capture_logs() as lines:
+        async with open_sqlite_store(path) as store:
+            found = await store.outgoing(COMM, "turn:1")
+
+    assert (found, [line["event"] for line in lines]) == (None, ["memory_damaged"])
+
+
+async def test_a_memory_that_does_not_answer_is_not_well(tmp_path: Path) -> None:
+    """While calls fail it says so, once that has lasted; the next answer makes it well."""
+    path = tmp_path / "memory.sqlite"
+    store = SqliteStore(path, answers_within=timedelta(0))
+    path.mkdir()
+    with pytest.raises(UnavailableError):
+        await store.last_session()
+    failing = store.is_well
+    path.rmdir()
+    await store.last_session()
+    await store.aclose()
+
+    assert (failing, store.is_well) == (False, True)
+
+
+async def test_entries_take_little_room(tmp_path: Path) -> None:
+    """Each entry repeats the state, and is kept as what differs, which is a fraction of it."""
+    path, story = tmp_path / "memory.sqlite", sequenced()
+    await _fill(path, groups=100)
+    with closing(sqlite3.connect(path)) as database:
+        [kept] = database.execute("SELECT sum(length(data)) FROM entries").fetchone()
+
+    assert kept < 100 * sum(len(encode(entry)) for entry in story) / 3
+
+
+async def test_what_is_forgotten_gives_its_room_back(tmp_path: Path) -> None:
+    """The file shrinks, and is not kept open for it."""
+    path = tmp_path / "memory.sqlite"
+    await _fill(path, groups=200)
+    before = path.stat().st_size
+    stage = sequenced()[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(stage.ended_at + timedelta(seconds=1))
+        after, opened = path.stat().st_size, store._connection is not None
+
+    assert (forgotten, after < before / 4, opened) == (200, True, False)
+
+
+async def test_a_memory_that_was_never_used_is_not_made_to_be_tidied(tmp_path: Path) -> None:
+    """Forgetting nothing costs nothing."""
+    path = tmp_path / "memory.sqlite"
+    async with open_sqlite_store(path) as store:
+        forgotten = await store.prune(START)
+
+    assert (forgotten, path.exists()) == (0, False)
 
 
 async def test_a_memory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
@@ -128,21 +247,35 @@ async def test_a_memory_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_memory_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """A file of the first version keeps what it holds, and takes what came later."""
-    path = tmp_path / "memory.sqlite"
+    """A file of the first version keeps what it holds, takes what came later, and forgets what ended as ever."""
+    path, story, open_room = tmp_path / "memory.sqlite", sequenced(), CommId("open-room")
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
     with sqlite3.connect(path) as database:
         database.executescript(_FIRST_SCHEMA)
         database.execute("INSERT INTO contacts VALUES (?, ?, 3, 1)", ("bob", encode(card("bob"))))
-        database.execute("INSERT INTO groups VALUES (?, 7, 0)", (COMM,))
+        for comm_id, entries in ((COMM, story), (open_room, story[:-1])):
+            database.execute("INSERT INTO groups VALUES (?, ?, 0)", (comm_id, entries[-1].seq))
+            database.executemany("INSERT INTO entries VALUES (?, ?, ?)", [(comm_id, one.seq, encode(one)) for one in entries])
     database.close()
     outcome = Outcome(pool="bob", agent_id="bob", need="work", done=True, at=START, seconds=1.0)
+    last = story[-1].entry
+    last = last.model_copy(update={"state": last.state.model_copy(update={"comm_id": open_room})})
 
     async with open_sqlite_store(path) as store:
         await store.meet(COMM, [Encounter(card("bob"), (outcome,))])
+        went_on = await store.append(story[-1].model_copy(update={"entry": last}))
     async with open_sqlite_store(path) as store:
+        found = [list(await store.entries(comm_id)) for comm_id in (COMM, open_room)]
         known = list(await store.contacts())
+        forgotten = await store.prune(stage.ended_at + timedelta(seconds=1))
+    with closing(sqlite3.connect(path)) as database:
+        unused = database.execute("PRAGMA freelist_count").fetchone()[0]
+        shrinks = database.execute("PRAGMA auto_vacuum").fetchone()[0] == _INCREMENTAL
 
     assert known == [Contact(card("bob"), 4, 1, (outcome,))]
+    assert (went_on, found[0] == story, found[1][:-1] == story[:-1], found[1][-1].entry) == (True, True, True, last)
+    assert (forgotten, unused, shrinks) == (2, 0, True)
 
 
 async def test_a_folder_in_place_of_the_file_is_reported(tmp_path: Path) -> None:

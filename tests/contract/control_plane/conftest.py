@@ -9,6 +9,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_queues import Delivery
 from ioa.adapters.nats_server import NatsServer
 from ioa.adapters.nats_topology import Topology
 
@@ -21,6 +22,11 @@ async def heard(client: Client) -> None:
     `Client.flush` is no such barrier: nats-py lets its ping overtake what is buffered. A request keeps its place.
     """
     await client.jetstream().account_info()
+
+
+async def nothing_is_poison(delivery: Delivery, error: Exception) -> None:
+    """For workers whose work must not fail."""
+    raise AssertionError(f"{delivery.subject} was to be set aside") from error
 
 
 @pytest.fixture(params=["memory", "nats"])
@@ -39,7 +45,7 @@ async def client(server: NatsServer | None) -> AsyncIterator[Client | None]:
         yield None
         return
     async with open_connection(NatsSettings(server.url, "contract")) as connection:
-        await Topology(lease=LEASE).ensure(connection.jetstream())
+        await Topology().ensure(connection.jetstream())
         yield connection
 
 
@@ -47,5 +53,5 @@ async def client(server: NatsServer | None) -> AsyncIterator[Client | None]:
 async def nats_client(nats_server: NatsServer) -> AsyncIterator[Client]:
     """A connection for what only NATS has."""
     async with open_connection(NatsSettings(nats_server.url, "contract")) as connection:
-        await Topology(lease=LEASE).ensure(connection.jetstream())
+        await Topology().ensure(connection.jetstream())
         yield connection

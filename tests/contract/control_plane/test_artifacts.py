@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import random
 
@@ -10,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_topology import ARTIFACTS
+from ioa.adapters.nats_topology import ARTIFACTS, FILES
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.delivery import Artifacts
 from ioa.protocol.goals import Artifact
@@ -84,3 +85,45 @@ async def test_an_object_of_another_program_is_described(nats_client: Client) ->
     artifact = await NatsArtifacts(nats_client.jetstream()).describe("data/sales.csv")
     assert (artifact.name, artifact.size_bytes, artifact.media_type) == ("sales.csv", 8, "application/octet-stream")
     assert await NatsArtifacts(nats_client.jetstream()).get(artifact) == b"a,b\n1,2\n"
+
+
+@pytest.mark.parametrize(
+    ("object_name", "name"),
+    [
+        ("C:\\data\\sales.csv", "sales.csv"),
+        ("reports/", "reports"),
+        ("x" * 300, "x" * 200),
+        ("..", "file"),
+        ("a\nb", "a_b"),
+        ("/", "file"),
+    ],
+)
+async def test_an_object_of_any_name_makes_a_plain_file(nats_client: Client, object_name: str, name: str) -> None:
+    """Names that other systems and programs give make references under a name that any folder takes."""
+    bucket = await nats_client.jetstream().object_store(ARTIFACTS)
+    await bucket.put(object_name, b"a,b\n")
+    artifact = await NatsArtifacts(nats_client.jetstream()).describe(object_name)
+    assert (artifact.name, artifact.object_name) == (name, object_name)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [b"\xff", b"[]", b'"text"', b"{}x", b'{"name": 1}', b'{"name": "x", "digest": "SHA-256=!"}', b"[" * 5_000],
+    ids=["bytes", "list", "text", "tail", "number", "digest", "deep"],
+)
+async def test_garbage_in_the_store_is_refused_and_replaced(nats_client: Client, meta: bytes) -> None:
+    """What is said of an object may be anything; who refers to it is told, and who stores a file under its name does."""
+    js = nats_client.jetstream()
+    store = NatsArtifacts(js)
+    encoded = base64.urlsafe_b64encode(b"odd").decode()
+    await js.publish(f"$O.{FILES}.M.{encoded}", meta, stream=f"OBJ_{FILES}")
+    with pytest.raises(InvalidInputError):
+        await store.describe("odd")
+    artifact = await store.put("odd", "odd.txt", b"even", "text/plain")
+    assert await store.describe("odd") == artifact
+
+
+async def test_a_name_that_nothing_can_store_is_refused(nats_client: Client) -> None:
+    """Half a surrogate pair names no object."""
+    with pytest.raises(InvalidInputError, match="Unicode"):
+        await NatsArtifacts(nats_client.jetstream()).describe("\ud800")

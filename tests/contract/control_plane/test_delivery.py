@@ -10,15 +10,18 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults
+from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
 from ioa.adapters.nats_server import NatsServer
 from ioa.adapters.nats_topology import DEAD
-from ioa.group.events import EncodedEntry, Entry, encode_entry
+from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
-from ioa.ports.delivery import DeadLetters, Results
+from ioa.ports.delivery import DeadLetters, DeadReason, Results
+from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.testing.deadline import eventually
 from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
+from ioa.testing.nats_server import crash
 from tests.contract.control_plane.conftest import heard
 from tests.unit.group.scenario import START, launched
 
@@ -71,15 +74,36 @@ async def test_goals_have_their_own_results(results: Results) -> None:
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])
 async def test_a_dead_letter_is_kept_with_its_reason(letters: DeadLetters, client: Client | None, why: str) -> None:
     """A refused message is kept as it came, with its subject and the reason on one line."""
-    await letters.put("unreadable", why, subject="ioa.v1.goal", data=b"\x00\xff")
-    assert await _first_letter(letters, client) == DeadLetter("unreadable", " ".join(why.split()), "ioa.v1.goal", b"\x00\xff")
+    await letters.put(DeadReason.UNREADABLE, why, subject="ioa.v1.goal", data=b"\x00\xff")
+    assert await _first_letter(letters, client) == DeadLetter(
+        DeadReason.UNREADABLE, " ".join(why.split()), "ioa.v1.goal", b"\x00\xff"
+    )
 
 
 async def test_a_dead_letter_too_large_keeps_its_beginning(nats_client: Client) -> None:
     """Of a message that fits into no letter the beginning is kept, and its size."""
-    await NatsDeadLetters(nats_client.jetstream()).put("too_large", "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
+    await NatsDeadLetters(nats_client.jetstream()).put(DeadReason.TOO_LARGE, "large", subject="ioa.v1.goal", data=b"x" * 1_040_000)
     kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.too_large")
     assert (len(kept.data or b""), (kept.headers or {}).get("Ioa-Bytes")) == (1_000_000, "1040000")
+
+
+async def test_the_same_letter_is_kept_once(letters: DeadLetters, client: Client | None) -> None:
+    """What several processes set aside at once, each knowing the same key, is one letter; without a key each is its own."""
+    for key in ("a", "a", "b", "", ""):
+        await letters.put(DeadReason.UNREADABLE, "why", subject="ioa.v1.goal", data=b"x", key=key)
+    if isinstance(letters, MemoryDeadLetters):
+        assert len(letters.letters) == 4
+    else:
+        assert client is not None
+        assert (await client.jetstream().stream_info(DEAD)).state.messages == 4
+
+
+async def test_a_reason_that_no_header_can_hold_is_kept(nats_client: Client) -> None:
+    """What a stranger wrote may stand in the reason, whatever it holds."""
+    put = NatsDeadLetters(nats_client.jetstream()).put
+    await put(DeadReason.FAILED, "half a \ud800 pair,\0 zero" + "é" * 5_000, subject="a\r\nb", data=b"x")
+    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.failed")
+    assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero")
 
 
 async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLetter:
@@ -91,7 +115,7 @@ async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLett
     kept = await subscription.next_msg(timeout=5)
     headers = kept.headers or {}
     why = " ".join(headers.get("Ioa-Reason", "").split())
-    return DeadLetter(kept.subject.rpartition(".")[2], why, headers.get("Ioa-Subject", ""), kept.data)
+    return DeadLetter(DeadReason(kept.subject.rpartition(".")[2]), why, headers.get("Ioa-Subject", ""), kept.data)
 
 
 def pushed() -> EncodedEntry:
@@ -121,3 +145,42 @@ async def test_a_lost_push_is_no_error(nats_server: NatsServer) -> None:
     async with open_connection(NatsSettings(nats_server.url, "closed")) as connection:
         inboxes = NatsInboxes(connection)
     assert await inboxes.push((AgentId("ada"),), pushed(), seq=7, previous_seq=3) is None  # type: ignore[func-returns-value]
+
+
+def report(number: int) -> Said:
+    """A report of progress."""
+    event = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1").log[-1]
+    assert isinstance(event, Said)
+    payload = event.message.payload.model_copy(update={"number": number})
+    return event.model_copy(update={"message": event.message.model_copy(update={"payload": payload})})
+
+
+async def test_reports_of_progress_are_heard_by_all_who_listen(nats_client: Client, nats_server: NatsServer) -> None:
+    """Every router and every watcher gets each report as it was, past garbage; when the connection is renewed they are told."""
+    heard_by: list[list[Said]] = [[], []]
+    began: list[int] = []
+    listening = asyncio.Event()
+
+    async def follow(number: int, client: Client) -> None:
+        def listen_anew() -> None:
+            began.append(number)
+            if len(began) == 2:
+                listening.set()
+
+        await NatsProgress(client).follow(heard_by[number].append, listen_anew, subjects.ANY_PROGRESS)
+
+    async with open_connection(NatsSettings(nats_server.url, "second")) as second, asyncio.TaskGroup() as group:
+        following = [group.create_task(follow(number, client)) for number, client in enumerate((nats_client, second))]
+        await listening.wait()
+        await heard(nats_client)
+        await heard(second)
+        await nats_client.publish(subjects.progress(CommId("room")), b"\xc1")
+        for number in (2, 3):
+            await NatsProgress(nats_client).publish(report(number))
+        await eventually(lambda: [len(one) for one in heard_by] == [2, 2])
+        await crash(nats_server)
+        await nats_server.start()
+        await eventually(lambda: sorted(began) == [0, 0, 1, 1])
+        for task in following:
+            task.cancel()
+    assert heard_by == [[report(2), report(3)]] * 2

@@ -8,15 +8,19 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue, deadline_of
 from ioa.adapters.nats_queues import Delivery, consume
 from ioa.adapters.nats_topology import ANY_AGENT, WORK, pool_consumer
-from ioa.ports.delivery import GoalRecords, WorkQueue
+from ioa.errors import InvalidInputError
+from ioa.ports.delivery import GoalRecords, Queued, WorkQueue
+from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
 from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.unit.group.scenario import START
 
 
@@ -44,49 +48,45 @@ def record(goal_id: str = "goal-1", text: str = "Count to ten.", after: float = 
 
 async def test_an_unknown_goal_is_not_found(records: GoalRecords) -> None:
     """There is no record of what was never accepted."""
-    assert (await records.find(CommId("nowhere")), await records.goals()) == (None, [])
-    assert await records.comm_ids() == []
+    assert await records.find(CommId("nowhere")) is None
 
 
 async def test_a_record_is_found_by_its_group(records: GoalRecords) -> None:
     """A goal is found under the `comm_id` that follows from its id."""
     assert await records.create(record()) == record()
     assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
-    assert await records.comm_ids() == [comm_id_of_goal(GoalId("goal-1"))]
 
 
 async def test_the_first_record_of_an_id_stands(records: GoalRecords) -> None:
     """Recording another goal under a taken id changes nothing and returns the one on record."""
     await records.create(record())
     assert await records.create(record(text="Count to eleven.", after=5)) == record()
-    assert await records.goals() == [record()]
+    assert await records.find(comm_id_of_goal(GoalId("goal-1"))) == record()
 
 
 async def test_records_that_race_agree(records: GoalRecords) -> None:
     """Everybody who records a goal under one id at once is told the same one."""
     returned = await asyncio.gather(*(records.create(record(text=str(number))) for number in range(12)))
-    assert {answer.goal.goal for answer in returned} == {(await records.goals())[0].goal.goal}
+    assert {answer.goal.goal for answer in returned} == {_text(await records.find(comm_id_of_goal(GoalId("goal-1"))))}
 
 
-async def test_goals_are_listed_oldest_first(records: GoalRecords) -> None:
-    """The list follows the time of acceptance, not the ids."""
-    for goal_id, after in (("b", 2), ("c", 1), ("a", 3)):
-        await records.create(record(goal_id, after=after))
-    assert [found.goal.goal_id for found in await records.goals()] == ["c", "b", "a"]
+def _text(record: GoalRecord | None) -> str:
+    assert record is not None
+    return record.goal.goal
 
 
 async def test_a_goal_waits_for_anybody(work: WorkQueue, client: Client | None) -> None:
     """Goals that address nobody wait in order for any agent."""
     for goal_id in ("goal-1", "goal-2"):
-        await work.put(goal(goal_id), None)
+        await work.put(record(goal_id), None)
     assert await taken(work, client, None, 2) == [goal("goal-1"), goal("goal-2")]
 
 
 async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None) -> None:
     """A goal for a pool goes to that pool and to nobody else, also when the pool has no agent yet."""
     await work.ensure_pool(PoolId("sums"))
-    await work.put(goal("for-sums"), PoolId("sums"))
-    await work.put(goal("for-anybody"), None)
+    await work.put(record("for-sums"), PoolId("sums"))
+    await work.put(record("for-anybody"), None)
     assert await taken(work, client, PoolId("sums"), 1) == [goal("for-sums")]
     assert await taken(work, client, None, 1) == [goal("for-anybody")]
 
@@ -94,9 +94,45 @@ async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None)
 async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client | None) -> None:
     """A pool's queue survives being made again."""
     await work.ensure_pool(PoolId("sums"))
-    await work.put(goal(), PoolId("sums"))
+    await work.put(record(), PoolId("sums"))
     await work.ensure_pool(PoolId("sums"))
     assert await taken(work, client, PoolId("sums"), 1) == [goal()]
+
+
+async def test_a_goal_leaves_the_queue_at_its_deadline(nats_client: Client) -> None:
+    """Sixty goals whose time ran out before anybody came are offered to nobody; one that has time left is, with its deadline."""
+    work = NatsWorkQueue(nats_client.jetstream())
+    short = record().model_copy(update={"goal": goal().model_copy(update={"timeout": timedelta(seconds=1)})})
+    for _ in range(60):
+        await work.put(short, None)
+    await work.put(record("goal-2"), None)
+
+    async def waiting() -> int:
+        return (await nats_client.jetstream().stream_info(WORK)).state.messages
+
+    await eventually(waiting, lambda count: count == 1)
+    arrived: asyncio.Queue[Delivery] = asyncio.Queue()
+
+    async def take(delivery: Delivery) -> None:
+        arrived.put_nowait(delivery)
+
+    async with background(consume(nats_client, WORK, ANY_AGENT, take, set_aside=nothing_is_poison)):
+        only = await asyncio.wait_for(arrived.get(), 10)
+    assert (decode(Goal, only.data), deadline_of(only.headers)) == (goal("goal-2"), record("goal-2").deadline)
+
+
+async def test_a_deadline_that_is_none_is_refused() -> None:
+    """Goals of older versions have no deadline; garbage is no deadline either."""
+    assert deadline_of({}) is None
+    with pytest.raises(InvalidInputError):
+        deadline_of({"Ioa-Deadline": "soon"})
+
+
+async def test_a_waiting_message_can_be_looked_at(nats_client: Client) -> None:
+    """What waits is shown as it came and stays; what does not is None."""
+    work = NatsWorkQueue(nats_client.jetstream())
+    stored = await nats_client.jetstream().publish(subjects.WORK, b"\xc1", stream=WORK)
+    assert (await work.look(stored.seq), await work.look(stored.seq + 1)) == (Queued(subjects.WORK, b"\xc1"), None)
 
 
 async def taken(work: WorkQueue, client: Client | None, pool: PoolId | None, count: int) -> list[Goal]:
@@ -109,5 +145,5 @@ async def taken(work: WorkQueue, client: Client | None, pool: PoolId | None, cou
     async def take(delivery: Delivery) -> None:
         arrived.put_nowait(decode(Goal, delivery.data))
 
-    async with background(consume(client, WORK, pool_consumer(pool) if pool else ANY_AGENT, take)):
+    async with background(consume(client, WORK, pool_consumer(pool) if pool else ANY_AGENT, take, set_aside=nothing_is_poison)):
         return [await asyncio.wait_for(arrived.get(), 10) for _ in range(count)]

@@ -11,11 +11,12 @@ from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_server import NatsServer
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.events import EncodedEntry, Entry, encode_entry
+from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import Entries, SequencedEntry
-from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
+from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, UnreadableEntryError
+from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import CommId, MessageId
 from ioa.testing.deadline import eventually
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.nats_server import crash
@@ -52,8 +53,8 @@ async def fill(log: GroupLog, comm_id: CommId, *texts: str) -> list[int]:
 
 
 async def test_an_empty_log_has_no_head(log: GroupLog) -> None:
-    """A group nobody launched has no head, no entries and is not listed."""
-    assert (await log.last(ROOM), await log.read(ROOM, after=0, limit=10), await log.comm_ids()) == (None, [], [])
+    """A group nobody launched has no head and no entries."""
+    assert (await log.last(ROOM), await log.read(ROOM, after=0, limit=10)) == (None, [])
 
 
 async def test_what_was_appended_is_the_head(log: GroupLog) -> None:
@@ -110,13 +111,6 @@ async def test_pages_join_without_gap(log: GroupLog) -> None:
     assert pages == [["a", "b"], ["c", "d"], ["e"]]
 
 
-async def test_every_group_with_a_log_is_listed(log: GroupLog) -> None:
-    """Groups are listed once each, however long their logs are."""
-    await fill(log, ROOM, "a", "b")
-    await fill(log, OTHER, "c")
-    assert sorted(await log.comm_ids()) == [OTHER, ROOM]
-
-
 async def test_the_largest_entry_can_be_delivered(log: GroupLog) -> None:
     """Whatever the log takes also fits into a push and into an answer to a member that repairs itself."""
     size = 1_000_000 - len(entry().data)
@@ -152,9 +146,9 @@ async def test_an_outage_is_told_and_passes(log: GroupLog, server: NatsServer | 
     """While the log is away every call says so; an append whose outcome is unknown is in the log at most once."""
     [head] = await fill(log, ROOM, "before")
     await _away(log, server)
-    calls = (log.last(ROOM), log.read(ROOM, after=0, limit=1), log.append(ROOM, entry("during"), expected_seq=head), log.comm_ids())
+    calls = (log.last(ROOM), log.read(ROOM, after=0, limit=1), log.append(ROOM, entry("during"), expected_seq=head))
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
-    assert [type(outcome) for outcome in outcomes] == [UnavailableError] * 4
+    assert [type(outcome) for outcome in outcomes] == [UnavailableError] * 3
     await _back(log, server)
     assert text_of(await eventually(lambda: _read_or_none(log), lambda stored: stored is not None)) in ("before", "during")
     try:
@@ -193,3 +187,74 @@ async def test_the_newest_entry_is_that_of_any_group(log: GroupLog) -> None:
     await log.append(ROOM, entry(), expected_seq=0)
     last = await log.append(OTHER, entry(), expected_seq=0)
     assert (before, await log.newest()) == (0, last)
+
+
+async def test_garbage_in_a_log_is_named_and_told(nats_client: Client) -> None:
+    """Who reads an entry that nobody can read learns which it is, and so does who is to keep a copy; what lies before is read."""
+    told: list[UnreadableEntryError] = []
+
+    async def note(error: UnreadableEntryError) -> None:
+        told.append(error)
+
+    log = NatsGroupLog(nats_client, note)
+    await fill(log, ROOM, "a")
+    garbage = (await nats_client.jetstream().publish(subjects.log(ROOM), b"\xc1garbage")).seq
+    await fill(log, OTHER, "b")
+    with pytest.raises(
+        UnreadableEntryError, match=f"Entry {garbage} of group room cannot be read.*nats stream get IOA_LOG {garbage}"
+    ):
+        await log.last(ROOM)
+    with pytest.raises(UnreadableEntryError):
+        await log.read(ROOM, after=0, limit=10)
+    first = await log.read(ROOM, after=0, limit=1)
+    assert [(error.comm_id, error.seq, error.data) for error in told] == [(ROOM, garbage, b"\xc1garbage")] * 2
+    assert (text_of(first[0]), text_of(await log.last(OTHER))) == ("a", "b")
+
+
+def said(message_id: str, turn: int) -> EncodedEntry:
+    """An entry that holds a message."""
+    story = launched("ada", "bob").says("ada", to="bob")
+    event = story.log[-1]
+    assert isinstance(event, Said)
+    header = event.message.header.model_copy(update={"message_id": MessageId(message_id), "turn": turn})
+    event = event.model_copy(update={"message": event.message.model_copy(update={"header": header})})
+    return encode_entry(Entry(event=event, state=story.state, audience=story.state.living()))
+
+
+async def test_a_message_is_found_by_its_id(log: GroupLog) -> None:
+    """Among the first entries behind a sequence, and no further; entries without messages are passed over."""
+    seqs = await fill(log, ROOM, "no message")
+    for number in range(6):
+        seqs.append(await log.append(ROOM, said(f"m-{number}", number), expected_seq=seqs[-1]))
+    found = [
+        await log.find_message(ROOM, MessageId(message_id), after=after, limit=limit)
+        for message_id, after, limit in (
+            ("m-0", 0, 64),
+            ("m-3", 0, 5),
+            ("m-3", 0, 4),
+            ("m-3", seqs[4], 64),
+            ("m-9", 0, 64),
+        )
+    ]
+    assert found == [seqs[1], seqs[4], None, None, None]
+
+
+async def test_a_message_is_found_behind_garbage(client: Client | None, log: GroupLog) -> None:
+    """What cannot be read is passed over: it holds no message that anybody asks for."""
+    if client is None:
+        return
+    (first,) = await fill(log, ROOM, "no message")
+    for garbage in (b"", b"\xc1", b"\x81\xa5event\xc0", b"{}"):
+        await client.jetstream().publish(subjects.log(ROOM), garbage)
+    last = await log.newest()
+    seq = await log.append(ROOM, said("m-0", 0), expected_seq=last)
+    assert await log.find_message(ROOM, MessageId("m-0"), after=first, limit=64) == seq
+
+
+async def test_a_page_ends_where_it_is_large_enough(log: GroupLog) -> None:
+    """No entry is read behind those that fill a page by their bytes, and there is always one."""
+    seqs = await fill(log, ROOM, *(str(number) * 1_000 for number in range(6)))
+    size = len(entry("0" * 1_000).data)
+    pages = [await log.read(ROOM, after=0, limit=5, max_bytes=most) for most in (1, 3 * size, 100 * size)]
+    assert [[stored.seq for stored in page] for page in pages] == [seqs[:1], seqs[:3], seqs[:5]]
+    assert pages[0][0].size_bytes == size

@@ -8,17 +8,22 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import nats.errors
+import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
+from ioa.adapters import nats_queues
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_queues import Delivery, Work, consume
+from ioa.adapters.nats_delivery import NatsDeadLetters
+from ioa.adapters.nats_queues import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
 from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import ANY_AGENT, WORK
+from ioa.adapters.nats_topology import ANY_AGENT, DEAD, WORK
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.process import background
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
+from tests.contract.control_plane.conftest import nothing_is_poison
 
 
 async def offer(client: Client, *texts: str) -> None:
@@ -36,9 +41,9 @@ async def left(client: Client) -> int:
 
 
 @asynccontextmanager
-async def worker(client: Client, work: Work, side_by_side: int = 1) -> AsyncIterator[None]:
+async def worker(client: Client, work: Work, side_by_side: int = 1, set_aside: SetAside = nothing_is_poison) -> AsyncIterator[None]:
     """Somebody who works."""
-    async with background(consume(client, WORK, ANY_AGENT, work, side_by_side=side_by_side)):
+    async with background(consume(client, WORK, ANY_AGENT, work, set_aside=set_aside, side_by_side=side_by_side)):
         yield
 
 
@@ -71,6 +76,87 @@ async def test_work_that_fails_comes_back(nats_client: Client) -> None:
         await eventually(lambda: left(nats_client), lambda count: count == 0)
     assert [(text, number) for text, number, _ in attempts] == [("hard", 1), ("easy", 1), ("hard", 2), ("hard", 3)]
     assert len({identity for text, _, identity in attempts if text == "hard"}) == 1
+
+
+async def test_poison_is_set_aside_and_holds_up_nobody(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails five times is a dead letter with the last reason, and leaves the queue; what waits behind it is done meanwhile."""
+    monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=10))
+    attempts: list[str] = []
+
+    async def work(delivery: Delivery) -> None:
+        attempts.append(delivery.data.decode())
+        if delivery.data == b"poison":
+            raise ZeroDivisionError("no \ud800 result")
+
+    await offer(nats_client, "poison", "a", "b")
+    letters = NatsDeadLetters(nats_client.jetstream())
+    async with worker(nats_client, work, set_aside=into_dead_letters(letters)):
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.undeliverable")
+    why = "The work on it failed 5 times: ZeroDivisionError: no ? result"
+    assert (kept.data, kept.headers["Ioa-Reason"], kept.headers["Ioa-Subject"]) == (b"poison", why, subjects.WORK)  # type: ignore[index]
+    assert (attempts[:3], attempts.count("poison")) == (["poison", "a", "b"], MAX_FAILURES)
+
+
+async def test_an_outage_is_no_poison(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be done since something is away comes back without end, however often it failed otherwise in between."""
+    monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
+    monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
+    errors = [UnavailableError("Away."), OSError("gone"), nats.errors.TimeoutError()] * 4 + [ValueError("odd")] * (MAX_FAILURES - 1)
+    attempts: list[int] = []
+
+    async def work(delivery: Delivery) -> None:
+        attempts.append(delivery.attempt)
+        if errors:
+            raise errors.pop()
+
+    await offer(nats_client, "x")
+    async with worker(nats_client, work):
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    assert attempts == list(range(1, 12 + MAX_FAILURES + 1))
+
+
+async def test_poison_that_cannot_be_set_aside_stays(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While its place is out of reach, poison comes back; nothing is lost."""
+    monkeypatch.setattr(nats_queues, "_RETRY_AFTER", timedelta(milliseconds=1))
+    monkeypatch.setattr(nats_queues, "_LONGEST_RETRY", timedelta(milliseconds=1))
+    refused: list[int] = []
+
+    async def work(_: Delivery) -> None:
+        raise ValueError("odd")
+
+    async def set_aside(delivery: Delivery, _: Exception) -> None:
+        if len(refused) < 3:
+            refused.append(delivery.attempt)
+            raise UnavailableError("Away.")
+
+    await offer(nats_client, "x")
+    async with worker(nats_client, work, set_aside=set_aside):
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    assert refused == [5, 6, 7]
+
+
+async def test_what_fails_comes_back_later_each_time(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A message stays away twice as long after each delivery, up to a bound, unless the error says how long."""
+    delays: list[float] = []
+    give_back = nats_queues._give_back
+
+    async def noted(message: Msg, delay: timedelta | None) -> None:
+        delays.append(delay.total_seconds() if delay is not None else 0)
+        await give_back(message, timedelta(milliseconds=1))
+
+    monkeypatch.setattr(nats_queues, "_give_back", noted)
+
+    async def work(delivery: Delivery) -> None:
+        if delivery.attempt == 3:
+            raise UnavailableError("Soon.", retry_after=timedelta(seconds=0.5))
+        if delivery.attempt < 9:
+            raise UnavailableError("Away.")
+
+    await offer(nats_client, "x")
+    async with worker(nats_client, work):
+        await eventually(lambda: left(nats_client), lambda count: count == 0)
+    assert delays == [1, 2, 0.5, 8, 16, 30, 30, 30]
 
 
 async def test_two_messages_are_never_taken_for_one(nats_client: Client) -> None:

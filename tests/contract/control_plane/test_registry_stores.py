@@ -1,4 +1,4 @@
-"""What cards, leases, memberships and their live views promise."""
+"""What cards, leases, sessions and their live views promise."""
 
 from __future__ import annotations
 
@@ -10,23 +10,29 @@ from typing import Any, Protocol
 
 import pytest
 from nats.aio.client import Client
+from prometheus_client import REGISTRY
 
-from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsMemberships, NatsRegistryView
+from ioa.adapters import nats_buckets
+from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import LEASES
-from ioa.ports.delivery import MembershipChanges, Memberships
-from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore, RegistryView
-from ioa.protocol.ids import AgentId, CommId
+from ioa.adapters.nats_sessions import NatsSessions
+from ioa.adapters.nats_topology import CARDS, LEASES, SESSIONS
+from ioa.errors import SupersededError
+from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
+from ioa.protocol.codec import encode
+from ioa.protocol.ids import AgentId, CommId, SessionId
 from ioa.protocol.load import IDLE, Load
 from ioa.runtime.process import background
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.nats_server import crash
+from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
 from tests.unit.group.scenario import START, card
+from tests.unit.runtime.plane import session
 
-ADA, BOB = AgentId("ada"), AgentId("bob")
+ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 ROOM, OTHER = CommId("room"), CommId("other")
 
 
@@ -42,16 +48,12 @@ class Rig(Protocol):
         """The leases."""
 
     @property
-    def view(self) -> RegistryView:
+    def view(self) -> LivenessView:
         """The live view of both."""
 
     @property
-    def memberships(self) -> Memberships:
-        """Who is in which group."""
-
-    @property
-    def changes(self) -> MembershipChanges:
-        """The live view of it."""
+    def sessions(self) -> SessionStore:
+        """Which process holds which id."""
 
     async def let_pass(self, time: timedelta) -> None:
         """Let time pass."""
@@ -63,8 +65,7 @@ class MemoryRig:
     def __init__(self) -> None:
         self._clock = ManualClock()
         self.cards, self.leases = MemoryCards(), MemoryLeases(self._clock, LEASE)
-        self.view = MemoryRegistryView(self.cards, self.leases)
-        self.memberships = self.changes = MemoryMemberships()
+        self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
 
     async def let_pass(self, time: timedelta) -> None:
         """Move the clock."""
@@ -75,20 +76,21 @@ class NatsRig:
     """Everything in buckets."""
 
     def __init__(self, client: Client) -> None:
-        self.cards, self.leases, self.view = NatsCards(client), NatsLeases(client), NatsRegistryView(client)
-        self.memberships = self.changes = NatsMemberships(client)
+        self.cards, self.leases, self.view = NatsCards(client), NatsLeases(client), NatsRegistryView(client, LEASE)
+        self.sessions = NatsSessions(client)
 
     def followers(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """What keeps the views current."""
-        return self.view.follow_cards(), self.view.follow_leases(), self.memberships.follow()
+        """What keeps the views current, and the registry's heartbeat, without which no silence means anything."""
+        beating = beat(self.leases, lease=LEASE, renew_every=LEASE)
+        return self.view.follow_cards(), self.view.follow_leases(), self.sessions.follow(), beating
 
     async def let_pass(self, time: timedelta) -> None:
         """Do nothing: time passes by itself while a test waits for what it brings."""
 
     async def ready(self) -> None:
         """Wait until the views are whole."""
-        for event in (self.view.cards_ready, self.view.leases_ready, self.memberships.ready):
-            await asyncio.wait_for(event.wait(), 10)
+        async with asyncio.timeout(10):
+            await self.view.whole()
 
 
 @pytest.fixture
@@ -109,15 +111,9 @@ def record(agent_id: str, name: str = "") -> CardRecord:
 
 
 async def test_nobody_is_known_at_first(rig: Rig) -> None:
-    """An empty registry has no cards, and nobody is online or in a group."""
-    seen = (
-        await rig.cards.get(ADA),
-        rig.view.card(ADA),
-        list(rig.view.cards()),
-        rig.view.is_online(ADA),
-        list(rig.changes.agents()),
-    )
-    assert seen == (None, None, [], False, [])
+    """An empty registry has no cards, and nobody is online."""
+    seen = await rig.cards.get(ADA), rig.view.card(ADA), list(rig.view.cards()), rig.view.is_online(ADA)
+    assert seen == (None, None, [], False)
 
 
 async def test_a_card_is_read_at_once_and_seen_soon(rig: Rig) -> None:
@@ -169,8 +165,8 @@ async def test_a_renewed_lease_outlives_another(rig: Rig) -> None:
 
 async def test_a_lease_tells_how_busy_its_agent_is(rig: Rig) -> None:
     """The view shows the load of the last renewal, and none for a lease that says nothing or is gone."""
-    await rig.leases.renew(ADA, Load(tasks=1, groups=1, slots=4))
-    await rig.leases.renew(ADA, Load(tasks=3, groups=2, slots=4))
+    await rig.leases.renew(ADA, Renewal(load=Load(tasks=1, groups=1, slots=4)))
+    await rig.leases.renew(ADA, Renewal(load=Load(tasks=3, groups=2, slots=4)))
     await rig.leases.renew(BOB)
     assert await eventually(lambda: rig.view.is_online(BOB))
     seen = rig.view.load(ADA), rig.view.load(BOB)
@@ -185,10 +181,10 @@ async def test_a_lease_whose_load_cannot_be_read_is_a_lease(nats_client: Client)
     async with background(rig.view.follow_leases()):
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
         bucket = await nats_client.jetstream().key_value(LEASES)
-        for agent_id, value in ((ADA, b""), (BOB, b"\xc1 no msgpack")):
+        for agent_id, value in ((ADA, b""), (BOB, b"\xc1 no msgpack"), (EVE, encode(Load(tasks=3)))):
             await bucket.put(agent_id, value)
             await eventually(partial(rig.view.is_online, agent_id))
-        assert (rig.view.load(ADA), rig.view.load(BOB)) == (IDLE, IDLE)
+        assert [rig.view.load(agent_id) for agent_id in (ADA, BOB, EVE)] == [IDLE] * 3
 
 
 async def test_a_released_lease_is_gone_at_once(rig: Rig) -> None:
@@ -200,18 +196,116 @@ async def test_a_released_lease_is_gone_at_once(rig: Rig) -> None:
     assert await eventually(lambda: not rig.view.is_online(ADA), within=LEASE / 2)
 
 
-async def test_memberships_are_seen_and_forgotten(rig: Rig) -> None:
-    """The view shows who is in which open group, each once, until the membership is removed."""
-    await rig.memberships.add((ADA, BOB), ROOM)
-    await rig.memberships.add((ADA,), OTHER)
-    await rig.memberships.add((ADA,), OTHER)
-    await eventually(lambda: list(rig.changes.groups_of(ADA)), lambda seen: seen == [OTHER, ROOM])
-    assert list(rig.changes.agents()) == [ADA, BOB]
-    await rig.memberships.remove(ADA, ROOM)
-    await rig.memberships.remove(BOB, ROOM)
-    await rig.memberships.remove(BOB, OTHER)
-    await eventually(lambda: list(rig.changes.agents()), lambda seen: seen == [ADA])
-    assert list(rig.changes.groups_of(ADA)) == [OTHER]
+async def test_who_left_in_good_order_is_lost_a_lease_later(rig: Rig) -> None:
+    """An agent that restarts within a lease is never lost; one that stays away is, when its lease would have run out."""
+    await rig.leases.renew(ADA)
+    await eventually(lambda: rig.view.is_online(ADA))
+    await rig.leases.release(ADA)
+    await eventually(lambda: not rig.view.is_online(ADA))
+    assert not rig.view.is_lost(ADA)
+    await rig.let_pass(LEASE)
+    assert await eventually(lambda: rig.view.is_lost(ADA))
+
+
+async def test_how_long_an_agent_was_silent_is_known(rig: Rig) -> None:
+    """Also of one that is lost; of nobody who never came."""
+    await rig.leases.renew(ADA)
+    await eventually(lambda: rig.view.is_online(ADA))
+    await rig.let_pass(LEASE)
+    await eventually(lambda: rig.view.is_lost(ADA))
+    silence = rig.view.silence(ADA)
+    assert silence is not None and silence >= LEASE
+    assert rig.view.silence(BOB) is None
+
+
+async def test_an_id_is_claimed_by_one_process(rig: Rig) -> None:
+    """Of two that write on the same revision one succeeds; whoever holds the id may speak, and nobody else."""
+    first, second = (Claim(session=session(name), card="digest") for name in ("s1", "s2"))
+    taken = [await rig.sessions.write(ADA, claim, revision=0) for claim in (first, second)]
+    held = await rig.sessions.read(ADA)
+    assert held is not None and (taken, held.claim) == ([True, False], first)
+    taken = [await rig.sessions.write(ADA, second, revision=held.revision) for _ in range(2)]
+    assert taken == [True, False]
+
+    async def is_refused(name: str | None) -> bool:
+        try:
+            await rig.sessions.check(ADA, SessionId(name) if name else None)
+        except SupersededError:
+            return True
+        return False
+
+    await eventually(lambda: is_refused("s1"))
+    assert [await is_refused(name) for name in ("s2", None)] == [False, True]
+
+
+async def test_an_id_that_was_given_back_is_anybodys(rig: Rig) -> None:
+    """It is given back by whoever knows its revision, and may be claimed again."""
+    claim = Claim(session=session("s1"), card="digest")
+    await rig.sessions.write(ADA, claim, revision=0)
+    held = await rig.sessions.read(ADA)
+    assert held is not None
+    removed = [await rig.sessions.remove(ADA, revision=revision) for revision in (held.revision + 9, held.revision)]
+    gone = await rig.sessions.read(ADA)
+    assert gone is not None and (removed, gone.claim) == ([False, True], None)
+    await rig.sessions.check(ADA, SessionId("s2"))
+    assert await rig.sessions.write(ADA, claim, revision=gone.revision)
+
+
+async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(nats_client: Client) -> None:
+    """A router that has not seen yet that the id changed hands asks the store before it refuses the new holder."""
+    sessions = NatsSessions(nats_client)
+    await sessions.write(ADA, Claim(session=session("s1"), card="digest"), revision=0)
+    async with background(sessions.follow()):
+        await eventually(lambda: sessions._claimed.get(ADA) == "s1")
+    held = await sessions.read(ADA)
+    assert held is not None
+    await sessions.write(ADA, Claim(session=session("s2"), card="digest"), revision=held.revision)
+    await sessions.check(ADA, SessionId("s2"))
+    with pytest.raises(SupersededError):
+        await sessions.check(ADA, None)
+
+
+async def test_garbage_in_a_bucket_is_survived_and_counted_once(nats_client: Client) -> None:
+    """Keys that are no ids and values that cannot be read hold up nobody, are counted once each, and claim no id."""
+    rig = NatsRig(nats_client)
+    buckets = {name: await nats_client.jetstream().key_value(name) for name in (CARDS, LEASES, SESSIONS)}
+    before = {name: REGISTRY.get_sample_value("ioa_bucket_unreadable_total", {"bucket": name}) or 0 for name in (CARDS, LEASES)}
+
+    async def put_garbage() -> None:
+        for name, bucket in buckets.items():
+            await bucket.put("not.an.id", b"\xc1")
+            await bucket.put("ada", b"\xc1 no msgpack")
+            if name == CARDS:
+                await bucket.put("eve", encode(record("bob")))
+
+    await put_garbage()
+    async with background(*rig.followers()):
+        await rig.ready()
+        await put_garbage()
+        await rig.cards.put(record("bob"))
+        await rig.leases.renew(BOB)
+        await eventually(lambda: rig.view.is_online(BOB) and rig.view.card(BOB) == record("bob"))
+        await rig.sessions.check(ADA, SessionId("s1"))
+        held = await rig.sessions.read(ADA)
+        assert held is not None and (held.claim, rig.view.card(ADA), rig.view.card(EVE)) == (None, None, None)
+    counted = {
+        name: (REGISTRY.get_sample_value("ioa_bucket_unreadable_total", {"bucket": name}) or 0) - before[name]
+        for name in (CARDS, LEASES)
+    }
+    assert counted == {CARDS: 3, LEASES: 1}
+
+
+async def test_a_watch_that_the_server_has_lost_is_opened_again(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watch dies with its node, and no message says so: who hears nothing for a while asks."""
+    monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.2)
+    view = NatsRegistryView(nats_client, LEASE)
+    async with background(view.follow_cards()):
+        await asyncio.wait_for(view.cards_ready.wait(), 10)
+        js = nats_client.jetstream()
+        for consumer in await js.consumers_info(f"KV_{CARDS}"):
+            await js.delete_consumer(f"KV_{CARDS}", consumer.name)
+        await NatsCards(nats_client).put(record("ada"))
+        assert await eventually(lambda: view.card(ADA)) == record("ada")
 
 
 async def test_a_view_opened_late_sees_everything(nats_client: Client) -> None:
@@ -221,12 +315,10 @@ async def test_a_view_opened_late_sees_everything(nats_client: Client) -> None:
         await early.cards.put(record(agent_id))
         await early.leases.renew(AgentId(agent_id))
     await early.leases.release(BOB)
-    await early.memberships.add((ADA, BOB), ROOM)
-    await early.memberships.remove(BOB, ROOM)
     async with background(*early.followers()):
         await early.ready()
         seen = [found.card.agent_id for found in early.view.cards()], early.view.is_online(ADA), early.view.is_online(BOB)
-        assert (*seen, list(early.changes.agents())) == (["ada", "bob"], True, False, [ADA])
+        assert seen == (["ada", "bob"], True, False)
 
 
 async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_server: NatsServer) -> None:
@@ -239,8 +331,7 @@ async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_ser
         for agent_id in ("ada", "bob"):
             await rig.cards.put(record(agent_id))
             await rig.leases.renew(AgentId(agent_id))
-        await rig.memberships.add((ADA,), ROOM)
-        await eventually(lambda: rig.view.is_online(BOB) and list(rig.changes.agents()) == [ADA])
+        await eventually(lambda: rig.view.is_online(BOB))
         await crash(nats_server)
         await nats_server.start()
         await eventually(lambda: nats_client.is_connected)
@@ -249,7 +340,7 @@ async def test_views_survive_a_crash_of_the_server(nats_client: Client, nats_ser
         await eventually(lambda: not rig.view.is_online(BOB) and rig.view.card(AgentId("eve")) == record("eve"))
         await rig.leases.renew(ADA)
         await eventually(lambda: rig.view.is_online(ADA))
-        assert ([found.card.agent_id for found in rig.view.cards()], list(rig.changes.agents())) == (["ada", "bob", "eve"], [ADA])
+        assert [found.card.agent_id for found in rig.view.cards()] == ["ada", "bob", "eve"]
         assert {ADA, BOB, AgentId("eve")} <= set(noticed)
 
 
@@ -261,7 +352,7 @@ async def test_listeners_hear_of_each_change_once(nats_client: Client) -> None:
         await asyncio.wait_for(rig.view.leases_ready.wait(), 10)
         rig.view.listen(lambda agent_id: noticed.append((agent_id, rig.view.is_online(agent_id))))
         for tasks in range(3):
-            await rig.leases.renew(ADA, Load(tasks=tasks))
+            await rig.leases.renew(ADA, Renewal(load=Load(tasks=tasks)))
         await rig.leases.release(ADA)
         await rig.leases.renew(BOB)
         await eventually(lambda: (BOB, True) in noticed)

@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_requests import Endpoint, NatsRequester, answer, open_service
+from ioa.adapters.nats_requests import Bounds, Endpoint, NatsRequester, answer, open_service, requests
 from ioa.adapters.nats_server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError
 from ioa.protocol.model import Model
@@ -172,7 +172,7 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
     refused: list[str] = []
     endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
-        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], at_once=2, waiting=2),
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(at_once=2, waiting=2)),
         asyncio.TaskGroup() as group,
     ):
         await heard(nats_client)
@@ -183,6 +183,107 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
     assert taken_before == ["0", "1"]
     assert [one.result() for one in answers] == ["0", "1", "2", "3", *["refused"] * 5]
     assert set(refused) == {"Too many requests wait for slow."}
+
+
+def _lane(subject: str) -> str:
+    return subject.split(".")[3]
+
+
+async def test_one_lanes_thousand_requests_stand_in_nobodys_way(nats_client: Client, own: bool) -> None:
+    """Whoever asks for another lane is answered before those that wait in a full one, and waiting lanes take turns."""
+    go, served = asyncio.Event(), list[str]()
+
+    async def slow(request: Echo) -> Echo:
+        served.append(request.text)
+        await go.wait()
+        return request
+
+    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(at_once=3, lane_at_once=2)),
+    ):
+        requester = NatsRequester(nats_client)
+        await heard(nats_client)
+        for lane, count in (("big", 6), ("small", 1), ("other", 2)):
+            for number in range(count):
+                group.create_task(requester.request(f"ioa.v1.test.{lane}", Echo(text=f"{lane} {number}"), Echo))
+        await heard(nats_client)
+        await heard(nats_client)
+        before = list(served)
+        asyncio.get_running_loop().call_soon(go.set)
+    assert before == ["big 0", "big 1", "small 0"]
+    assert served[3:] in (
+        ["big 2", "other 0", "big 3", "other 1", "big 4", "big 5"],
+        ["other 0", "big 2", "other 1", "big 3", "big 4", "big 5"],
+    )
+
+
+async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) -> None:
+    """What one lane may keep waiting is bounded, by its number and by the bytes of all; other lanes are taken all the same."""
+    go = asyncio.Event()
+
+    async def slow(request: Echo) -> Echo:
+        await go.wait()
+        return Echo(text=request.text[:8])
+
+    async def ask(lane: str, text: str) -> str:
+        try:
+            return (await NatsRequester(nats_client).request(f"ioa.v1.test.{lane}", Echo(text=text), Echo)).text
+        except UnavailableError:
+            return "refused"
+
+    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
+    bounds = Bounds(at_once=2, lane_at_once=1, lane_waiting=2, waiting_bytes=10_000)
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds),
+    ):
+        await heard(nats_client)
+        texts = [
+            ("big", "big 0"),
+            ("big", "big 1"),
+            ("big", "big 2"),
+            ("big", "big 3"),
+            ("small", "small 0"),
+            ("huge", "x" * 20_000),
+        ]
+        asked = [group.create_task(ask(lane, text)) for lane, text in texts]
+        await heard(nats_client)
+        await heard(nats_client)
+        asyncio.get_running_loop().call_soon(go.set)
+    assert [one.result() for one in asked] == ["big 0", "big 1", "big 2", "refused", "small 0", "refused"]
+
+
+async def test_what_its_caller_has_given_up_is_dropped(nats_client: Client, own: bool) -> None:
+    """A request that waited for longer than its caller does is not worked on, and counted; one that is waited for is."""
+    go, served = asyncio.Event(), list[str]()
+
+    async def slow(request: Echo) -> Echo:
+        served.append(request.text)
+        await go.wait()
+        return request
+
+    def dropped() -> float:
+        return float(requests.labels("other", "overdue")._value.get())
+
+    endpoint, before = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own), dropped()
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(at_once=1)),
+    ):
+        requester = NatsRequester(nats_client)
+        await heard(nats_client)
+        first = group.create_task(requester.request(SUBJECT, Echo(text="first"), Echo))
+        await heard(nats_client)
+        with pytest.raises(UnavailableError):
+            await requester.request(SUBJECT, Echo(text="given up"), Echo, timeout=SOON)
+        last = group.create_task(requester.request(SUBJECT, Echo(text="last"), Echo))
+        await heard(nats_client)
+        await heard(nats_client)
+        go.set()
+    assert (first.result().text, last.result().text, served) == ("first", "last", ["first", "last"])
+    assert dropped() - before == 1
 
 
 async def test_a_request_reaches_one_replica(nats_client: Client, nats_server: NatsServer) -> None:
@@ -239,7 +340,7 @@ async def test_leaving_answers_what_waits(nats_client: Client, own: bool) -> Non
     endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
         asyncio.TaskGroup() as group,
-        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], at_once=1),
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(at_once=1)),
     ):
         requester = NatsRequester(nats_client)
         await heard(nats_client)

@@ -23,6 +23,7 @@ from ioa.runtime.process import background
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryTimers
 from ioa.testing.nats_server import crash
+from tests.contract.control_plane.conftest import nothing_is_poison
 
 A, B = CommId("a"), CommId("b")
 
@@ -84,7 +85,7 @@ async def rig(client: Client | None) -> AsyncIterator[Rig]:
         yield MemoryRig()
         return
     nats = NatsRig(client)
-    async with background(consume(client, TIMERS, ROUTERS, nats.take)):
+    async with background(consume(client, TIMERS, ROUTERS, nats.take, set_aside=nothing_is_poison)):
         yield nats
 
 
@@ -147,5 +148,5 @@ async def test_timers_outlive_the_server(nats_client: Client, nats_server: NatsS
     await arm(rig, (A, 10), (B, 2_500))
     await crash(nats_server)
     await nats_server.start()
-    async with background(consume(nats_client, TIMERS, ROUTERS, rig.take)):
+    async with background(consume(nats_client, TIMERS, ROUTERS, rig.take, set_aside=nothing_is_poison)):
         assert [(await rig.fired())[0] for _ in range(2)] == [A, B]

@@ -6,13 +6,25 @@ import asyncio
 from datetime import timedelta
 
 from nats.aio.client import Client
-from nats.js.api import DiscardPolicy, StreamConfig
+from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
 
 from ioa.adapters.nats_buckets import NatsCards, NatsLeases
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, LEASES, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nats_topology import (
+    DEAD,
+    FILES,
+    GOAL_RECORDS,
+    LEASES,
+    MEMBERS,
+    RESULTS,
+    STREAMS,
+    WORK,
+    Topology,
+    ensure_pool_consumer,
+)
 from ioa.ports.registry_store import CardRecord
+from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from tests.unit.group.scenario import START, card
 
@@ -24,9 +36,7 @@ async def test_everybody_may_make_it_at_once(nats_server: NatsServer) -> None:
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         await asyncio.gather(*(Topology().ensure(client.jetstream()) for _ in range(5)))
         names = {info.config.name for info in await client.jetstream().streams_info()}
-    buckets = {f"KV_IOA_{name}" for name in ("CARDS", "LEASES", "MEMBERS", "GOAL_RECORDS")}
-    streams = {f"IOA_{name}" for name in ("GOALS", "WORK", "RESULTS", "LOG", "TIMERS", "DEAD", "OUTCOMES")}
-    assert names == {*streams, *buckets, "OBJ_IOA_ARTIFACTS", "OBJ_IOA_FILES"}
+    assert names == set(STREAMS)
 
 
 async def test_making_it_again_loses_nothing(nats_client: Client) -> None:
@@ -37,12 +47,17 @@ async def test_making_it_again_loses_nothing(nats_client: Client) -> None:
     assert await NatsCards(nats_client).get(ADA) == record
 
 
-async def test_another_lease_is_taken_over(nats_client: Client) -> None:
-    """The length of leases follows the settings of whoever started last, also longer than at first."""
-    await Topology(lease=timedelta(seconds=120)).ensure(nats_client.jetstream())
-    await NatsLeases(nats_client).renew(ADA)
-    bucket = await nats_client.jetstream().key_value(LEASES)
-    assert (await bucket.status()).ttl == 120
+async def test_leases_of_an_older_version_run_out_no_more(nats_server: NatsServer) -> None:
+    """Keys that ran out by themselves stay from now on, and leave no markers: who is alive is judged by what was heard."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        bucket = await js.create_key_value(KeyValueConfig(bucket=LEASES, history=1, ttl=0.5, limit_marker_ttl=3_600))
+        await bucket.put("ada", b"")
+        await Topology().ensure(js)
+        await NatsLeases(client).renew(AgentId("bob"))
+        config = (await js.stream_info(f"KV_{LEASES}")).config
+        kept = await js.get_last_msg(f"KV_{LEASES}", f"$KV.{LEASES}.ada")
+    assert (config.max_age or 0, config.subject_delete_marker_ttl or 0, kept.seq) == (0, 0, 1)
 
 
 async def test_a_stream_of_an_older_version_is_brought_up_to_date(nats_server: NatsServer) -> None:
@@ -56,6 +71,30 @@ async def test_a_stream_of_an_older_version_is_brought_up_to_date(nats_server: N
     assert (info.config.max_msgs, info.state.messages) == (100_000, 1)
 
 
+async def test_results_are_no_longer_lost_by_age(nats_server: NatsServer) -> None:
+    """Results and goals on record of an older version are kept until retention removes them; what no goal knows of goes by age."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        await js.add_stream(StreamConfig(name=RESULTS, subjects=["ioa.v1.result.*"], max_age=86_400, discard=DiscardPolicy.OLD))
+        await js.publish("ioa.v1.result.goal-1", b"kept")
+        await js.create_key_value(bucket=GOAL_RECORDS, history=1)
+        await Topology(keep=timedelta(days=7)).ensure(js)
+        results, records, files = [await js.stream_info(name) for name in (RESULTS, f"KV_{GOAL_RECORDS}", f"OBJ_{FILES}")]
+    assert (results.config.max_age, results.state.messages, records.config.allow_direct) == (0, 1, True)
+    assert files.config.max_age == timedelta(days=67).total_seconds()
+
+
+async def test_a_bucket_of_an_older_version_can_be_read_by_pages(nats_server: NatsServer) -> None:
+    """The record of memberships that an older version made is opened to direct reads, keeps its keys, and is left alone then."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        await (await js.create_key_value(KeyValueConfig(bucket=MEMBERS, history=1))).put("ada.room", b"")
+        for _ in range(2):
+            await Topology().ensure(js)
+        info = await js.stream_info(f"KV_{MEMBERS}")
+    assert (info.config.allow_direct, info.state.messages) == (True, 1)
+
+
 async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> None:
     """The server's own bound on the consumers of a work queue is no bound on pools."""
     js, at_once = nats_client.jetstream(), asyncio.Semaphore(16)
@@ -66,3 +105,19 @@ async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> N
 
     await asyncio.gather(*(ensure(number) for number in range(1_010)))
     assert (await js.stream_info(WORK)).state.consumer_count == 1_011
+
+
+async def test_queues_of_older_versions_learn_to_forget(nats_server: NatsServer) -> None:
+    """Streams that know neither times of life nor the same letter for a day are brought up to date, with what they hold."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js = client.jetstream()
+        await Topology().ensure(js)
+        for name in (WORK, DEAD):
+            config = (await js.stream_info(name)).config
+            await js.delete_stream(name)
+            await js.add_stream(config.evolve(allow_msg_ttl=False, duplicate_window=120))
+        await js.publish(subjects.WORK, b"older")
+        await Topology().ensure(js)
+        await js.publish(subjects.WORK, b"newer", msg_ttl=60)
+        work, dead = (await js.stream_info(WORK)), (await js.stream_info(DEAD)).config
+    assert (work.state.messages, work.config.allow_msg_ttl, dead.duplicate_window) == (2, True, 86_400)

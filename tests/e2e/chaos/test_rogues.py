@@ -12,7 +12,7 @@ import pytest
 from ioa.adapters.nats_requests import NatsRequester
 from ioa.adapters.nats_server import NatsServer
 from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLargeError
-from ioa.group.requests import Accepted, Rejected, SayReply
+from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, SayReply, Sync
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
@@ -54,10 +54,13 @@ def _message(comm_id: CommId, payload: Payload, *, turn: int = 1, sender: AgentI
 
 
 async def _stay(caller: Caller) -> None:
-    """Keep the rogue's lease, and pretend that it follows its groups."""
-    heads: dict[CommId, int] = {}
+    """Keep the rogue's lease, and pretend that it follows its groups: it is at the end of each, whatever that says."""
     while True:
-        heads = (await caller.ask(subjects.renew(ROGUE), Renew(agent_id=ROGUE, cursors=heads), Lease)).heads
+        await caller.ask(subjects.renew(ROGUE), Renew(agent_id=ROGUE), Lease)
+        mine = await caller.ask(subjects.memberships(ROGUE), ListMemberships(agent_id=ROGUE), OpenMemberships)
+        for one in mine.memberships:
+            head = (await caller.ask(subjects.sync(ROGUE), Sync(comm_id=one.comm_id, agent_id=ROGUE), Entries)).head
+            await caller.ask(subjects.sync(ROGUE), Sync(comm_id=one.comm_id, agent_id=ROGUE, after=head), Entries)
         await asyncio.sleep(0.5)
 
 

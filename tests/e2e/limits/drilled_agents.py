@@ -117,15 +117,15 @@ def _task(task_id: str, assignee: str, task_desc: str, timeout: float | None = N
 
 
 _TASKS = {
-    "deadline": (_task("t1", "walker", LONG),),
-    "task_deadline": (_task("t1", "crawler", LONG, timeout=1.5),),
-    "lease": (_task("t1", "walker", SHORT),),
-    "nested": (_task("t1", "middle", "deeper"),),
-    "deeper": (_task("t1", "bottom", "deepest"),),
+    "deadline": (_task("t1-1", "walker", LONG),),
+    "task_deadline": (_task("t1-1", "crawler", LONG, timeout=1.5),),
+    "lease": (_task("t1-1", "walker", SHORT),),
+    "nested": (_task("t1-1", "middle", "deeper"),),
+    "deeper": (_task("t1-1", "bottom", "deepest"),),
     "deepest": (
-        _task("t1", "walker", LONG),
-        _task("t2", "crawler", LONG),
-        _task("t3", RUNNER, f"Run this code: ```python\n{_LOOP}\n```"),
+        _task("t1-1", "walker", LONG),
+        _task("t1-2", "crawler", LONG),
+        _task("t1-3", RUNNER, f"Run this code: ```python\n{_LOOP}\n```"),
     ),
 }
 

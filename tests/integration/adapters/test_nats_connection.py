@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_requests import Endpoint, NatsRequester, open_service
+from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.group.requests import CancelGroup
+from ioa.protocol.registry import Acknowledged
 
 
 def _interrupted(close: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -45,3 +54,46 @@ async def test_a_cancellation_while_leaving_counts(nats_server: NatsServer) -> N
         await leaving.wait()
         task.cancel()
     assert task.cancelled()
+
+
+async def test_a_client_that_was_closed_connects_no_more(nats_server: NatsServer) -> None:
+    """What reconnects ends with the connection, also if nats-py's only cancellation of it gets lost in Python's `wait_for`."""
+
+    async def connect_again() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        client._reconnection_task = reconnecting = asyncio.create_task(connect_again())
+        await asyncio.sleep(0)
+    assert (client.is_closed, reconnecting.cancelled()) == (True, True)
+
+
+async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None:
+    """Nobody starts on a server whose limit for one message is below what the system sends; the error names the setting."""
+    async with open_nats_server(tmp_path, None, max_payload_bytes=64 * 1024) as server:
+        with pytest.raises(InvalidInputError, match=r"65,536 bytes at most; 1,032,000 are needed. Set max_payload"):
+            async with open_connection(NatsSettings(server.url, "small")):
+                pass
+        async with open_connection(NatsSettings(server.url, "doctor"), any_payload=True) as client:
+            requester = NatsRequester(client)
+            with pytest.raises(PayloadTooLargeError):
+                await requester.request("somebody", CancelGroup(why="x" * 100_000), Acknowledged)
+            with pytest.raises(PayloadTooLargeError), unavailable_unless_answered("The store"):
+                await client.publish("somebody", b"x" * 100_000)
+
+
+async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_path: Path) -> None:
+    """Whoever asked is told at once, instead of asking again and again."""
+
+    async def talk(_subject: str, _data: bytes) -> bytes:
+        return b"x" * 100_000
+
+    async with (
+        open_nats_server(tmp_path, None, max_payload_bytes=64 * 1024) as server,
+        open_connection(NatsSettings(server.url, "small"), any_payload=True) as client,
+        open_service(client, "talker", "Talks", "1.0.0", [Endpoint("talk", "talk", talk)]),
+    ):
+        with pytest.raises(PayloadTooLargeError, match="talk"):
+            await NatsRequester(client).request("talk", CancelGroup(), Acknowledged)

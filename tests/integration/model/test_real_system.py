@@ -72,11 +72,11 @@ async def test_twenty_goals_end_and_every_log_follows_the_rules(system: Embedded
             reached = [tasks.create_task(reach(goal)) for goal in GOALS]
         results = [task.result() for task in reached]
         kinds: list[str] = []
-        for standing in await outside.groups():
+        for standing in (await outside.groups()).groups:
             entries = await outside.entries(standing.state.comm_id)
             assert len(list(replayed(entries))) == len(entries)
             kinds += [stored.entry.event.message.payload.type for stored in entries if isinstance(stored.entry.event, Said)]
-        assert all(standing.state.phase.is_terminal for standing in await outside.groups())
+        assert all(standing.state.phase.is_terminal for standing in (await outside.groups()).groups)
     logs = _agents_logs(tmp_path / "data" / "logs")
     refused = [line for line in logs if line["event"] == "refused"]
     fallbacks = Counter(line["cause"] for line in logs if line["event"] == "model_fallback")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats_sessions import NatsSessions
 from ioa.cli.embedded import open_embedded_system
 from ioa.cli.pool import Pool, PooledAgent
 from ioa.group.events import Said
@@ -160,6 +162,8 @@ async def _check_goal(watched: Watched, result: GoalResult) -> None:
 
 
 async def _check_refusals(watched: Watched, result: GoalResult) -> None:
+    held = await NatsSessions(watched.client).read(AgentId("sitter"))
+    assert held is not None and held.claim is not None
     header = Header(
         message_id=MessageId("late"),
         comm_id=result.comm_id,
@@ -168,6 +172,7 @@ async def _check_refusals(watched: Watched, result: GoalResult) -> None:
         turn=1,
         after=0,
         sent_at=datetime.now(UTC),
+        session=held.claim.session.session,
     )
     late = Message(header=header, payload=ConcludeGroupDiscussion())
     reply = await NatsRequester(watched.client).request(subjects.say(result.comm_id, AgentId("sitter")), late, SayReply)
@@ -181,9 +186,9 @@ async def _check_refusals(watched: Watched, result: GoalResult) -> None:
 
 async def _check_processes(watched: Watched) -> None:
     names = watched.names()
-    assert [(await watched.get(name, path)).status_code for name in names for path in ("/healthz", "/readyz")] == [200] * 2 * len(
-        names
-    )
+    assert [(await watched.get(name, "/healthz")).status_code for name in names] == [200] * len(names)
+    for name in names:  # a service that only looks at the streams may have looked before they were made
+        await eventually(partial(watched.get, name, "/readyz"), lambda answer: answer.status_code == 200)
     for metric in ("ioa_ready", "ioa_nats_connected", "ioa_build_info"):
         assert await watched.value(metric) == len(names) == len(SERVICES) + 2
     assert await watched.value("ioa_agents", ["ioa_registry"], state="online") == 2

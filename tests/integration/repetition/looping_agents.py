@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from ioa import Agent
 from ioa.adapters.nats_agent_network import NatsAgentNetwork
 from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.model.answers import DoAlone
 from ioa.agent.model.brain import ModelBrain
@@ -30,7 +31,7 @@ from ioa.testing.scripted_model import Asked, ScriptedModel
 
 BOSS, BOB, EVE = AgentId("boss"), AgentId("bob"), AgentId("eve")
 TEAM = (BOSS, BOB, EVE)
-TASK = TaskSpec(task_id=TaskId("t1"), assignee=EVE, task_desc="List the regions in the file.")
+TASK = TaskSpec(task_id=TaskId("t1-1"), assignee=EVE, task_desc="List the regions in the file.")
 ONE_THING = (
     "I suggest that Bob computes the totals per region from the sales file, and Eve draws a chart of them.",
     "Great idea! Eve could draw a chart of the totals per region, which Bob calculates from the sales file.",
@@ -122,8 +123,8 @@ async def open_agents(client: Client, brain: Brain, bench: Bench, files: Path) -
     async with asyncio.TaskGroup() as group:
         for agent_id in TEAM:
             agent = bench.agent(agent_id)
-            options = ClientOptions(files / agent_id)
-            agent_client = AgentClient(agent, agent.card_as(agent_id), brain, network, MemoryStore(), clock, ids, options)
+            card, session, options = agent.card_as(agent_id), new_session(clock, ids), ClientOptions(files / agent_id)
+            agent_client = AgentClient(agent, card, brain, network, MemoryStore(), clock, ids, session, options)
             group.create_task(agent_client.run(_Leaving(leave)))
         try:
             yield

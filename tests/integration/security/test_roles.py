@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
-from ioa.runtime.system import System
+from ioa.protocol.registry import RemoveAgent
+from ioa.protocol.retention import Prune
+from ioa.runtime.system import System, open_system
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
 
 _GOAL = "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both"
@@ -16,7 +19,7 @@ _NESTED = "Prepare a full briefing on sales.csv: average units per product and a
 
 async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
     """A goal with a file, a goal with a nested team and a replica's work end well, and the server refused nobody anything."""
-    pools = ("csv-analyst", "chart-maker", "report-writer", "calculator:2")
+    pools = ("csv-analyst", "chart-maker", "report-writer", "analyst-desk", "calculator:2")
     async with open_secured(tmp_path, pools) as secured:
         agents = {
             key: secured.agent(file, pool, key)
@@ -24,6 +27,7 @@ async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
                 ("csv_analyst", "csv-analyst", "csv-analyst"),
                 ("chart_maker", "chart-maker", "chart-maker"),
                 ("report_writer", "report-writer", "report-writer"),
+                ("analyst_desk", "analyst-desk", "analyst-desk"),
                 ("calculator", "calculator", "calculator-0"),
                 ("calculator", "calculator", "calculator-1"),
             )
@@ -35,15 +39,22 @@ async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
                 await _run(system, GoalOrder(goal=_NESTED, agent=AgentId("report-writer")), sales),
                 await _run(system, GoalOrder(goal="What is 15 % of 240?", agent=AgentId("calculator")), []),
             ]
+            groups = len((await system.groups()).groups)
+            async with open_system(secured.settings("admin"), patience=timedelta(seconds=10)) as operator:
+                pruned = await operator.prune(Prune(older_than=timedelta(0)))
+                await operator.remove_agent(RemoveAgent(agent_id=AgentId("calculator-1"), force=True))
         refused = [line for line in secured.log().splitlines() if "Violation" in line]
     assert (reasons, refused) == ([Reason.CONCLUDED] * 3, [])
+    assert (pruned.goals, pruned.groups, pruned.failed) == ({"concluded": 3}, groups, 0)
 
 
 async def _run(system: System, order: GoalOrder, files: list[Path]) -> Reason:
     """Launch a goal and use everything that a user may see of it."""
     goal_id = await system.launch(order, files)
     result = await system.wait_for_result(goal_id)
-    assert goal_id in {status.record.goal.goal_id for status in await system.goals()}
+    assert goal_id in {status.record.goal.goal_id for status in (await system.goals()).goals}
+    assert comm_id_of_goal(goal_id) in {standing.state.comm_id for standing in (await system.groups()).groups}
+    assert await system.find_goal(goal_id[:-1]) == goal_id
     conversation = await system.conversation(comm_id_of_goal(goal_id))
     assert conversation[-1].entry.state.phase.is_terminal
     for artifact in result.artifacts:

@@ -14,9 +14,12 @@ from nats.aio.client import Client
 from nats.js.api import Header
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_topology import LOG, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nats_delivery import NatsDeadLetters
+from ioa.adapters.nats_topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.cli.examination import Health, dead_letters
 from ioa.errors import UnavailableError
+from ioa.ports.delivery import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.subjects import inbox_prefix_of
 from ioa.testing.deadline import eventually
@@ -49,11 +52,25 @@ BY_ADA = {
     "purging a stream": f"$JS.API.STREAM.PURGE.{LOG}",
     "deleting a stream": f"$JS.API.STREAM.DELETE.{LOG}",
     "deleting a message": f"$JS.API.STREAM.MSG.DELETE.{LOG}",
+    "reading much of a stream": f"$JS.API.DIRECT.GET.{LOG}",
+    "pruning": "ioa.v1.groups.prune",
+    "forgetting another": "ioa.v1.registry.remove",
     "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
     "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_FILES",
     "a user's upload": "$O.IOA_ARTIFACTS.M.YQ==",
     "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
     "the server itself": "$SYS.REQ.SERVER.PING",
+}
+
+READ_BY_OBSERVER = {
+    "goals": "ioa.v1.goal",
+    "goals for somebody": "ioa.v1.goal.*",
+    "dead letters": "ioa.v1.dead.*",
+    "results": "ioa.v1.result.*",
+    "logs": "ioa.v1.comm.*.log",
+    "progress": "ioa.v1.comm.*.progress",
+    "an inbox": "ioa.v1.inbox.ada",
+    "everybody's answers": "_INBOX.>",
 }
 
 READ_BY_ADA = {
@@ -79,9 +96,20 @@ BY_OTHERS = [
     ("user", "ioa.v1.registry.register.ada"),
     ("user", f"$JS.API.CONSUMER.CREATE.{LOG}"),
     ("user", f"$JS.API.STREAM.PURGE.{LOG}"),
+    ("user", "ioa.v1.groups.prune"),
+    ("user", "ioa.v1.registry.remove"),
+    ("user", "$KV.IOA_ENDED.g1"),
+    ("observer", f"$JS.API.DIRECT.GET.{LOG}"),
+    ("registry", f"$JS.API.STREAM.PURGE.{LOG}"),
+    ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
     ("observer", "ioa.v1.goal"),
     ("observer", "ioa.v1.groups.cancel"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{LOG}"),
+    ("observer", f"$JS.API.STREAM.MSG.GET.{DEAD}"),
+    ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
+    ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
+    ("observer", "ioa.v1.groups.get"),
+    ("observer", "ioa.v1.discovery.search"),
     ("discovery", "ioa.v1.comm.c1.log"),
     ("discovery", "$KV.IOA_CARDS.ada"),
     ("discovery", f"$JS.API.STREAM.UPDATE.{LOG}"),
@@ -134,6 +162,29 @@ async def test_an_agent_reads_only_its_own_inbox(secured: Secured, subject: str)
         await ada.subscribe(subject)
         found = await refusals(secured, "ada")
         assert [line.partition(", SID")[0] for line in found] == [f'Subject "{subject}"']
+
+
+@pytest.mark.parametrize("subject", READ_BY_OBSERVER.values(), ids=READ_BY_OBSERVER)
+async def test_an_observer_hears_nothing_that_anybody_said(secured: Secured, subject: str) -> None:
+    """Goals, results, conversations and dead letters, which hold what was published, are not an observer's to read."""
+    async with open_intruder(secured, "observer") as observer:
+        await observer.subscribe(subject)
+        found = await refusals(secured, "observer")
+        assert [line.partition(", SID")[0] for line in found] == [f'Subject "{subject}"']
+
+
+async def test_an_observer_counts_dead_letters(secured: Secured) -> None:
+    """How many there are of each reason, and that it may not read them, is what doctor tells an observer."""
+    async with open_connection(secured.settings("admin")) as admin:
+        for _ in range(3):
+            await NatsDeadLetters(admin.jetstream()).put(
+                DeadReason.UNREADABLE, "no reason", subject="ioa.v1.goal", data=b"my secret plan"
+            )
+    async with open_intruder(secured, "observer") as observer:
+        found = await dead_letters(observer.jetstream())
+    assert [(finding.health, "3 messages" in finding.message, "secret" in str(finding)) for finding in found] == [
+        (Health.WARNING, True, False)
+    ]
 
 
 async def test_nobody_reads_the_answers_to_another(secured: Secured) -> None:

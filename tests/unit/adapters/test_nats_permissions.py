@@ -46,12 +46,21 @@ def test_a_pattern_covers_what_it_holds(pattern: str, subject: str, expected: bo
 
 @pytest.mark.parametrize("name", EVERYBODY)
 def test_nobody_but_the_admin_destroys(name: str) -> None:
-    """No stream or consumer of the system can be purged or deleted, except a bucket's own watches."""
-    found = [one for one in EVERYBODY[name].publish if ".PURGE." in one or ".DELETE." in one]
-    assert [one for one in found if not one.startswith("$JS.API.CONSUMER.DELETE.KV_")] in ([], _OWN_WATCHES)
+    """No stream is deleted, no consumer but one's own watches; only what is open, and what goes with a goal, is purged."""
+    found = {one for one in EVERYBODY[name].publish if ".PURGE." in one or ".DELETE." in one}
+    assert {one for one in found if not one.startswith("$JS.API.CONSUMER.DELETE.KV_")} == _DESTROYS.get(name, set())
 
 
-_OWN_WATCHES = ["$JS.API.CONSUMER.DELETE.IOA_OUTCOMES.*"]
+_INDEXES = {f"$JS.API.STREAM.PURGE.KV_IOA_{bucket}" for bucket in ("MEMBERS", "OPEN")}
+_OF_GOALS = {
+    f"$JS.API.STREAM.PURGE.{stream}" for stream in ("IOA_LOG", "IOA_RESULTS", "IOA_TIMERS", "OBJ_IOA_FILES", "KV_IOA_GOAL_RECORDS")
+}
+_DESTROYS = {
+    "discovery": {"$JS.API.CONSUMER.DELETE.IOA_OUTCOMES.*"},
+    "registry": {"$JS.API.CONSUMER.DELETE.IOA_WORK.*"},
+    "groups": _INDEXES | _OF_GOALS,
+    "router": _INDEXES,
+}
 
 
 @pytest.mark.parametrize("name", OUTSIDE)

@@ -10,13 +10,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.sdk import Agent
+from ioa.errors import ConflictError
 from ioa.group.events import Said
+from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
 from ioa.ports.brain import Brain, Team
 from ioa.protocol.goals import Goal, GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -34,12 +37,12 @@ from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_brain import ScriptedBrain
 
 GOAL = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"))
-T1 = TaskId("t1")
+T1 = TaskId("t1-t1")
 
 
-def task(task_id: str = "t1", assignee: str = "worker") -> TaskSpec:
-    """A task for somebody."""
-    return TaskSpec(task_id=TaskId(task_id), assignee=AgentId(assignee), task_desc=f"do {task_id}")
+def task(name: str = "t1", assignee: str = "worker", turn: int = 1) -> TaskSpec:
+    """A task for somebody, given out in a turn."""
+    return TaskSpec(task_id=task_id_of_turn(turn, name), assignee=AgentId(assignee), task_desc=f"do {name}")
 
 
 def one_task() -> ScriptedBrain:
@@ -96,39 +99,82 @@ class Member:
     store: MemoryStore = field(default_factory=MemoryStore)
     stop: Stop = field(default_factory=Stop)
     client: AgentClient | None = None
+    session: SessionId | None = None
+    refusal: ConflictError | None = None
     running: asyncio.Task[None] | None = None
 
 
 class Company:
     """The network and the members by id."""
 
-    def __init__(self, group: asyncio.TaskGroup, folder: Path, drain: timedelta, network: MemoryNetwork) -> None:
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        folder: Path,
+        drain: timedelta,
+        probe_after: timedelta,
+        takeover: timedelta,
+        network: MemoryNetwork,
+    ) -> None:
         self.network = network
         self.folder = folder
         self.members: dict[str, Member] = {}
         self._group = group
         self._drain = drain
+        self._probe_after = probe_after
+        self._takeover = takeover
         self._ids = CountedIds()
 
     async def start(self, agent: Agent, brain: Brain | None = None) -> Member:
         """Have an agent join; returns once it is registered."""
-        member = self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
+        member = self.hire(agent, brain)
         await self.restart(agent.agent_id)
         return member
 
+    def hire(self, agent: Agent, brain: Brain | None = None) -> Member:
+        """Make an agent a member, without starting it."""
+        return self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
+
     async def restart(self, agent_id: str, *, forgetful: bool = False) -> None:
-        """Start a member's client on the memory it left, or on an empty one."""
+        """Start a member's client on the memory it left, or on an empty one, and wait until it is online."""
+        self.begin(agent_id, forgetful=forgetful)
+        await eventually(lambda: self.network.is_online(AgentId(agent_id)))
+
+    def begin(self, agent_id: str, *, forgetful: bool = False) -> None:
+        """Start a member's client; it may be refused."""
         member = self.members[agent_id]
         member.stop = Stop()
         if forgetful:
             member.store = MemoryStore()
-        options = ClientOptions(self.folder / agent_id, drain=self._drain, reform_after=timedelta(milliseconds=1))
-        card = member.agent.card_as(AgentId(agent_id))
-        member.client = AgentClient(
-            member.agent, card, member.brain, self.network, member.store, self.network.clock, self._ids, options
+            self.network.end_lease(AgentId(agent_id))  # nobody succeeds at once whose memory he has not
+        options = ClientOptions(
+            self.folder / agent_id,
+            drain=self._drain,
+            grace=timedelta(milliseconds=20),
+            takeover=self._takeover,
+            reform_after=timedelta(milliseconds=1),
+            probe_after=self._probe_after,
         )
-        member.running = self._group.create_task(member.client.run(member.stop))
-        await eventually(lambda: self.network.is_online(AgentId(agent_id)))
+        card = member.agent.card_as(AgentId(agent_id))
+        clock, session = self.network.clock, new_session(self.network.clock, self._ids)
+        member.session = session.session
+        member.client = AgentClient(
+            member.agent, card, member.brain, self.network, member.store, clock, self._ids, session, options
+        )
+        member.running = self._group.create_task(self._run(member.client, member))
+
+    async def _run(self, client: AgentClient, member: Member) -> None:
+        try:
+            await client.run(member.stop)
+        except ConflictError as error:
+            member.refusal = error
+
+    async def launch(self, owner: str, *members: str, goal_id: GoalId = GOAL.goal_id) -> None:
+        """Launch a group for a goal as the owner's process would; an owner that never started has none."""
+        started = self.members.get(owner)
+        session = None if started is None else started.session
+        others = tuple(AgentId(name) for name in members)
+        await self.network.launch(LaunchGroup(owner=AgentId(owner), members=others, goal_id=goal_id, session=session))
 
     async def crash(self, agent_id: str) -> None:
         """End a member's client in the middle of whatever it does."""
@@ -199,11 +245,13 @@ async def open_company(
     drain: timedelta = timedelta(seconds=5),
     renew_every: timedelta = timedelta(milliseconds=20),
     task_lease: timedelta = timedelta(seconds=30),
+    probe_after: timedelta = timedelta(milliseconds=20),
+    takeover: timedelta = timedelta(0),
 ) -> AsyncIterator[Company]:
     """Open a company; whoever still works when the block ends is crashed."""
     async with asyncio.TaskGroup() as group:
         network = MemoryNetwork(ManualClock(), renew_every=renew_every, task_lease=task_lease)
-        company = Company(group, folder, drain, network)
+        company = Company(group, folder, drain, probe_after, takeover, network)
         try:
             yield company
         finally:

@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.errors import ForbiddenError, UnavailableError
-from ioa.group.requests import Accepted, LaunchGroup, Rejected, SequencedEntry
+from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
@@ -26,12 +26,13 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.outcomes import ReportOutcomes
+from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.memory_network import Push
 from ioa.testing.scripted_brain import ScriptedBrain
-from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, task_beside, working
+from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, task_beside, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 BOTH = ("lead", "worker")
@@ -161,7 +162,7 @@ async def test_a_crash_before_the_answer_says_nothing_twice(company: Company) ->
 
 async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
     """A message whose answer is lost is sent again under its id, and stands in the log once."""
-    async with open_company(tmp_path, renew_every=timedelta(hours=1)) as company:
+    async with open_company(tmp_path, probe_after=timedelta(hours=1)) as company:
         say, answered = company.network.say, set()
 
         async def say_and_lose_the_first_answer(message: Message) -> Accepted | Rejected:
@@ -178,7 +179,7 @@ async def test_a_lost_answer_repeats_the_same_message(tmp_path: Path) -> None:
         )
         await company.crash("lead")
         await company.network.offer(GOAL)
-        await company.network.launch(LaunchGroup(owner=AgentId("lead"), members=(), goal_id=GOAL.goal_id))
+        await company.launch("lead")
         await company.restart("lead")
 
         result = await company.result()
@@ -197,7 +198,7 @@ async def test_a_crash_before_sending_says_what_was_prepared(company: Company) -
     await company.crash("lead")
     await lead.store.put_outgoing("turn:1", _prepared(SyncTaskAssignment(tasks=(task(),)), 1))
     await company.network.offer(GOAL)
-    await company.network.launch(LaunchGroup(owner=AgentId("lead"), members=(AgentId("worker"),), goal_id=GOAL.goal_id))
+    await company.launch("lead", "worker")
     await company.restart("lead")
 
     first = await eventually(lambda: company.messages(ROOM))
@@ -330,6 +331,156 @@ async def test_sessions_end_with_their_groups(company: Company) -> None:
     assert (set(reasons), left) == ({Reason.CONCLUDED}, [])
 
 
+@pytest.mark.parametrize("restored", [False, True], ids=["empty", "restored"])
+async def test_goals_published_again_after_a_loss_conclude_again(company: Company, restored: bool) -> None:
+    """Agents that know goals of logs that are gone forget them, and lead and serve the same goals anew."""
+    goals = [GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")}) for number in range(3)]
+    await company.start(idle("worker"))
+    lead = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))] * 6,
+        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 6,
+        conclusions=list(one_task()._conclusions) * 6,
+    )
+    await company.start(idle("lead"), lead)
+    before = [(await company.has_done(goal)).reason for goal in goals]
+    await eventually(lambda: all(company.sessions(agent_id) == 0 for agent_id in BOTH))
+
+    company.network.lose_everything(restored=restored)
+    after = [(await company.has_done(goal)).reason for goal in goals]
+
+    assert (before, after) == ([Reason.CONCLUDED] * 3, [Reason.CONCLUDED] * 3)
+    assert [await company.records_are_complete(comm_id_of_goal(goal.goal_id), BOTH) for goal in goals] == [True] * 3
+    assert [contact.tasks_done for contact in await company.members["lead"].store.contacts()] == [6]
+
+
+async def test_a_memory_of_another_log_of_the_same_group_is_put_right(company: Company) -> None:
+    """A memory that holds an entry which a power cut took, in a log that has gone on since, is forgotten and read anew."""
+    other = GOAL.model_copy(update={"goal_id": GoalId("other"), "agent": AgentId("other")})
+    worker = await company.start(idle("worker"))
+    await company.start(idle("other"))
+    await company.start(idle("lead"), one_task())
+    for agent_id in ("worker", "other", "lead"):
+        await company.crash(agent_id)
+    for goal, owner, members in ((GOAL, "lead", ("worker",)), (other, "other", ())):
+        await company.network.offer(goal)
+        await company.launch(owner, *members, goal_id=goal.goal_id)
+    await company.restart("lead")
+    launch, spoken = (await eventually(lambda: company.network.entries(ROOM), lambda entries: len(entries) > 1))[:2]
+    taken = (await company.network.entries(comm_id_of_goal(other.goal_id)))[0].seq
+    await worker.store.append(SequencedEntry(seq=launch.seq, previous_seq=0, entry=launch.entry))
+    await worker.store.append(SequencedEntry(seq=taken, previous_seq=launch.seq, entry=spoken.entry))
+
+    await company.restart("worker")
+
+    assert ((await company.result()).reason, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, True)
+
+
+async def test_a_group_is_left_in_the_middle_when_its_log_is_gone(company: Company) -> None:
+    """A task that runs for a group of logs that are gone is stopped, and the agent goes on."""
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    async def work(words: str) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "never"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await began.wait()
+    company.network.lose_everything()
+    await stopped.wait()
+
+    for agent_id in BOTH:
+        store = company.members[agent_id].store
+        await eventually(lambda store=store: store.entries(ROOM), lambda entries: not entries)  # type: ignore[misc]
+    await eventually(lambda: [company.sessions(agent_id) for agent_id in BOTH] == [0, 0])
+
+
+async def test_an_agent_learns_of_a_loss_while_it_was_away(company: Company) -> None:
+    """A memory of logs that were lost meanwhile is put aside at the start."""
+    await company.start(idle("worker"))
+    lead = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))] * 2,
+        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()] * 2,
+        conclusions=list(one_task()._conclusions) * 2,
+    )
+    await company.start(idle("lead"), lead)
+    await company.has_done()
+    await company.stop("worker")
+    company.network.lose_everything()
+    await company.restart("worker")
+    assert ((await company.has_done()).reason, await company.records_are_complete(ROOM, BOTH)) == (Reason.CONCLUDED, True)
+
+
+async def test_a_member_that_never_hears_of_its_group_finds_it(company: Company) -> None:
+    """Nothing is pushed, and no session is open: the lease tells that there is a group to ask for."""
+    company.network.deliver_pushes(_lost)
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    assert (await company.has_done()).reason is Reason.CONCLUDED
+    await eventually(lambda: all(list(company.network.open_groups(AgentId(one))) == [] for one in BOTH))
+
+
+async def test_after_a_renewal_groups_are_asked_for_at_once(tmp_path: Path) -> None:
+    """What was lost with the connection is fetched when that is renewed, not when the next pause ends."""
+    async with open_company(tmp_path, renew_every=timedelta(hours=1), probe_after=timedelta(hours=1)) as company:
+        worker = idle("worker")
+        await company.start(worker)
+        await company.start(idle("lead"), one_task())
+        company.network.deliver_pushes(lambda to, entry: [] if to == "worker" else [entry])
+        await company.network.offer(GOAL)
+        await eventually(lambda: company.messages(ROOM))
+        company.network.deliver_pushes(lambda to, entry: [entry])
+        company.network.renew_connections()
+        assert (await company.result()).reason is Reason.CONCLUDED
+
+
+async def test_a_session_that_fails_is_opened_again(company: Company) -> None:
+    """An error that nobody foresaw costs a pause, not the group."""
+    failures = iter([RuntimeError("odd"), RuntimeError("odd")])
+    sync = company.network.sync
+
+    async def failing(request: Sync) -> Entries:
+        if request.agent_id == "worker":
+            for failure in failures:
+                raise failure
+        return await sync(request)
+
+    company.network.sync = failing  # type: ignore[method-assign]
+    company.network.deliver_pushes(_lost)
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    assert (await company.has_done()).reason is Reason.CONCLUDED
+
+
+async def test_many_silent_groups_hold_up_no_renewal(company: Company) -> None:
+    """However many groups there are to be asked for, the lease is kept by itself."""
+    await company.start(idle("worker"))
+    renewals = 0
+    renew, sync = company.network.renew, company.network.sync
+
+    async def counted(request: Renew) -> Lease:
+        nonlocal renewals
+        renewals += 1
+        return await renew(request)
+
+    async def never(request: Sync) -> Entries:
+        await asyncio.Event().wait()
+        return await sync(request)
+
+    company.network.renew, company.network.sync = counted, never  # type: ignore[method-assign]
+    for number in range(500):
+        await company.network.put_into(AgentId("worker"), CommId(f"g{number}"))
+    await eventually(lambda: company.sessions("worker") >= 8)
+    before = renewals
+    await eventually(lambda: renewals >= before + 3)
+    assert company.sessions("worker") == 8
+
+
 async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
     """An agent that is shown a group it is no member of asks once, hears that it is none, and stays up."""
     stranger = await company.start(idle("stranger"))
@@ -349,6 +500,7 @@ async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
 async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
     """The result says that there is no agent, and for which need."""
     await company.start(idle("lead"), ScriptedBrain(teams=[NobodyFits(needs=("a horoscope", "a poem"))]))
+    company.network.clock.advance(timedelta(seconds=6))  # else it might be too new to be found
 
     result = await company.has_done()
 
@@ -503,7 +655,7 @@ async def test_a_leader_tells_discovery_how_others_did(company: Company) -> None
     kept = await eventually(lambda: company.network.outcomes.kept)
 
     [contact] = await company.members["lead"].store.contacts()
-    assert kept == {f"{ROOM}.t1": contact.outcomes[0]}
+    assert kept == {f"{ROOM}.{T1}": contact.outcomes[0]}
 
 
 async def test_a_leader_that_cannot_tell_goes_on(company: Company) -> None:
@@ -530,3 +682,17 @@ def _prepared(payload: Payload, turn: int) -> Message:
         sent_at=NEW_YEAR,
     )
     return Message(header=header, payload=payload)
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_client_that_is_cancelled_while_it_asks_for_news_just_ends(company: Company, steps: int) -> None:
+    """Whatever it was about to open is not opened, and no error takes the place of the cancellation."""
+    member = await company.start(idle("worker"))
+    assert member.client is not None and member.running is not None
+    member.client._probing.ask_at_once(CommId("silent"), 0.0)
+    member.client._sooner.set()
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    member.running.cancel()
+    await asyncio.wait([member.running])
+    assert member.running.cancelled()

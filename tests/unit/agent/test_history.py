@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
+from ioa.group.folding import KEPT
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome
@@ -24,8 +25,8 @@ def outcomes_of(story: Scenario) -> dict[TaskId, Outcome]:
 
 def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
     """Each task that another member did has its time, its cost and what was asked for."""
-    story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1:bob", "t2:bob").after(3).finishes("t1", tokens=40)
-    told = outcomes_of(story.after(4).finishes("t2").announces("ada").concludes("ada"))
+    story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").after(3).finishes("t1-1", tokens=40)
+    told = outcomes_of(story.after(4).finishes("t1-2").announces("ada").concludes("ada"))
     [given] = [event.message.payload for event in story.log if isinstance(event, Said) and event.message.header.sender == "ada"]
     assert isinstance(given, SyncTaskAssignment)
     first = Outcome(
@@ -36,27 +37,37 @@ def test_a_task_is_timed_from_giving_it_out_to_its_end() -> None:
         at=START + timedelta(seconds=8),
         seconds=3.0,
         usage=Usage(tokens_out=40),
-        task=f"{COMM}.t1",
+        task=f"{COMM}.t1-1",
     )
-    assert (told[TaskId("t1")], told[TaskId("t2")].seconds) == (first, 7.0)
+    assert (told[TaskId("t1-1")], told[TaskId("t1-2")].seconds) == (first, 7.0)
 
 
 def test_a_task_that_was_given_up_has_failed_when_it_was() -> None:
     """The leases of a silent assignee end its task, and the time until then is what it took."""
-    told = outcomes_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob").timers(2))
-    assert (told[TaskId("t1")].done, told[TaskId("t1")].seconds, told[TaskId("t1")].usage) == (False, 60.0, Usage())
+    told = outcomes_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").timers(2))
+    assert (told[TaskId("t1-1")].done, told[TaskId("t1-1")].seconds, told[TaskId("t1-1")].usage) == (False, 60.0, Usage())
 
 
 def test_a_nested_team_is_its_openers_doing() -> None:
     """A task that a team did counts for the member it was given to, with what the team has cost."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").nests("t1").after(9)
-    told = outcomes_of(story.nested_ends("t1", usage=Usage(tokens_in=7)))
-    assert (told[TaskId("t1")].agent_id, told[TaskId("t1")].seconds, told[TaskId("t1")].usage.tokens) == ("bob", 9.0, 7)
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").nests("t1-1").after(9)
+    told = outcomes_of(story.nested_ends("t1-1", usage=Usage(tokens_in=7)))
+    assert (told[TaskId("t1-1")].agent_id, told[TaskId("t1-1")].seconds, told[TaskId("t1-1")].usage.tokens) == ("bob", 9.0, 7)
 
 
 def test_open_cancelled_and_own_tasks_tell_nothing() -> None:
     """What nobody failed at or did, and what the owner did itself, is nothing to learn from."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:ada").finishes("t2")
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada").finishes("t1-2")
     cancelled = story.cancelled()
-    assert cancelled.outcome("t1") is TaskOutcome.CANCELLED
+    assert cancelled.outcome("t1-1") is TaskOutcome.CANCELLED
     assert (outcomes_of(story), outcomes_of(cancelled), GroupHistory(COMM).outcomes()) == ({}, {}, ())
+
+
+def test_what_became_of_tasks_is_remembered_when_they_have_left_the_state() -> None:
+    """A member reads every entry, so that it sees each task close."""
+    story = launched("ada", "bob", max_turns=100)
+    for number in range(KEPT + 3):
+        task_id = f"t{story.state.turn}-x"
+        story = story.assigns_and_waits("ada", f"{task_id}:bob").after(1).finishes(task_id, tokens=number)
+    told = outcomes_of(story)
+    assert (len(told), story.state.task(TaskId("t1-x")), told[TaskId("t1-x")].seconds) == (KEPT + 3, None, 1.0)

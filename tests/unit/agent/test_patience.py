@@ -1,10 +1,8 @@
-"""Asking again, calling in threads, and cutting texts to size."""
+"""Asking again, and cutting texts to size."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-import threading
 
 import pytest
 from hypothesis import given
@@ -12,7 +10,6 @@ from hypothesis import strategies as st
 
 from ioa.agent.patience import patiently
 from ioa.agent.speech import shortened
-from ioa.agent.threads import call_in_thread
 from ioa.errors import ConflictError, UnavailableError
 
 
@@ -58,48 +55,9 @@ async def test_patience_ends_when_it_is_cancelled() -> None:
     assert waiting.cancelled()
 
 
-async def test_a_call_in_a_thread_sees_its_callers_context() -> None:
-    """Context variables, such as a trace, are the caller's."""
-    variable = contextvars.ContextVar("variable", default="none")
-    variable.set("mine")
-
-    seen = await call_in_thread(lambda name: (variable.get(), threading.current_thread().daemon, name), "argument")
-
-    assert seen == ("mine", True, "argument")
-
-
-@pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
-async def test_what_a_thread_raises_is_raised(error: BaseException) -> None:
-    """Every kind of exception comes back to the caller."""
-
-    def fail() -> None:
-        raise error
-
-    with pytest.raises(type(error)) as raised:
-        await call_in_thread(fail)
-    assert raised.value is error
-
-
-async def test_a_cancelled_call_does_not_wait_for_its_thread() -> None:
-    """The thread goes on by itself, and nobody minds what it returns."""
-    began, let_go = threading.Event(), threading.Event()
-
-    def work() -> None:
-        began.set()
-        let_go.wait(20)
-
-    calling = asyncio.create_task(call_in_thread(work))
-    await asyncio.to_thread(began.wait, 20)
-    calling.cancel()
-    await asyncio.wait([calling])
-    let_go.set()
-
-    assert calling.cancelled()
-
-
-@given(st.text(), st.integers(8, 60))
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0")), st.integers(8, 60))
 def test_a_shortened_text_fits(text: str, max_bytes: int) -> None:
-    """Any text can travel within its bound, and one that fits is left as it is."""
+    """Any text can travel within its bound, and one that fits is left as it is, but for the character zero."""
     short = shortened(text, max_bytes)
 
     assert len(short.encode()) <= max_bytes
@@ -107,5 +65,5 @@ def test_a_shortened_text_fits(text: str, max_bytes: int) -> None:
 
 
 def test_half_a_character_is_replaced() -> None:
-    """What UTF-8 cannot encode becomes a question mark."""
-    assert shortened("caf\udce9") == "caf?"
+    """What UTF-8 cannot encode becomes a question mark, and the character zero, which nobody takes, a replacement character."""
+    assert shortened("caf\udce9 \0") == "caf? \ufffd"

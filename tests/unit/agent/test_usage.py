@@ -99,7 +99,7 @@ async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:
 
 
 async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Company) -> None:
-    """After a crash the count goes on where the group's stands; nothing that was reported is lost or counted twice."""
+    """After a crash the count goes on where the group's stands; with a budget nothing reported is lost or counted twice."""
     began, let_go = asyncio.Event(), asyncio.Event()
 
     async def work(words: str, ctx: TaskContext) -> str:
@@ -111,7 +111,7 @@ async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Compan
 
     await company.start(working(work))
     await company.start(idle("lead"), one_task())
-    await company.network.offer(GOAL)
+    await company.network.offer(GOAL.model_copy(update={"max_tokens": 1_000}))
     await began.wait()
     await eventually(lambda: _spent(company), until=lambda spent: spent == 7)
     await company.crash("worker")

@@ -17,7 +17,7 @@ from ioa.cli.terminal import Terminal
 from ioa.cli.transcript import Line, Tone
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId
-from ioa.runtime.system import GoalStatus
+from ioa.runtime.listing import GoalStatus
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import START, launched
 
@@ -103,12 +103,12 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("TERM", "xterm-256color")
     with ConversationView(Terminal(as_json=False)) as view:
         view.wait_for("waiting for an agent to take the goal")
-        for stored in log_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob")):
+        for stored in log_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob")):
             view.show(stored)
         view.refresh()
         during = _screen(stream)
     after = _screen(stream)
-    assert ("t1 → bob: do it" in during, "t1 bob  do it" in during, "t1 bob  do it" in after.rpartition("t1 bob")[2]) == (
+    assert ("t1-1 → bob: do it" in during, "t1-1 bob  do it" in during, "t1-1 bob  do it" in after.rpartition("t1-1 bob")[2]) == (
         True,
         True,
         False,
@@ -119,6 +119,27 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
 def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     """A long goal is cut; its id, its status and its turns never are."""
     goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long goal " * 30)
-    Terminal(as_json=False).print(goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)]))
+    Terminal(as_json=False).print(goal_table([GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)], 120))
     row = capsys.readouterr().out.splitlines()[1]
     assert (goal.goal_id in row, "waiting" in row, len(row) <= 120, row.endswith("…")) == (True, True, True, True)
+
+
+def test_a_narrow_terminal_holds_a_goal_in_two_lines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 50 columns its id and its status are whole, and what was asked for stands below."""
+    monkeypatch.setenv("COLUMNS", "50")
+    goal = Goal(goal_id=GoalId("goal-" + "0" * 32), goal="a long\ngoal " * 30)
+    terminal = Terminal(as_json=False)
+    status = GoalStatus(GoalRecord(goal=goal, accepted_at=START), None, None)
+    terminal.print(goal_table([status], terminal.result.console.width))
+    rows = capsys.readouterr().out.splitlines()
+    assert (rows[0], len(rows), len(rows[1]) <= 50, "a long␊goal" in rows[1]) == (f"{goal.goal_id}  waiting", 2, True, True)
+
+
+@pytest.mark.parametrize("width", [50, 60])
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_a_narrow_transcript_puts_the_text_below_its_speaker(width: int, depth: int) -> None:
+    """No row is longer than the terminal, nothing is lost, and each is indented."""
+    line = _line(text="words that go on and on " * 5, depth=depth, speaker="a-speaker-of-32-letters-and-more")
+    rows = line_text(line, START, width).plain.splitlines()
+    assert (max(map(len, rows[1:])) <= width, rows[0].split()[-1], "".join(rows[1:]).count("words")) == (True, "discussion", 5)
+    assert all(row.startswith(" " * 9 + "│ " * depth) for row in rows[1:])

@@ -82,3 +82,19 @@ def test_a_seed_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
     for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
         with pytest.raises(InvalidInputError, match=why):
             read_seed(str(tmp_path / path))
+
+
+@pytest.mark.parametrize("damage", ["{} ", "\t{}\n"])
+def test_a_seed_with_blanks_around_it_is_the_seed(damage: str) -> None:
+    """A blank that was copied with it makes it no other seed."""
+    seed = create_seed()
+    assert read_seed(damage.format(seed)) == seed
+
+
+@pytest.mark.parametrize("damage", ["x{}", "{}A", "{}?", "SA{}"])
+def test_a_damaged_seed_is_shown_to_nobody(damage: str) -> None:
+    """What may be a seed, or most of one, does not stand in the error that refuses it."""
+    seed = create_seed()
+    with pytest.raises(InvalidInputError) as caught:
+        read_seed(damage.format(seed))
+    assert seed[2:20] not in f"{caught.value} {caught.value!r}"

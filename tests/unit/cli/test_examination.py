@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,9 +13,22 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, Topology
-from ioa.cli.examination import Health, clock_finding, disk_finding, examine, index_finding, server_finding
+from ioa.adapters.nats_topology import DEAD, STREAMS, Topology
+from ioa.cli.examination import (
+    DeadLetterKind,
+    Health,
+    clock_finding,
+    dead_letter_findings,
+    disk_finding,
+    examine,
+    index_finding,
+    payload_finding,
+    queues_finding,
+    server_finding,
+    written_finding,
+)
 from ioa.cli.failures import ExitCode
+from ioa.ports.standing import QueueStanding
 
 
 @pytest.mark.parametrize(
@@ -32,14 +49,69 @@ def test_clocks_may_differ_a_little() -> None:
 
 
 def test_a_disk_that_is_nearly_full_is_a_problem() -> None:
-    """Less than one GB, or less than a twentieth, is too little."""
-    found = [disk_finding(free, total, Path("data")).health for free, total in ((50e9, 100e9), (0.5e9, 5e9), (4e9, 100e9))]  # type: ignore[arg-type]
-    assert found == [Health.OK, Health.PROBLEM, Health.PROBLEM]
+    """Less than one GB of a large disk is too little, and less than a twentieth of a small one; 40 GB are never too little."""
+    disks = ((50, 100), (40, 2_000), (0.5, 5), (0.9, 100), (0.2, 5))
+    found = [disk_finding(int(total * 1e9), int(free * 1e9), Path("data")).health for free, total in disks]
+    assert found == [Health.OK, Health.OK, Health.OK, Health.PROBLEM, Health.PROBLEM]
+
+
+def test_a_disk_is_judged_by_writing_to_it(tmp_path: Path) -> None:
+    """What cannot be written is a problem however much is free, and a probe leaves nothing behind."""
+    (tmp_path / "nats").mkdir()
+    assert (written_finding(tmp_path), list((tmp_path / "nats").iterdir())) == (None, [])
+    with limited_file_size(64 * 1024):
+        found = written_finding(tmp_path)
+    assert found is not None
+    assert (found.health, "cannot be written: File too large" in found.message) == (Health.PROBLEM, True)
+
+
+@contextmanager
+def limited_file_size(limit_bytes: int) -> Iterator[None]:
+    """Let the kernel refuse what makes a file larger, as a quota does."""
+    before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
 
 
 def test_an_index_that_differs_from_the_registry_is_stale() -> None:
     """More or fewer cards than are registered."""
     assert [index_finding(cards, 3, "model").health for cards in (3, 2, 4)] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
+
+
+def test_a_server_that_takes_small_messages_only_is_a_problem() -> None:
+    """The finding names the setting."""
+    small, usual = payload_finding(64 * 1024), payload_finding(1024 * 1024)
+    assert (small.health, "max_payload" in small.hint, usual.health) == (Health.PROBLEM, True, Health.OK)
+
+
+def test_messages_that_come_again_are_told() -> None:
+    """By the queue they are in."""
+    calm, busy = QueueStanding("intake", 3, 1), QueueStanding("any", 0, 5, 2)
+    told = queues_finding([("IOA_GOALS", calm), ("IOA_WORK", busy)])
+    assert (queues_finding([("IOA_GOALS", calm)]).health, told.health, "2 of IOA_WORK/any" in told.message) == (
+        Health.OK,
+        Health.WARNING,
+        True,
+    )
+
+
+def test_dead_letters_are_told_by_reason() -> None:
+    """Each reason with its number, its newest example, and the command that shows it; groups that stand still are called that."""
+    kinds = [
+        DeadLetterKind("unreadable_entry", 1, 9, "Entry 4 of group g cannot be read.", "ioa.v1.comm.g.log"),
+        DeadLetterKind("too_large", 2, 7, "The goal has 300,000 bytes.", "ioa.v1.goal"),
+    ]
+    large, entry = dead_letter_findings(kinds)
+    assert (large.message, large.hint) == (
+        "2 messages could not be processed (too_large). The newest, from ioa.v1.goal: The goal has 300,000 bytes.",
+        "`ioa dead show 7` shows it, `ioa dead` lists all, `ioa dead retry 7` puts it back.",
+    )
+    assert ("stand still" in entry.message, "`ioa dead show 9`" in entry.hint) == (True, True)
+    assert [one.health for one in (large, entry, *dead_letter_findings([]))] == [Health.WARNING, Health.WARNING, Health.OK]
 
 
 async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: Path) -> None:
@@ -50,10 +122,12 @@ async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: P
         ExitCode.FAILED,
         {
             "server": Health.OK,
+            "max_payload": Health.OK,
             "jetstream": Health.OK,
             "streams": Health.PROBLEM,
             "clock": Health.OK,
             "disk": Health.OK,
+            "model": Health.OK,
             "services": Health.PROBLEM,
         },
     )
@@ -71,7 +145,7 @@ async def test_a_stream_that_is_missing_is_named(nats_url: str, tmp_path: Path) 
     await client.close()
     found = [next(one for one in examined.findings if one.check == "streams") for examined in (complete, lacking)]
     assert [(one.health, one.message) for one in found] == [
-        (Health.OK, "13 streams and buckets"),
+        (Health.OK, f"{len(STREAMS)} streams and buckets"),
         (Health.PROBLEM, "Missing: IOA_DEAD."),
     ]
 

@@ -8,9 +8,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ioa.cli.failures import ExitCode, code_of, only_error, reported
+from ioa.cli.failures import ExitCode, code_of, reported
 from ioa.cli.main import app
-from ioa.errors import ConflictError, InvalidInputError, IoaError, MissingExtraError, NotFoundError, UnavailableError
+from ioa.errors import ConflictError, InvalidInputError, IoaError, MissingExtraError, NotFoundError, UnavailableError, only_error
 
 
 @pytest.mark.parametrize(

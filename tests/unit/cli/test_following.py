@@ -1,27 +1,36 @@
-"""Writing files that agents named."""
+"""Saying how a goal ended."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from ioa.cli.following import _file_name, _free_name, size
-
-
-@pytest.mark.parametrize(
-    ("name", "safe"),
-    [("a.txt", "a.txt"), ("../../etc/passwd", "passwd"), ("C:\\x\\y.csv", "y.csv"), ("..", "file"), ("/", "file"), ("a/", "a")],
-)
-def test_a_file_stays_in_its_folder(name: str, safe: str) -> None:
-    """Whatever an agent calls a file, only the last part of it counts."""
-    assert _file_name(name) == safe
-
-
-def test_two_files_of_one_name_both_stay() -> None:
-    """The second gets a number before its suffix."""
-    assert (_free_name("a.txt", set()), _free_name("a.txt", {"a.txt", "a-2.txt"})) == ("a.txt", "a-3.txt")
+from ioa.cli.following import show_answer, size
+from ioa.cli.terminal import Terminal
+from ioa.protocol.goals import Degraded, GoalResult, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 
 
 @pytest.mark.parametrize(("count", "shown"), [(0, "0 B"), (999, "999 B"), (34_279, "34.3 kB"), (2_500_000, "2.5 MB")])
 def test_sizes_are_short(count: int, shown: str) -> None:
     """Bytes, kilobytes, megabytes."""
     assert size(count) == shown
+
+
+@pytest.mark.parametrize(("tasks", "words"), [((), ""), (("t1-1", "t2-1"), "; not done: t1-1, t2-1")])
+def test_a_degraded_result_says_what_is_missing(tasks: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It succeeded, and still the reader is told who was away."""
+    degraded = Degraded(lost=(AgentId("bob"), AgentId("eve")), tasks=tuple(TaskId(task) for task in tasks))
+    result = GoalResult(
+        goal_id=GoalId("g"),
+        reason=Reason.CONCLUDED,
+        content="Ten.",
+        comm_id=CommId("room"),
+        turns=1,
+        degraded=degraded,
+        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    show_answer(Terminal(as_json=False), result)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert f"degraded: bob, eve were lost when this was concluded{words}" in shown

@@ -10,7 +10,7 @@ from ioa.cli.replaying import ReplayError, replayed
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import launched
 
-STORY = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").finishes("t1").announces("ada").concludes("ada")
+STORY = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").announces("ada").concludes("ada")
 
 
 def test_a_true_log_is_reproduced() -> None:

@@ -21,7 +21,18 @@ def test_every_command_has_help() -> None:
 
     from ioa.cli.main import app
 
-    families = ["up", "run", "goals", "goal", "goal show", "goal watch", "goal cancel", "agents", "agents search", "agent run"]
-    families += ["groups", "group show", "group watch", "group replay", "doctor"]
+    families = ["up", "run", "goals", "goal", "goal show", "goal watch", "goal cancel", "agents", "agents search", "agents remove"]
+    families += [
+        "groups",
+        "group show",
+        "group watch",
+        "group replay",
+        "dead",
+        "dead show",
+        "dead retry",
+        "prune",
+        "doctor",
+        "agent run",
+    ]
     runs = {family: CliRunner().invoke(app, [*family.split(), "--help"]) for family in families}
     assert {family: (run.exit_code, "Usage:" in run.stdout) for family, run in runs.items()} == dict.fromkeys(families, (0, True))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from ioa.cli.transcript import Tone, Transcript, entry_document
+from ioa.group.events import Said
 from ioa.group.state import ParentTask
-from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult
+from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, Scenario, launched
 
@@ -16,15 +19,15 @@ def _said(story: Scenario) -> list[tuple[str, str, str]]:
 
 def test_each_message_is_one_line_in_order() -> None:
     """Speaker, act and content of a whole conversation, a task after the other."""
-    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").assigns_and_waits("ada", "t1:bob")
-    story = story.progresses("t1").finishes("t1").announces("ada").concludes("ada")
+    story = launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").assigns_and_waits("ada", "t3-1:bob")
+    story = story.progresses("t3-1").finishes("t3-1").announces("ada").concludes("ada")
     assert _said(story) == [
         ("ada", "team", "leads a team with bob"),
         ("ada", "discussion", "to bob: Point 1."),
         ("bob", "discussion", "to ada: Point 2."),
-        ("ada", "sync task", "t1 → bob: do it"),
-        ("bob", "progress", "t1 started"),
-        ("bob", "result", "t1 done: done"),
+        ("ada", "sync task", "t3-1 → bob: do it"),
+        ("bob", "progress", "t3-1 started"),
+        ("bob", "result", "t3-1 done: done"),
         ("ada", "conclude", ""),
         ("ada", "conclusion", "Ten."),
     ]
@@ -32,14 +35,31 @@ def test_each_message_is_one_line_in_order() -> None:
 
 def test_pauses_name_what_they_wait_for() -> None:
     """A pause names its triggers."""
-    story = launched("ada", "bob", "cleo").assigns("ada", "t1:bob", "t2:cleo").progresses("t1").progresses("t2")
-    assert _said(story.pauses("ada", "t1", "t2"))[-1] == ("ada", "pause", "until t1, t2 are closed")
+    story = launched("ada", "bob", "cleo").assigns("ada", "t1-1:bob", "t1-2:cleo").progresses("t1-1").progresses("t1-2")
+    assert _said(story.pauses("ada", "t1-1", "t1-2"))[-1] == ("ada", "pause", "until t1-1, t1-2 are closed")
+
+
+def test_reports_that_are_no_entries_are_lines_too() -> None:
+    """A report that was only heard is a line, and the task shows how far it is; of a closed or unknown one nothing is said."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
+    report = story.log[-1]
+    assert isinstance(report, Said)
+    payload = InformTaskProgress(task_id=TaskId("t1-1"), number=2, content="halfway", fraction=0.5)
+    heard = report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})})
+    transcript, early = Transcript(), Transcript().hear(heard)
+    for stored in log_of(story):
+        transcript.read(stored)
+    lines = [(line.speaker, line.act, line.text) for line in transcript.hear(heard)]
+    (task,) = transcript.open_tasks()
+    transcript.read(log_of(story.finishes("t1-1"))[-1])
+    assert (early, lines, transcript.hear(heard)) == ([], [("bob", "progress", "t1-1 50% halfway")], [])
+    assert (task.detail, task.fraction) == ("halfway", 0.5)
 
 
 def test_what_a_rule_did_is_said() -> None:
     """A floor that passed on, a lost member's task and a cancelled group are told, though no member said them."""
     silent = _said(launched("ada", "bob").timer())
-    lost = _said(launched("ada", "bob").assigns_and_waits("ada", "t1:bob").loses("bob").timers(2))
+    lost = _said(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").loses("bob").timers(2))
     cancelled = _said(launched("ada", "bob").cancelled())
     assert silent[-1] == ("·", "timer", "ada was silent; bob has the floor")
     assert ("·", "lost", "bob is gone: its lease ran out") in lost
@@ -51,13 +71,13 @@ def test_repetitions_are_told_with_what_they_lead_to() -> None:
     """A refused repetition is a quiet line; the second one of a turn says what the group does now."""
     talking = launched("ada", "bob").says("ada", to="bob")
     concluding = talking.repeats_itself("bob", "m1").repeats_itself("bob", "m2")
-    tasked = launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1")
+    tasked = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1")
     refused = ("·", "repetition", "bob said again what turn 1 said: refused")
     assert _said(concluding)[-3:] == [refused, refused, ("·", "repetition", "nothing new is said: ada has to conclude")]
     assert _said(tasked.repeats_itself("ada", "m1").repeats_itself("ada", "m2"))[-1] == (
         "·",
         "repetition",
-        "ada repeats itself: the discussion waits for t1",
+        "ada repeats itself: the discussion waits for t1-1",
     )
 
 
@@ -73,27 +93,30 @@ def test_a_failed_conclusion_is_bad_news() -> None:
 
 def test_depth_counts_from_the_group_that_is_looked_at() -> None:
     """The lines of a nested team that is looked at by itself are not indented."""
-    nested = launched("ada", depth=2, parent=ParentTask(comm_id=CommId("parent"), task_id=TaskId("t1")))
+    nested = launched("ada", depth=2, parent=ParentTask(comm_id=CommId("parent"), task_id=TaskId("t1-1")))
     transcript = Transcript()
     assert [line.depth for stored in log_of(nested) for line in transcript.read(stored)] == [0]
 
 
 def test_tasks_are_known_with_their_status_and_times() -> None:
     """The task list tells assignee, status, description and how long each took; only open ones are running."""
-    story = launched("ada", "bob", "cleo").assigns("ada", "t1:bob", "t2:cleo").progresses("t1").progresses("t2")
+    story = launched("ada", "bob", "cleo").assigns("ada", "t1-1:bob", "t1-2:cleo").progresses("t1-1").progresses("t1-2")
     transcript = Transcript()
-    for stored in log_of(story.after(2).finishes("t1")):
+    for stored in log_of(story.after(2).finishes("t1-1")):
         transcript.read(stored)
     tasks = {task.task_id: (task.assignee, task.status, task.task_desc) for task in transcript.tasks(COMM)}
-    assert tasks == {TaskId("t1"): ("bob", "done", "do it"), TaskId("t2"): ("cleo", "open", "do it")}
+    assert tasks == {TaskId("t1-1"): ("bob", "done", "do it"), TaskId("t1-2"): ("cleo", "open", "do it")}
     first = transcript.tasks()[0]
     assert first.started_at is not None and first.ended_at is not None
-    assert ((first.ended_at - first.started_at).total_seconds(), [task.task_id for task in transcript.open_tasks()]) == (2, ["t2"])
+    assert ((first.ended_at - first.started_at).total_seconds(), [task.task_id for task in transcript.open_tasks()]) == (
+        2,
+        ["t1-2"],
+    )
 
 
 def test_an_entry_for_programs_names_sender_body_and_state() -> None:
     """The document of a message has its official type, its fields, and where the group stands since."""
-    stored = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1:bob"))[-1]
+    stored = log_of(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob"))[-1]
     document = entry_document(stored)
     assert (document["type"], document["sender"], document["phase"], document["floor_holder"]) == (
         "SYNC_TASK_ASSIGNMENT",
@@ -102,4 +125,24 @@ def test_an_entry_for_programs_names_sender_body_and_state() -> None:
         None,
     )
     assert document["body"]["tasks"][0]["task_desc"] == "do it"
-    assert document["tasks"] == [{"task_id": "t1", "assignee": "bob", "status": "open", "why": "", "subgroup": None}]
+    assert document["tasks"] == [{"task_id": "t1-1", "assignee": "bob", "status": "open", "why": "", "subgroup": None}]
+
+
+def test_a_conclusion_without_lost_members_says_what_is_missing() -> None:
+    """Whoever reads the answer learns that it may lack something, and what."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").loses("bob").timer().announces("ada").concludes("ada")
+    assert _said(story)[-1] == ("·", "degraded", "bob was lost when this was concluded; not done: t1-1")
+
+
+def test_what_rules_decided_for_a_model_is_told() -> None:
+    """Behind the message, or the result of the task, stands that it is not the model's."""
+    story = launched("ada", "bob").speaks("ada", Discussion(content="Well.", next_speaker=AgentId("bob")), usage=Usage(fallbacks=1))
+    story = story.says("bob", to="ada").assigns_and_waits("ada", "t3-1:bob")
+    result = InformTaskResult(task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(fallbacks=2))
+    story = story.speaks("bob", result, turn=3)
+    told = [(speaker, text) for speaker, act, text in _said(story) if act == "by rules"]
+    assert told == [
+        ("ada", "1 decision in the model's place: the model gave no usable answer"),
+        ("bob", "2 decisions in the model's place: the model gave no usable answer"),
+    ]
+    assert story.state.spent.fallbacks == 3

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Literal
 
 import pytest
 from prometheus_client import REGISTRY
 
 from ioa.errors import ConflictError, ForbiddenError, NotFoundError
 from ioa.group.events import Entry, encode_entry
+from ioa.group.folding import KEPT
 from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.ports.registry_store import CardRecord
@@ -19,13 +21,13 @@ from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_outcomes import MemoryOutcomes
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa_discovery.assessment import Assessor
 from tests.unit.group.scenario import COMM, Scenario, card, launched
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
-AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:ada")
-ENDED: Scenario = AT_WORK.finishes("t1").finishes("t2").announces("ada").concludes("ada")
+AT_WORK: Scenario = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:ada")
+ENDED: Scenario = AT_WORK.finishes("t1-1").finishes("t1-2").announces("ada").concludes("ada")
 
 
 def counted() -> list[float]:
@@ -40,7 +42,7 @@ class Office:
         self.outcomes, self.clock = MemoryOutcomes(), ManualClock()
         self.cards, self._log = MemoryCards(), MemoryGroupLog()
         view = MemoryRegistryView(self.cards, MemoryLeases(self.clock, timedelta(seconds=10)))
-        self._assessor = Assessor(self._log, view, self.outcomes, self.clock)
+        self._assessor = Assessor(self._log, view, self.outcomes, self.clock, MemorySessions())
 
     async def file(self, story: Scenario) -> None:
         """Write a group's story into its log, and register its members."""
@@ -54,11 +56,26 @@ class Office:
             known = card(agent_id).model_copy(update={"pool": PoolId(f"{agent_id}-pool")})
             await self.cards.put(CardRecord(card=known, registered_at=NEW_YEAR))
 
-    async def report(self, *task_ids: str, by: AgentId = ADA, comm_id: CommId = COMM) -> list[tuple[str, Outcome]]:
+    async def report(
+        self,
+        *task_ids: str,
+        by: AgentId = ADA,
+        comm_id: CommId = COMM,
+        outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] | None = None,
+    ) -> list[tuple[str, Outcome]]:
         """Report tasks, and return what is kept."""
         at = self.clock.now() + timedelta(days=9)
         tasks = tuple(
-            TaskReport(task_id=TaskId(one), need="sums", at=at, seconds=2.5, usage=Usage(cost_micros=7)) for one in task_ids
+            TaskReport(
+                task_id=TaskId(one),
+                assignee=BOB,
+                outcome=outcome,
+                need="sums",
+                at=at,
+                seconds=2.5,
+                usage=Usage(cost_micros=7),
+            )
+            for one in task_ids
         )
         await self._assessor.report(ReportOutcomes(agent_id=by, comm_id=comm_id, tasks=tasks))
         return list(self.outcomes.kept.items())
@@ -68,7 +85,7 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
     """Who did it and whether it was done is read off the log, and no time lies ahead of the clock."""
     office = Office()
     await office.file(ENDED)
-    [(key, kept)] = await office.report("t1")
+    [(key, kept)] = await office.report("t1-1")
     expected = Outcome(
         pool=PoolId("bob-pool"),
         agent_id=BOB,
@@ -77,23 +94,23 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
         at=NEW_YEAR,
         seconds=2.5,
         usage=Usage(cost_micros=7),
-        task=f"{COMM}.t1",
+        task=f"{COMM}.t1-1",
     )
-    assert (key, kept) == (f"{COMM}.t1", expected)
+    assert (key, kept) == (f"{COMM}.t1-1", expected)
 
 
 async def test_nobody_praises_himself_and_nothing_is_invented() -> None:
     """What the owner did itself, and tasks that the group never had, are left out."""
     office = Office()
     await office.file(ENDED)
-    assert await office.report("t2", "t9") == []
+    assert await office.report("t1-2", "t1-9") == []
 
 
 async def test_reporting_again_is_reporting_once() -> None:
     """The same task has the same key."""
     office = Office()
     await office.file(ENDED)
-    assert len([*await office.report("t1"), *await office.report("t1")]) == 2
+    assert len([*await office.report("t1-1"), *await office.report("t1-1")]) == 2
     assert len(office.outcomes.kept) == 1
 
 
@@ -102,18 +119,18 @@ async def test_an_assignee_that_is_gone_is_left_out() -> None:
     office = Office()
     await office.file(ENDED)
     del office.cards.records[BOB]
-    assert await office.report("t1") == []
+    assert await office.report("t1-1") == []
 
 
 async def test_outcomes_are_counted() -> None:
     """A task that was done and one that failed raise the counter of their outcome by one each; what is left out raises none."""
     office = Office()
-    at_work = launched("ada", "bob").assigns_and_waits("ada", "t1:bob", "t2:bob", "t3:ada")
-    failed = InformTaskResult(task_id=TaskId("t2"), outcome=TaskOutcome.FAILED, task_conclusion="I cannot.")
-    half_done = at_work.finishes("t1").speaks("bob", failed, turn=at_work.open("t2").turn)
-    await office.file(half_done.finishes("t3").announces("ada").concludes("ada"))
+    at_work = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob", "t1-3:ada")
+    failed = InformTaskResult(task_id=TaskId("t1-2"), outcome=TaskOutcome.FAILED, task_conclusion="I cannot.")
+    half_done = at_work.finishes("t1-1").speaks("bob", failed, turn=at_work.open("t1-2").turn)
+    await office.file(half_done.finishes("t1-3").announces("ada").concludes("ada"))
     before = counted()
-    await office.report("t1", "t2", "t3")
+    await office.report("t1-1", "t1-2", "t1-3")
     assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1]
 
 
@@ -131,5 +148,21 @@ async def test_what_may_not_be_reported_is_refused(story: Scenario, by: AgentId,
     office = Office()
     await office.file(story)
     with pytest.raises(error):
-        await office.report("t1", by=by, comm_id=comm_id)
+        await office.report("t1-1", by=by, comm_id=comm_id)
     assert office.outcomes.kept == {}
+
+
+async def test_of_tasks_that_have_left_the_state_so_many_are_believed_as_there_were() -> None:
+    """The log holds their numbers. Who names more, or another outcome, is not believed."""
+    story = launched("ada", "bob", max_turns=100)
+    for _ in range(KEPT + 2):
+        task_id = f"t{story.state.turn}-x"
+        story = story.assigns_and_waits("ada", f"{task_id}:bob").finishes(task_id)
+    office = Office()
+    await office.file(story.announces("ada").concludes("ada"))
+    names = ("t1-x", "t2-x", "t3-x", "t3-y", "t4-y")
+    state = story.state
+    assert [state.task(TaskId(name)) is None for name in names] == [True, True, False, True, True]
+    await office.report("t1-x", outcome=TaskOutcome.FAILED)
+    kept = await office.report(*names, outcome=TaskOutcome.DONE)
+    assert sorted(key for key, _ in kept) == [f"{COMM}.{name}" for name in names[:3]]

@@ -178,7 +178,7 @@ def test_a_changed_model_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("sentence_transformers") is not None, reason="sentence-transformers is installed")
 def test_missing_sentence_transformers_names_the_extra() -> None:
     """Without the extra the error says what to install."""
-    with pytest.raises(MissingExtraError, match=r"ioa\[sentence-transformers\]"):
+    with pytest.raises(MissingExtraError, match=r"internet-of-agents\[sentence-transformers\]"):
         SentenceTransformerEncoder("any")
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.ports.registry_store import CardRecord
+from ioa.ports.registry_store import CardRecord, Renewal
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
@@ -62,7 +62,7 @@ class Town:
 
     async def renew(self, agent_id: str, **load: int) -> None:
         """Renew a lease, and say how busy the agent is."""
-        await self._leases.renew(AgentId(agent_id), Load(**load))
+        await self._leases.renew(AgentId(agent_id), Renewal(load=Load(**load)))
 
     async def leave(self, agent_id: str) -> None:
         """Go offline; the index is not told yet."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from ioa.errors import PayloadTooLargeError
 from ioa.ports.agent_index import Candidate, Candidates, IndexQuery
-from ioa.protocol.cards import AgentCard, Skill
+from ioa.protocol.cards import MAX_CARD_BYTES, AgentCard, Skill, card_bytes
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters, Hit, Need, Search, Signal
 from ioa.testing.hashing_embedder import HashingEmbedder
@@ -242,12 +242,35 @@ async def test_a_card_in_another_language_is_found_by_its_words() -> None:
     assert names((await searcher.search(Search(needs=(Need(text="销售折线图"),)))).merged)[0] == "zhexian"
 
 
-async def test_an_answer_that_is_too_long_is_refused_with_what_to_do() -> None:
-    """Cards that do not fit into one answer are no crash of the service."""
-    large = [card(f"agent-{number}", "d" * 4_000, *["e" * 4_000] * 20) for number in range(10)]
+async def test_an_answer_that_is_too_long_is_filled_and_says_so() -> None:
+    """Of cards that do not fit into one answer each need keeps its best, and the answer fits."""
+    large = [card(f"agent-{number}", "d" * 4_000, *["e" * 700] * 15) for number in range(60)]
     searcher = await searcher_of(*large)
-    with pytest.raises(PayloadTooLargeError, match="Ask for fewer needs at once, a smaller k, or a budget"):
-        await searcher.search(Search(needs=(Need(text="d", k=10),)))
+    found = await searcher.search(Search(needs=(Need(text="d", k=60), Need(text="e", k=60))))
+    kept = [len(answer.hits) for answer in found.by_need]
+    assert (found.complete, 0 < kept[1] <= kept[0] < 60, len(encode(found)) <= MAX_PAYLOAD_BYTES) == (False, True, True)
+
+
+@pytest.mark.parametrize("letter", ["d", "é", "\U0001f600"])
+async def test_a_card_of_an_older_registry_hides_nobody(letter: str) -> None:
+    """A card that fills a whole answer, found first, is told abridged, and everybody else is told as well."""
+    huge = card("huge", f"charts {letter * 3_900}", *[f"charts {letter * 3_900}"] * 50).model_copy(
+        update={"skills": (Skill(name="charts", description=letter * 4_000),) * 50}
+    )
+    searcher = await searcher_of(huge, CHARTS, TABLES)
+    found = await searcher.search(Search(needs=(Need(text=f"charts {letter * 3_000}"), Need(text="charts"))))
+    assert names(found.by_need[0].hits)[0] == "huge"
+    assert [(len(answer.hits), max(card_bytes(hit.card) for hit in answer.hits) <= MAX_CARD_BYTES) for answer in found.by_need] == [
+        (3, True),
+        (3, True),
+    ]
+    assert (found.complete, len(encode(found)) <= MAX_PAYLOAD_BYTES) == (True, True)
+
+
+async def test_an_answer_that_fits_is_complete() -> None:
+    """Usual cards are all told."""
+    found = await (await searcher_of(CHARTS, TABLES, SONGS)).search(Search(needs=(Need(text="charts"),)))
+    assert (found.complete, len(found.merged)) == (True, 3)
 
 
 async def test_merging_takes_turns() -> None:

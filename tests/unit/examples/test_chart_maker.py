@@ -24,17 +24,26 @@ def size_of(png: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("earlier", "task", "said"),
     [
-        ("total sales per region", "make a bar chart of it", "a bar chart titled 'Sum of revenue by region', 4 values."),
-        ("share of each region in revenue", "pie chart of it", "a pie chart titled 'Sum of revenue by region', 4 values."),
-        ("monthly revenue", "visualise it", "a line chart titled 'Sum of revenue by month', 12 points."),
-        ("revenue per region and month", "plot it", "a bar chart titled 'Sum of revenue by region and month', 48 values."),
-        ("orders per weekday", 'chart it with the title "Busy days"', "a bar chart titled 'Busy days', 7 values."),
+        ("total revenue per region", "make a bar chart of it", "a bar chart titled 'Sum of revenue by region', 4 values."),
+        ("total revenue per region", "pie chart of that", "a pie chart titled 'Sum of revenue by region', 4 values."),
+        ("total revenue per month", "visualise it", "a line chart titled 'Sum of revenue by month of date', 12 points."),
+        (
+            "compute the total revenue per region in sales.csv",
+            "draw a pie chart of the total revenue per region",
+            "a pie chart titled 'Sum of revenue by region', 4 values.",
+        ),
+        (
+            "total revenue per region and month",
+            "plot it",
+            "a bar chart titled 'Sum of revenue by region and month of date', 48 values.",
+        ),
+        ("number of rows per weekday", 'chart it with the title "Busy days"', "a bar chart titled 'Busy days', 7 values."),
     ],
 )
 def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -> None:
-    """`it` is the earlier result's table; the kind follows the words, else the data."""
-    before = run(csv_analyst.agent, f"number of {earlier}" if earlier.startswith("orders") else earlier, [data / "sales.csv"])
-    done = run(agent, task, [data / "sales.csv"], [upstream(earlier, before.text, *before.paths)])
+    """`it`, or what the earlier task was asked, is its table; the kind follows the words, else the data."""
+    before = run(csv_analyst.agent, earlier, [data / "sales.csv"])
+    done = run(agent, task, results=[upstream(earlier, before.text, *before.paths)])
     assert done.text.split(": ", 1)[1] == said
     assert [size_of(png)[0] for png in done.files.values()] == [1200]
 
@@ -42,15 +51,15 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("bar chart of revenue per region in sales.csv", "a bar chart titled 'Sum of revenue by region', 4 values."),
-        ("plot units by month as a line", "a line chart titled 'Sum of units by month of date', 12 points."),
-        ("pie chart of the number of orders per category", "a pie chart titled 'Number of rows by category', 3 values."),
+        ("bar chart of total revenue per region in sales.csv", "a bar chart titled 'Sum of revenue by region', 4 values."),
+        ("line chart of total units by month", "a line chart titled 'Sum of units by month of date', 12 points."),
+        ("pie chart of the number of rows per category", "a pie chart titled 'Number of rows by category', 3 values."),
         ("histogram of unit_price", "a histogram titled 'Distribution of unit_price', 500 rows."),
         (
             "scatter plot of units against revenue for electronics",
             "a scatter plot titled 'Units and revenue (category is Electronics)', 209 points.",
         ),
-        ("bar chart of revenue per day", "a bar chart titled 'Sum of revenue by day of date', 30 values."),
+        ("bar chart of total revenue per day", "a bar chart titled 'Sum of revenue by day of date', 30 values."),
     ],
 )
 def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
@@ -62,24 +71,27 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
 
 def test_both(run: Run, data: Path) -> None:
     """Two results make two charts."""
-    parts = [run(csv_analyst.agent, task, [data / "sales.csv"]) for task in ("total sales per region", "average units per product")]
+    parts = [
+        run(csv_analyst.agent, task, [data / "sales.csv"]) for task in ("total revenue per region", "average units per product")
+    ]
     done = run(agent, "plot both", results=[upstream("earlier", part.text, *part.paths) for part in parts])
-    assert list(done.files) == ["sum-of-revenue-by-region.png", "mean-of-units-by-product.png"]
+    assert list(done.files) == ["sum-of-revenue-by-region.png", "average-of-units-by-product.png"]
 
 
 def test_same_table_same_bytes(run: Run, data: Path) -> None:
     """The same table gives the same image, byte for byte."""
-    first, second = (run(agent, "bar chart of revenue per region", [data / "sales.csv"]).files for _ in range(2))
+    first, second = (run(agent, "bar chart of total revenue per region", [data / "sales.csv"]).files for _ in range(2))
     assert first == second
 
 
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("bar chart of profit per region", "profit"),
-        ("a chart of revenue", "not clear what to draw"),
+        ("bar chart of total profit per region", "'profit' is not understood"),
+        ("a chart of total revenue", "One figure makes no chart"),
         ("scatter plot of units", "needs two columns"),
-        ("boxplot of revenue per region", "boxplot is not drawn"),
+        ("boxplot of total revenue per region", "no chart that is drawn here"),
+        ("bar chart of total revenue per region in red", "'red' is not understood"),
     ],
 )
 def test_refusals(task: str, said: str, run: Run, data: Path) -> None:
@@ -100,12 +112,12 @@ def test_negative_pie(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "profit.csv"
     path.write_text("shop,profit\nA,10\nB,-4\n")
     with pytest.raises(InvalidInputError, match="bar chart"):
-        run(agent, "pie chart of profit per shop", [path])
+        run(agent, "pie chart of total profit per shop", [path])
 
 
 def test_unicode_and_long_labels(run: Run, tmp_path: Path) -> None:
     """Labels of any length and Western script fit; none makes the drawing warn."""
     path = tmp_path / "wide.csv"
     path.write_text("place,people\n" + "".join(f"Überlange Straße Nummer {n} in Łódź,{n}\n" for n in range(1, 60)))
-    done = run(agent, "bar chart of people per place", [path])
+    done = run(agent, "bar chart of total people per place", [path])
     assert "30 values" in done.text and len(done.files) == 1

@@ -1,21 +1,26 @@
-"""The CSV analyst on files it knows and files it has never seen; the truth is computed by pandas beside it."""
+"""The CSV analyst: its language means what pandas says, and what lies outside of it is refused by name."""
 
 from __future__ import annotations
 
 import io
 import random
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import SupportsFloat
+from typing import Any, SupportsFloat
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from answers import answer
 from csv_analyst import agent
 from ioa.errors import InvalidInputError
+from questions import understand
+from tables import Table, read_table
 from tests.unit.examples.agent_run import Run
+from tests.unit.examples.conftest import DATA
 from words import format_number
 
 
@@ -24,9 +29,9 @@ def figures(text: str) -> dict[str, float]:
     return {label: float(value) for label, value in re.findall(r"^- (.+): (-?[\d.]+)$", text, re.MULTILINE)}
 
 
-def last_number(text: str) -> float:
-    """Read the number an answer without groups ends in."""
-    found = re.search(r": (-?[\d.]+?)(?: %[^:]*| \(in .*)?\.?$", text.splitlines()[0])
+def figure(text: str) -> float:
+    """Read the number of an answer without groups; its reading stands in brackets behind it."""
+    found = re.search(r": (-?[\d.]+) \(\d+ of \d+ rows", text)
     assert found, text
     return float(found[1])
 
@@ -34,41 +39,37 @@ def last_number(text: str) -> float:
 Truth = Callable[[pd.DataFrame], SupportsFloat]
 SINGLE: list[tuple[str, Truth]] = [
     ("total revenue", lambda f: f.revenue.sum()),
-    ("what is the overall turnover?", lambda f: f.revenue.sum()),
-    ("compute the total sales in sales.csv", lambda f: f.revenue.sum()),
-    ("average unit price", lambda f: f.unit_price.mean()),
+    ("Please compute the sum of Revenue in sales.csv.", lambda f: f.revenue.sum()),
+    ("What is the average unit price?", lambda f: f.unit_price.mean()),
     ("the mean of units", lambda f: f.units.mean()),
+    ("median revenue where category is Electronics", lambda f: f[f.category == "Electronics"].revenue.median()),
     ("median revenue for Electronics", lambda f: f[f.category == "Electronics"].revenue.median()),
-    ("how many orders are there", lambda f: len(f)),
+    ("how many rows are there", lambda f: len(f)),
+    ("how many rows does sales.csv have?", lambda f: len(f)),
     ("number of rows where units are above 10", lambda f: (f.units > 10).sum()),
-    ("count the orders with revenue of at least 2988", lambda f: (f.revenue >= 2988).sum()),
-    ("how many units were sold in the North region", lambda f: f[f.region == "North"].units.sum()),
-    ("how many laptops were sold", lambda f: f[f["product"] == "Laptop"].units.sum()),
+    ("how many rows in sales.csv have revenue of at least 2988".replace(" of", ""), lambda f: (f.revenue >= 2988).sum()),
+    ("total units in the North region", lambda f: f[f.region == "North"].units.sum()),
+    ("total units for product laptops", lambda f: f[f["product"] == "Laptop"].units.sum()),
     ("how many different products are there", lambda f: f["product"].nunique()),
-    ("number of distinct products sold in the East", lambda f: f[f.region == "East"]["product"].nunique()),
-    ("total revenue in March 2024", lambda f: f[f.date.str.startswith("2024-03")].revenue.sum()),
-    ("total revenue in march", lambda f: f[f.date.str.startswith("2024-03")].revenue.sum()),
-    ("revenue between January and March 2024", lambda f: f[f.date < "2024-04"].revenue.sum()),
+    ("number of distinct product in the East", lambda f: f[f.region == "East"]["product"].nunique()),
+    ("total revenue in 2024-03", lambda f: f[f.date.str.startswith("2024-03")].revenue.sum()),
+    ("total revenue where date is between 2024-01 and 2024-03", lambda f: f[f.date < "2024-04"].revenue.sum()),
     ("total revenue from 2024-02-10 to 2024-03-05", lambda f: f[f.date.between("2024-02-10", "2024-03-05")].revenue.sum()),
-    ("units sold since October", lambda f: f[f.date >= "2024-10"].units.sum()),
-    ("units before 2024-02-01", lambda f: f[f.date < "2024-02-01"].units.sum()),
-    ("total units in the second quarter of 2024", lambda f: f[f.date.between("2024-04", "2024-06-31")].units.sum()),
+    ("total units since 2024-10", lambda f: f[f.date >= "2024-10"].units.sum()),
+    ("total units before 2024-02-01", lambda f: f[f.date < "2024-02-01"].units.sum()),
+    ("total units after 2024-10", lambda f: f[f.date >= "2024-11"].units.sum()),
     ("total revenue excluding laptops", lambda f: f[f["product"] != "Laptop"].revenue.sum()),
-    ("revenue where region is not West", lambda f: f[f.region != "West"].revenue.sum()),
-    ("total units between 2 and 4", lambda f: f[f.units.between(2, 4)].units.sum()),
+    ("total revenue where region is not West", lambda f: f[f.region != "West"].revenue.sum()),
+    ("total revenue where region is East or West", lambda f: f[f.region.isin(["East", "West"])].revenue.sum()),
+    ("total units where units between 2 and 4", lambda f: f[f.units.between(2, 4)].units.sum()),
     ("standard deviation of revenue", lambda f: f.revenue.std()),
-    ("90th percentile of revenue", lambda f: f.revenue.quantile(0.9)),
     ("the highest revenue", lambda f: f.revenue.max()),
     ("minimum unit price", lambda f: f.unit_price.min()),
     ("correlation between units and revenue", lambda f: f.units.corr(f.revenue)),
-    ("what share of the revenue comes from the North", lambda f: f[f.region == "North"].revenue.sum() / f.revenue.sum() * 100),
-    ("percentage of orders from the East", lambda f: (f.region == "East").mean() * 100),
-    ("average monthly revenue", lambda f: f.groupby(f.date.str[:7]).revenue.sum().mean()),
-    ("how many days are in the data", lambda f: f.date.nunique()),
-    ("what is the average number of units per order", lambda f: f.units.mean()),
-    ("average revenue per order", lambda f: f.revenue.mean()),
+    ("total of units times unit price", lambda f: (f.units * f.unit_price).sum()),
+    ("sum of revenue minus units * unit_price / 2", lambda f: (f.revenue - f.units * f.unit_price / 2).sum()),
     (
-        "sum of units for phones in the West in June",
+        "sum of units where product is phone and region is West and date is 2024-06",
         lambda f: f[(f["product"] == "Phone") & (f.region == "West") & (f.date.str[:7] == "2024-06")].units.sum(),
     ),
 ]
@@ -78,35 +79,27 @@ SINGLE: list[tuple[str, Truth]] = [
 def test_one_figure(question: str, truth: Truth, run: Run, data: Path) -> None:
     """A question for one figure is answered with that figure."""
     expected = float(truth(pd.read_csv(data / "sales.csv")))
-    done = run(agent, question, [data / "sales.csv"])
-    shown = done.text.split(" %")[0] if "%" in done.text else done.text
-    assert last_number(shown) == pytest.approx(expected, rel=1e-5)
+    assert figure(run(agent, question, [data / "sales.csv"]).text) == pytest.approx(expected, rel=1e-5)
 
 
 GROUPED: list[tuple[str, Callable[[pd.DataFrame], pd.Series]]] = [
-    ("compute the total sales per region in sales.csv", lambda f: f.groupby("region").revenue.sum()),
+    ("compute the total revenue per region in sales.csv", lambda f: f.groupby("region").revenue.sum()),
     ("total revenue by product", lambda f: f.groupby("product").revenue.sum()),
-    ("average units for each product category", lambda f: f.groupby("category").units.mean()),
-    ("monthly revenue", lambda f: f.groupby(f.date.str[:7]).revenue.sum()),
-    ("number of orders per region", lambda f: f.groupby("region").size()),
-    ("compare North and South by revenue", lambda f: f[f.region.isin(["North", "South"])].groupby("region").revenue.sum()),
-    ("top 3 products by revenue", lambda f: f.groupby("product").revenue.sum().nlargest(3)),
-    ("bottom 2 regions by units in Q1", lambda f: f[f.date < "2024-04"].groupby("region").units.sum().nsmallest(2)),
+    ("average units for each category", lambda f: f.groupby("category").units.mean()),
+    ("total revenue per month", lambda f: f.groupby(f.date.str[:7]).revenue.sum()),
+    ("total revenue by year of date", lambda f: f.groupby(f.date.str[:4]).revenue.sum()),
+    ("number of rows per region", lambda f: f.groupby("region").size()),
+    ("number of distinct product per region", lambda f: f.groupby("region")["product"].nunique()),
+    ("top 3 products by total revenue", lambda f: f.groupby("product").revenue.sum().nlargest(3)),
+    ("bottom 2 regions by total units before 2024-04", lambda f: f[f.date < "2024-04"].groupby("region").units.sum().nsmallest(2)),
     (
-        "which product had the highest revenue in March 2024?",
+        "which product had the highest total revenue in 2024-03?",
         lambda f: f[f.date.str.startswith("2024-03")].groupby("product").revenue.sum().nlargest(1),
     ),
-    ("which month had the lowest revenue", lambda f: f.groupby(f.date.str[:7]).revenue.sum().nsmallest(1)),
-    ("the ten days with the highest revenue", lambda f: f.groupby("date").revenue.sum().nlargest(10)),
-    ("rank the regions by revenue", lambda f: f.groupby("region").revenue.sum().sort_values(ascending=False)),
-    ("what was the best month for revenue and how much was it?", lambda f: f.groupby(f.date.str[:7]).revenue.sum().nlargest(1)),
-    ("which products were sold in the East", lambda f: f[f.region == "East"]["product"].value_counts()),
+    ("which month had the lowest total revenue", lambda f: f.groupby(f.date.str[:7]).revenue.sum().nsmallest(1)),
+    ("which product has the most rows", lambda f: f["product"].value_counts().head(1)),
     ("max revenue per product", lambda f: f.groupby("product").revenue.max()),
-    ("best-selling product", lambda f: f.groupby("product").units.sum().nlargest(1)),
-    ("most common product", lambda f: f["product"].value_counts().head(1)),
-    ("regions with total revenue above 200000", lambda f: f.groupby("region").revenue.sum().loc[lambda s: s > 200_000]),
     ("total revenue where units above 10 by region", lambda f: f[f.units > 10].groupby("region").revenue.sum()),
-    ("revenue by category in descending order", lambda f: f.groupby("category").revenue.sum().sort_values(ascending=False)),
 ]
 
 
@@ -123,81 +116,198 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("total profit per region", "profit"),
-        ("total revenue in Atlantis", "Atlantis"),
+        ("total profit per region", "'profit' is not understood"),
+        ("total revenue in Atlantis", "'atlantis' is not understood (understood: 'total revenue in')"),
         ("total revenue for region Nort", "Did you mean North?"),
-        ('total revenue where colour is "Red"', "Red"),
-        ("revenue per colour", "colour"),
+        ('total revenue where colour is "Red"', "colour"),
         ("make me a sandwich", "sandwich"),
         ("how many orders failed", "failed"),
-        ("total revenue minus cost", "minus"),
+        ("which region sold the most", "'sold' is not understood"),
+        ("which region had the highest revenue", "Say 'which region has the highest total revenue'"),
+        ("units times unit price", "It is not said what to compute of units"),
+        ("second highest revenue", "second"),
+        ("revenue growth", "'growth'"),
+        ("total of units plus 10", "once, or once for each row"),
+        ("total revenue minus cost", "cost"),
         ("cumulative revenue by month", "cumulative"),
-        ("number of orders with units above average", "above"),
-        ("revenue per unit", "ratio"),
-        ("average revenue of refunded products", "refunded"),
-        ("total revenue in the last month", "last"),
+        ("total revenue and average units per product", "two ways"),
+        ("total unit price", "rates are not added up"),
+        ("how many units", "can mean rows, distinct values or a sum"),
+        ("top 3 products by revenue", "Say 'by total revenue'"),
+        ("total region", "holds no numbers"),
         ("total revenue in 2019", "No row"),
+        ("total revenue per month of region", "holds no dates"),
+        ("total revenue in 2024-13", "2024-13 is not a date"),
     ],
 )
 def test_refuses_what_it_does_not_understand(question: str, said: str, run: Run, data: Path) -> None:
-    """A name that the file does not hold is an error that names it, never an answer to another question."""
-    with pytest.raises(InvalidInputError, match=re.escape(said)) as error:
+    """What is not in the language or the file is an error that names it, never an answer to another question."""
+    with pytest.raises(InvalidInputError) as error:
         run(agent, question, [data / "sales.csv"])
-    assert said == "No row" or "unit_price" in str(error.value)
+    assert said in str(error.value)
 
 
-REGIONS = ["Lakeside", "Old Town", "São Paulo", "Zürich", "R&D", "Naïve Quarter"]
+RATES = "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading\na,0.2,5,3,5%,0.1,10,1\nb,0.3,10,4,2%,0.25,10,2\n"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("total tax rate", "by its name"),
+        ("sum of bonus %", "'total of amount times Bonus % divided by 100'"),
+        ("sum of price per unit", "by its name"),
+        ("total discount", "by its per cent signs"),
+        ("total part per kind", "lie between 0 and 1"),
+        ("total of tax rate plus bonus %", "by its name"),
+        ("total of amount divided by reading", "ratio"),
+        ("total of amount times bonus %", "a hundred times too much"),
+    ],
+)
+def test_rates_are_not_summed(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """A rate, told by its name or by its cells, is refused as a sum, and the question is told that was meant, perhaps."""
+    path = tmp_path / "rates.csv"
+    path.write_text(RATES)
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, question, [path])
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("average tax rate", 0.25),
+        ("total of amount times tax rate", 5),
+        ("total of amount times bonus % divided by 100", 1.5),
+        ("average discount", 3.5),
+        ("total amount", 20),
+    ],
+)
+def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Path) -> None:
+    """An amount times a rate is an amount, and the average of a rate is a rate."""
+    path = tmp_path / "rates.csv"
+    path.write_text(RATES)
+    assert figure(run(agent, question, [path]).text) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("content", "question", "said"),
+    [
+        ("name,score,score\na,1,2\n", "average score", "'score' (column 2) and 'score' (column 3)"),
+        ("who,Weight (kg),Weight (lb)\na,1,2\n", "average weight", "'Weight (kg)' (column 2) and 'Weight (lb)' (column 3)"),
+        ("origin,destination,n\nRome,Lima,1\nLima,Rome,2\n", "total n from Rome", "several columns of t.csv: origin, destination"),
+        ("sent,paid,n\n2024-01-01,2024-02-01,1\n", "total n in 2024-01", "several columns of dates: sent, paid"),
+        ("date,n\n03/04/2024,1\n05/06/2024,2\n", "total n in 2024-03", "begin with the day or with the month"),
+        ("who;n\na;1.234\nb;2.500\n", "total n", "has a sign for thousands or decimals"),
+        ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
+        ("total cost,cost\n1,2\n", "total cost", "not said what to compute of total cost"),
+        ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", "Put it in quotes"),
+        ("year,at,n\n2024,2024-05-05,1\n", "total n in 2024", "several columns"),
+    ],
+)
+def test_ambiguity_is_said(content: str, question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """What can be meant in two ways is refused with both, never decided."""
+    path = tmp_path / "t.csv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, question, [path])
+    assert said in str(error.value)
+
+
+def test_reading(run: Run, tmp_path: Path) -> None:
+    """A figure comes with what it is of, which rows, how many, and what was left out and why."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,amount\nA,1\nA,\nA,oops\nB,5\nA,3\nA,4\n")
+    text = run(agent, "total amount where shop is A", [path]).text
+    assert text == (
+        "t.csv: sum of amount where shop is A: 8 (3 of 6 rows; left out: 1 without amount, 1 that cannot be read, such as 'oops')."
+    )
+
+
+def test_ties(run: Run, tmp_path: Path) -> None:
+    """Whoever has the same figure as the last one shown is mentioned."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,amount\nA,1\nB,2\nC,2\n")
+    assert run(agent, "which shop has the highest total amount", [path]).text.endswith(
+        "- B: 2\n1 more has the same figure as the last of these."
+    )
+
+
+SHOPS = ["Lakeside", "Old Town", "São Paulo", "Zürich", "R&D", "Naïve Quarter"]
 NOUNS = ["plant", "crew", "vessel", "clinic", "branch_office", "Turbine Model", "harbourMaster"]
 AMOUNTS = ["tonnage", "fuel_burned_l", "Output (kWh)", "visitorFee", "crop_yield", "Noise Level", "defects"]
 OPERATIONS = {
-    "total": "sum",
-    "average": "mean",
-    "median": "median",
-    "maximum": "max",
-    "minimum": "min",
-    "standard deviation of": "std",
-}
+    "total": "sum", "average": "mean", "median": "median", "maximum": "max", "minimum": "min", "standard deviation of": "std",
+}  # fmt: skip
+SIGNS = {"above": "__gt__", "below": "__lt__", "at least": "__ge__", "at most": "__le__"}
 
 
 def _spoken(column: str) -> str:
-    """Say a column's name as a person would: without its unit, underscores and capitals."""
-    bare = re.sub(r"\(.*?\)|_l$", "", column)
+    """Say a column's name as a person would: without its unit in brackets, underscores and capitals."""
+    bare = re.sub(r"\(.*?\)", "", column)
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", bare).replace("_", " ").strip().lower()
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_unseen_tables(seed: int, run: Run, tmp_path: Path) -> None:
-    """Columns, values, delimiters and decimal signs that nobody foresaw give the figures that pandas gives."""
+def _world(seed: int, folder: Path) -> tuple[pd.DataFrame, Path, random.Random, tuple[str, str, str]]:
     rng = random.Random(seed)
     group, amount, other = rng.choice(NOUNS), *rng.sample(AMOUNTS, 2)
     size = rng.randint(5, 120)
     frame = pd.DataFrame(
         {
-            group: [rng.choice(REGIONS) for _ in range(size)],
+            group: [rng.choice(SHOPS) for _ in range(size)],
             amount: [round(rng.uniform(-50, 5000), 2) for _ in range(size)],
-            other: [rng.randint(0, 90) for _ in range(size)],
+            other: [rng.randint(2, 90) for _ in range(size)],
             "logged_on": [f"20{rng.randint(21, 23)}-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}" for _ in range(size)],
         }
     )
     delimiter, decimal = rng.choice([(",", "."), (";", ","), ("\t", "."), ("|", "."), (";", ".")])
     encoding = rng.choice(["utf-8", "utf-8-sig", "cp1252", "utf-16"])
-    path = tmp_path / "measurements.csv"
+    path = folder / "measurements.csv"
     path.write_bytes(frame.to_csv(index=False, sep=delimiter, decimal=decimal).encode(encoding))
+    return frame, path, rng, (group, amount, other)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_unseen_tables(seed: int, tmp_path: Path) -> None:
+    """A random question of the language over a random table, in any delimiter and encoding, is what pandas says."""
+    frame, path, rng, (group, amount, other) = _world(seed, tmp_path)
+    table = read_table(path)
     word, operation = rng.choice(list(OPERATIONS.items()))
-    chosen, limit = frame[group].iloc[0], rng.randint(10, 80)
+    sign, compare = rng.choice(list(SIGNS.items()))
+    limit, chosen, year = rng.randint(2, 60), frame[group].iloc[0], frame.logged_on.iloc[0][:4]
+    rows = frame[getattr(frame[other], compare)(limit) & frame.logged_on.str.startswith(year)]
 
-    grouped = run(agent, f"{word} {_spoken(amount)} per {_spoken(group)}", [path]).text
-    filtered = run(agent, f"{word} {_spoken(amount)} for {_spoken(group)} {chosen.lower()}", [path]).text
-    yearly = run(agent, f"total {_spoken(amount)} by year", [path]).text
-    above = run(agent, f"how many rows have {_spoken(other)} above {limit}", [path]).text
+    [said] = _ask(f"{word} {_spoken(amount)} for {_spoken(group)} {chosen.lower()}", table)
+    wanted = float(getattr(frame[frame[group] == chosen][amount], operation)())
+    assert f": {format_number(wanted)} (" in said
 
-    truth = frame.groupby(group)[amount].agg(operation)
-    assert figures(grouped) == pytest.approx({label: value for label, value in truth.items() if value == value}, rel=1e-4, abs=1e-4)
-    wanted = frame[frame[group] == chosen][amount].agg(operation)
-    assert format_number(wanted) == format_number(wanted) and f": {format_number(wanted)}" in filtered
-    totals = frame.groupby(frame.logged_on.str[:4])[amount].sum()
-    assert figures(yearly) == pytest.approx(totals.to_dict(), rel=1e-6, abs=1e-4)
-    assert last_number(above) == int((frame[other] > limit).sum())
+    [said] = _ask(f"how many rows have {_spoken(other)} {sign} {limit} and logged on is {year}", table)
+    assert figure(said) == len(rows)
+
+    if len(rows):
+        [said] = _ask(f"{word} {_spoken(amount)} per {_spoken(group)} where {_spoken(other)} {sign} {limit} in {year}", table)
+        truth = getattr(rows.groupby(group)[amount], operation)()
+        assert figures(said) == pytest.approx({key: value for key, value in truth.items() if value == value}, rel=1e-4, abs=1e-4)
+
+
+def _ask(question: str, table: Table) -> list[str]:
+    return [answer(one, chosen).text for chosen, one in understand(question, [table])]
+
+
+@pytest.fixture(scope="module")
+def sales() -> Table:
+    """The sales that ship with the examples."""
+    return read_table(DATA / "sales.csv")
+
+
+@settings(deadline=None)
+@given(place=st.integers(0, 40), word=st.text("bcdfghjklmnpqrstvwxz", min_size=4, max_size=9), asked=st.sampled_from(SINGLE))
+def test_a_foreign_word_anywhere_is_refused(sales: Table, place: int, word: str, asked: tuple[str, Truth]) -> None:
+    """A question of the language with one word more, wherever it stands, is refused, and the word is named."""
+    words = asked[0].split()
+    at = place % (len(words) + 1)
+    with pytest.raises(InvalidInputError) as error:
+        understand(" ".join([*words[:at], word, *words[at:]]), [sales])
+    assert word in str(error.value)
 
 
 MESSY = {
@@ -221,32 +331,31 @@ MESSY = {
     ("kind", "question", "expected"),
     [
         ("german", "total betrag", 13334.4),
-        ("german", "total betrag for Müller", 13234.5),
-        ("german", "total betrag for mueller gmbh", 13234.5),
-        ("german", "betrag in February 2024", 1334.4),
+        ("german", 'total betrag for "Müller GmbH"', 13234.5),
+        ("german", "total betrag for muller gmbh", 13234.5),
+        ("german", "total betrag in 2024-02", 1334.4),
         ("dollars", "average salary", 100250),
-        ("dollars", "number of missing salary", 1),
+        ("dollars", "number of rows where salary is missing", 1),
         ("percent", "average discount", 3.75),
         ("brackets", "total balance", 7.5),
         ("quoted", "sum of points", 7),
-        ("quoted", "points of Lee; Bo", 3),
-        ("booleans", "total hours of remote persons", 40),
-        ("booleans", "how many are not remote", 1),
-        ("invoices", "total amount of unpaid invoices", 399.5),
-        ("invoices", "how many invoices were due in March 2024", 2),
-        ("invoices", "number of invoices in 2023", 1),
-        ("invoices", "which customer spent the most", 1300),
-        ("invoices", "amount of invoice 1002", 300),
-        ("invoices", "which customer has the most invoices", 2),
+        ("quoted", "total points for Lee; Bo", 3),
+        ("booleans", "total hours where is remote is yes", 40),
+        ("booleans", "how many rows where isRemote is not yes", 1),
+        ("invoices", "total net amount where paid is no", 399.5),
+        ("invoices", "how many rows have due date in 2024-03", 2),
+        ("invoices", "number of rows where invoice date in 2023", 1),
+        ("invoices", "which customer has the highest total net amount", 1300),
+        ("invoices", "total net amount where invoice no is 1002", 300),
+        ("invoices", "which customer has the most rows", 2),
     ],
 )
 def test_messy_files(kind: str, question: str, expected: float, run: Run, tmp_path: Path) -> None:
-    """Decimal commas, currency and percent signs, brackets, quotes, umlauts and empty cells are read as people mean them."""
+    """Decimal commas, currency and percent signs, brackets, quotes, umlauts and empty cells are read as they are meant."""
     path = tmp_path / "messy.csv"
     path.write_text(MESSY[kind], encoding="utf-8")
     text = run(agent, question, [path]).text
-    found = figures(text) or {"": float(re.findall(r"-?\d+(?:\.\d+)?", text.splitlines()[0].split(":", 2)[-1])[0])}
-    assert next(iter(found.values())) == pytest.approx(expected)
+    assert (next(iter(figures(text).values())) if "\n" in text else figure(text)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -270,71 +379,44 @@ def test_no_file(run: Run) -> None:
 
 
 def test_several_files(run: Run, tmp_path: Path, data: Path) -> None:
-    """The file that is named is used; without a name, the one whose columns are spoken of; equal files are taken as one."""
-    pets = tmp_path / "pets.csv"
+    """The file that is named is used; without a name, the only one whose columns are spoken of; two that fit are named."""
+    pets, more = tmp_path / "pets.csv", tmp_path / "more.csv"
     pets.write_text("animal,legs\ncat,4\nbird,2\n")
-    more = tmp_path / "more.csv"
     more.write_text("animal,legs\nant,6\n")
     files = [data / "sales.csv", pets]
     named = run(agent, "total legs in pets.csv", files).text
     fitting = run(agent, "total legs", files).text
-    together = run(agent, "total legs", [pets, more]).text
-    assert [last_number(text) for text in (named, fitting, together)] == [6, 6, 12]
+    both = run(agent, "total legs in pets.csv and total legs in more.csv", [pets, more]).text
+    assert [figure(text) for text in (named, fitting, *both.split("\n\n"))] == [6, 6, 6, 6]
+    with pytest.raises(InvalidInputError, match=r"fits pets\.csv and more\.csv"):
+        run(agent, "total legs", [pets, more])
 
 
 def test_several_questions(run: Run, data: Path) -> None:
     """Two questions in one request get two answers and two tables."""
-    done = run(agent, "compute the total sales per region and the average units per product", [data / "sales.csv"])
+    done = run(agent, "compute the total revenue per region and the average units per product", [data / "sales.csv"])
     assert sorted(done.files) == ["1-sum-of-revenue-by-region.csv", "2-average-of-units-by-product.csv"]
 
 
-def test_says_what_it_computed(run: Run, data: Path) -> None:
-    """The answer names the file, the rows, the filter and the operation."""
-    text = run(agent, "average revenue of phones in the West since June", [data / "sales.csv"]).text
-    scope, figure = text.rsplit(": ", 1)
-    assert re.sub(r"\d+ of", "N of", scope) == (
-        "sales.csv, rows where product is Phone and region is West and date since 2024-06: N of 500: average of revenue"
-    )
-    assert float(figure.rstrip(".")) > 0
-
-
-def test_growth_between_periods(run: Run, data: Path) -> None:
-    """Growth names both figures, their difference and the percentage."""
-    frame = pd.read_csv(data / "sales.csv")
-    first, last = (frame[frame.date.str.startswith(month)].revenue.sum() for month in ("2024-01", "2024-03"))
-    text = run(agent, "growth of revenue from January to March", [data / "sales.csv"]).text
-    percent = format_number((last - first) / first * 100)
-    expected = f"{format_number(first)} to {format_number(last)}, a change of {format_number(last - first)} ({percent} %)."
-    assert text.endswith(expected)
-
-
-def test_describes_a_file(run: Run, data: Path) -> None:
-    """A description says the type and the range of every column."""
-    text = run(agent, "describe sales.csv", [data / "sales.csv"]).text
-    assert text.splitlines()[0] == "sales.csv, all 500 rows, 7 columns:"
-    assert "- date: dates from 2024-01-01 to 2024-12-31" in text.splitlines()
-
-
-def test_lists_rows(run: Run, data: Path) -> None:
-    """Rows that are asked for come as a table."""
-    done = run(agent, "rows where units above 11 and region is East", [data / "sales.csv"])
-    frame = pd.read_csv(data / "sales.csv")
-    expected = frame[(frame.units > 11) & (frame.region == "East")].reset_index(drop=True)
-    assert pd.read_csv(io.BytesIO(done.files["rows.csv"])).revenue.tolist() == expected.revenue.tolist()
-
-
-def test_large_file_in_time(run: Run, tmp_path: Path) -> None:
-    """A hundred thousand rows are answered within seconds, and rightly."""
-    rng = random.Random(7)
-    rows = [
-        (rng.choice(REGIONS), rng.randint(1, 999), f"2023-{rng.randint(1, 12):02}-{rng.randint(1, 28):02}") for _ in range(100_000)
-    ]
-    frame = pd.DataFrame(rows, columns=["district", "meter_reading", "day"])
+def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dates and amounts that are written as text are understood once per different cell, not once per row."""
+    rows = [(f"2023-{n % 12 + 1:02}-05", f"${n % 50}") for n in range(20_000)]
     path = tmp_path / "large.csv"
-    frame.to_csv(path, index=False)
-    started = time.perf_counter()
-    text = run(agent, "total meter reading per district in May", [path]).text
-    took = time.perf_counter() - started
-    expected = frame[frame.day.str.startswith("2023-05")].groupby("district").meter_reading.sum()
-    assert figures(text) == expected.to_dict()
-    assert took < 20
+    pd.DataFrame(rows, columns=["day", "amount"]).to_csv(path, index=False)
+    read: list[int] = []
+    whole = pd.to_datetime
+
+    def counted(cells: pd.Series, **options: Any) -> Any:
+        read.append(len(cells))
+        return whole(cells, **options)
+
+    monkeypatch.setattr(pd, "to_datetime", counted)
+    [said] = _ask("total amount in 2023-05", read_table(path))
+    assert (figure(said), max(read)) == (sum(n % 50 for n in range(20_000) if n % 12 == 4), 12)
+
+
+@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:4])
+def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
+    """Each example of the language's page is answered."""
+    [said] = _ask(sentence, sales)
+    assert said.startswith("sales.csv: ")

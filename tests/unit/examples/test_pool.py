@@ -10,6 +10,7 @@ import pytest
 
 import analyst_desk
 from ioa import Agent
+from ioa.cli.pool import read_pool
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId
 from ioa.testing.task_context import RecordingContext, upstream
@@ -28,7 +29,7 @@ def _agent(target: str) -> Agent:
 
 
 def test_who_is_in_it() -> None:
-    """The pool holds the eight agents that do work, and the one that coordinates."""
+    """The pool holds the eight agents that do work, the one that coordinates, and the one that asks a model."""
     expected = [
         "csv-analyst",
         "chart-maker",
@@ -39,6 +40,7 @@ def test_who_is_in_it() -> None:
         "python-runner",
         "report-writer",
         "analyst-desk",
+        "assistant",
     ]
     assert [_agent(entry["target"]).agent_id for entry in ENTRIES] == expected
 
@@ -51,6 +53,13 @@ def test_cards(target: str) -> None:
     assert (6 <= len(set(card.examples)) <= 12, len(card.skills) >= 2, len(card.description) > 60, callable(agent.function)) == (
         True,
     ) * 4
+
+
+@pytest.mark.parametrize(("environment", "joins"), [({}, False), ({"IOA_LLM_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)])
+def test_the_assistant_joins_where_a_model_is(environment: dict[str, str], joins: bool) -> None:
+    """Without a model that could answer, nobody offers to."""
+    targets = [Path(agent.target).name for agent in read_pool(POOL, environment).agents]
+    assert ("assistant.py:agent" in targets, len(targets)) == (joins, 9 + joins)
 
 
 def test_only_the_desk_leads_teams() -> None:

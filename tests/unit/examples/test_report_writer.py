@@ -20,7 +20,7 @@ GOAL = "compute the total sales per region in sales.csv, make a bar chart of it,
 
 def test_report_of_both(run: Run, data: Path) -> None:
     """A report holds the title from the goal, every table cell, and the chart's own bytes."""
-    figures = run(csv_analyst.agent, "total sales per region", [data / "sales.csv"])
+    figures = run(csv_analyst.agent, "total revenue per region", [data / "sales.csv"])
     first = upstream("compute the total sales per region in sales.csv", figures.text, *figures.paths, agent_id="csv-analyst")
     chart = run(chart_maker.agent, "make a bar chart of it", results=[first])
     second = upstream("make a bar chart of it", chart.text, *chart.paths, agent_id="chart-maker")

@@ -32,7 +32,6 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("top 1 words in story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
         ('count the words in "one two three four"', "the quoted text: words: 4"),
-        ("word count of: one two three", "story.txt: words: 22"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
@@ -87,6 +86,8 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
     page.write_text("just four words here")
     of_file = run(agent, "count the words in it", [data / "notes.txt"], [upstream("read the page", "attached", page)]).text
     of_words = run(agent, "count the words in it", [data / "notes.txt"], [upstream("say hello", "hello there")]).text
+    of_address = run(agent, "count the words of http://127.0.0.1:80/a", results=[upstream("read the page", "attached", page)]).text
+    assert of_address == of_file
     assert (of_file, of_words) == ("page.txt: words: 4", "the result of 'say hello': words: 2")
 
 
@@ -97,6 +98,12 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("count the words", b" \n\t\n", "empty"),
         ("count the words", b"ab\x00\x01cd", "not a text file"),
         ("boil it", b"water", "not clear"),
+        ("how many words start with b", b"big water", "'start', 'b' are not understood"),
+        ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
+        ("summarise it in 200 words", b"big water. More water.", "'200' is not understood"),
+        ("word count of: one two three", b"big water", "'one', 'two', 'three' are not understood"),
+        ("translate and count the words", b"big water", "'translate' is not understood"),
+        ("how many sentences are not short", b"big water", "'not', 'short'"),
     ],
 )
 def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Tell a group's story in a few lines: each call is one event at the scenario's own time, and gives the story so far.
 
-    launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1").pauses("ada", "t1").finishes("t1").announces("ada")
+    launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").pauses("ada", "t1-1").finishes("t1-1").announces("ada")
 
 A scenario never changes; what the machine refuses raises `IllegalEventError` and leaves it as it was.
 """
@@ -31,6 +31,7 @@ from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, P
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -60,7 +61,7 @@ def card(agent_id: str) -> AgentCard:
     return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": f"{agent_id} helps"})
 
 
-def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1)) -> Limits:
+def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1), level: int = LEVEL) -> Limits:
     """Limits whose time-outs all differ: floor 60 s, conclusion 50 s, lease 30 s, pause 600 s. A thousand tokens, ten of money."""
     return Limits(
         max_turns=max_turns,
@@ -72,6 +73,7 @@ def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = tim
         task_lease=timedelta(seconds=30),
         pause_timeout=timedelta(seconds=600),
         conclusion_timeout=timedelta(seconds=50),
+        level=level,
     )
 
 
@@ -235,7 +237,7 @@ class Scenario:
         if self.state.open_tasks:
             return self.progresses(self.state.open_tasks[0].task_id, tokens=MAX_TOKENS)
         assert self.holder is not None
-        payload = AsyncTaskAssignment(tasks=specs((f"last:{self.holder}",)))
+        payload = AsyncTaskAssignment(tasks=specs((f"t{self.state.turn}-last:{self.holder}",)))
         return self.speaks(self.holder, payload, usage=Usage(tokens_in=MAX_TOKENS))
 
     def open(self, task_id: str) -> OpenTask:
@@ -260,8 +262,10 @@ class Scenario:
         return self.state.floor_holder
 
 
-def launched(*members: str, max_turns: int = 10, max_depth: int = 3, depth: int = 0, parent: ParentTask | None = None) -> Scenario:
+def launched(
+    *members: str, max_turns: int = 10, max_depth: int = 3, depth: int = 0, parent: ParentTask | None = None, level: int = LEVEL
+) -> Scenario:
     """A group that has just been opened; the first member owns it and has the floor."""
-    rules = limits(max_turns=max_turns, max_depth=max_depth)
+    rules = limits(max_turns=max_turns, max_depth=max_depth, level=level)
     event = GroupLaunched(at=START, charter=charter(*members, limits=rules, depth=depth, parent=parent))
     return Scenario(step(None, event).state, (event,))

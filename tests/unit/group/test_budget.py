@@ -25,7 +25,7 @@ DEAREST = 6
 
 
 def _tasked(*tasks: str, max_turns: int = 9) -> Scenario:
-    return launched("ada", "bob", "eve", max_turns=max_turns).assigns("ada", *(tasks or ("t1:bob",)))
+    return launched("ada", "bob", "eve", max_turns=max_turns).assigns("ada", *(tasks or ("t1-1:bob",)))
 
 
 def _reason(story: Scenario) -> Reason:
@@ -60,7 +60,7 @@ def test_money_is_a_budget_as_well() -> None:
 
 def test_a_spent_budget_cancels_the_tasks_that_run() -> None:
     """The task whose report crosses the bound is cancelled like the others, and says why."""
-    story = _tasked("t1:bob", "t2:eve").progresses("t2").progresses("t1", tokens=MAX_TOKENS)
+    story = _tasked("t1-1:bob", "t1-2:eve").progresses("t1-2").progresses("t1-1", tokens=MAX_TOKENS)
     closed = [task for task in story.state.tasks if isinstance(task, ClosedTask)]
     assert [(task.outcome, task.why) for task in closed] == [(TaskOutcome.CANCELLED, "the token budget is spent")] * 2
 
@@ -80,13 +80,19 @@ def test_a_group_whose_team_was_too_dear_to_find_can_only_conclude() -> None:
 
 def test_a_tasks_reports_give_totals() -> None:
     """A report that is lost costs nothing in the count, nor does one that says the same again or less."""
-    story = _tasked().progresses("t1", tokens=10).progresses("t1", tokens=40).progresses("t1", tokens=40).progresses("t1", tokens=5)
-    assert story.finishes("t1", tokens=50).state.spent == Usage(tokens_out=50)
+    story = (
+        _tasked()
+        .progresses("t1-1", tokens=10)
+        .progresses("t1-1", tokens=40)
+        .progresses("t1-1", tokens=40)
+        .progresses("t1-1", tokens=5)
+    )
+    assert story.finishes("t1-1", tokens=50).state.spent == Usage(tokens_out=50)
 
 
 def test_a_nested_team_is_lent_half_of_what_is_left() -> None:
     """Of the turns and the tokens half, of the time nine tenths; a second team gets half of the rest."""
-    story = _tasked("t1:bob", "t2:eve").progresses("t1", tokens=200).nests("t1", "sub1").nests("t2", "sub2")
+    story = _tasked("t1-1:bob", "t1-2:eve").progresses("t1-1", tokens=200).nests("t1-1", "sub1").nests("t1-2", "sub2")
     deadline = START + timedelta(days=1) * 0.9
     assert story.state.loans == (
         Loan(subgroup=CommId("sub1"), turns=4, tokens=400, cost_micros=5 * MICROS, deadline=deadline),
@@ -97,28 +103,32 @@ def test_a_nested_team_is_lent_half_of_what_is_left() -> None:
 def test_what_a_nested_team_used_up_is_its_parents_too() -> None:
     """When it ends the loan is taken back, and turns and usage are counted."""
     used = Usage(tokens_in=7, tokens_out=5, cost_micros=3)
-    state = _tasked().nests("t1").nested_ends("t1", turns=3, usage=used).state
+    state = _tasked().nests("t1-1").nested_ends("t1-1", turns=3, usage=used).state
     assert (state.loans, state.spent, state.turns_left) == ((), used, 9 - 1 - 3)
 
 
 def test_what_a_cancelled_team_used_up_is_counted_when_it_ends() -> None:
     """Its task is closed before; the loan stands until the team has said what it came to, once."""
-    story = _tasked().nests("t1").finishes("t1")
+    story = _tasked().nests("t1-1").finishes("t1-1")
     assert (story.state.turns_left, story.state.spent) == (4, NOTHING)
-    paid = story.nested_ends("t1", reason=Reason.CANCELLED, turns=1, usage=Usage(tokens_in=9))
-    assert (paid.state.turns_left, paid.state.spent, paid.outcome("t1")) == (7, Usage(tokens_in=9), TaskOutcome.DONE)
+    paid = story.nested_ends("t1-1", reason=Reason.CANCELLED, turns=1, usage=Usage(tokens_in=9))
+    assert (paid.state.turns_left, paid.state.spent, paid.outcome("t1-1")) == (7, Usage(tokens_in=9), TaskOutcome.DONE)
 
 
 def test_a_nested_team_that_spent_too_much_ends_its_parents_discussion() -> None:
     """Its last message may have crossed both bounds; another team that runs is cancelled."""
-    story = _tasked("t1:bob", "t2:eve").nests("t1", "sub1").nests("t2", "sub2")
-    story = story.nested_ends("t1", "sub1", usage=Usage(tokens_in=MAX_TOKENS))
-    assert (story.phase, story.outcome("t1"), story.outcome("t2")) == (Phase.CONCLUDING, TaskOutcome.DONE, TaskOutcome.CANCELLED)
+    story = _tasked("t1-1:bob", "t1-2:eve").nests("t1-1", "sub1").nests("t1-2", "sub2")
+    story = story.nested_ends("t1-1", "sub1", usage=Usage(tokens_in=MAX_TOKENS))
+    assert (story.phase, story.outcome("t1-1"), story.outcome("t1-2")) == (
+        Phase.CONCLUDING,
+        TaskOutcome.DONE,
+        TaskOutcome.CANCELLED,
+    )
 
 
 def test_what_is_lent_cannot_be_used_by_the_lender() -> None:
     """Of nine turns one is taken and four are lent: after four more the discussion is over."""
-    story = _tasked().nests("t1")
+    story = _tasked().nests("t1-1")
     for speaker, other in (("ada", "bob"), ("bob", "ada")) * 2:
         assert story.phase is Phase.DISCUSSING
         story = story.says(speaker, to=other)
@@ -127,26 +137,26 @@ def test_what_is_lent_cannot_be_used_by_the_lender() -> None:
 
 def test_a_nested_team_ends_before_its_tasks_deadline() -> None:
     """The time of a task bounds the team that serves it."""
-    task = specs(("t1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
-    state = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,))).nests("t1").state
+    task = specs(("t1-1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
+    state = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,))).nests("t1-1").state
     assert [loan.deadline for loan in state.loans] == [START + timedelta(seconds=10)]
 
 
 def test_a_cancelled_team_accounts_for_the_teams_nested_in_it() -> None:
     """Nobody takes their reports any more, so that all they were lent counts as used."""
-    parent = ParentTask(comm_id=CommId("root"), task_id=TaskId("t0"))
-    story = launched("bob", "eve", parent=parent, depth=1).assigns("bob", "t1:eve").progresses("t1", tokens=100).nests("t1")
+    parent = ParentTask(comm_id=CommId("root"), task_id=TaskId("t1-0"))
+    story = launched("bob", "eve", parent=parent, depth=1).assigns("bob", "t1-1:eve").progresses("t1-1", tokens=100).nests("t1-1")
     report = next(effect for effect in story.cancelled().effects if isinstance(effect, ReportToParent))
     assert (report.turns, report.usage.tokens) == (1 + 4, 100 + 450)
 
 
 def test_the_last_turn_is_not_lent() -> None:
     """A parent keeps a turn to say something with what the team found."""
-    two_left = _tasked(max_turns=3).progresses("t1").nests("t1").state
+    two_left = _tasked(max_turns=3).progresses("t1-1").nests("t1-1").state
     refused = (
         _tasked(max_turns=2)
-        .progresses("t1")
-        .refusal(SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub")))
+        .progresses("t1-1")
+        .refusal(SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub")))
     )
     assert ([loan.turns for loan in two_left.loans], two_left.turns_left, refused.code) == ([1], 1, "too_little_left")
 

@@ -40,15 +40,15 @@ def test_a_conclusion_may_say_that_the_goal_was_not_reached(reason: Reason) -> N
 
 def test_the_deadline_ends_the_group_whatever_it_does() -> None:
     """Tasks that are open are cancelled."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").after(86_400)
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").after(86_400)
     story = story.happens(TimerFired(at=story.now))
-    assert (_result(story).reason, story.outcome("t1")) == (Reason.DEADLINE, TaskOutcome.CANCELLED)
+    assert (_result(story).reason, story.outcome("t1-1")) == (Reason.DEADLINE, TaskOutcome.CANCELLED)
 
 
 def test_a_cancelled_group_cancels_its_tasks() -> None:
     """Cancelling is legal whatever runs."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob").cancelled()
-    assert (story.phase, story.outcome("t1"), _result(story).reason) == (
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").cancelled()
+    assert (story.phase, story.outcome("t1-1"), _result(story).reason) == (
         Phase.CANCELLED,
         TaskOutcome.CANCELLED,
         Reason.CANCELLED,
@@ -73,7 +73,7 @@ def test_silence_before_a_forced_conclusion_does_not_shorten_it() -> None:
 
 def test_what_an_ended_group_owes_follows_from_its_state_alone() -> None:
     """A router that looks at it later pays the same."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob").nests("t1").cancelled()
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").nests("t1-1").cancelled()
     assert settle(story.state) == story.effects
 
 

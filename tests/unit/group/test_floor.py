@@ -29,49 +29,49 @@ def test_a_discussion_hands_the_floor_to_the_named_speaker() -> None:
 
 def test_nobody_has_the_floor_while_synchronous_tasks_run() -> None:
     """The floor is suspended until all of them are closed, and then returns to the assigner."""
-    waiting = launched("ada", "bob", "eve").assigns_and_waits("ada", "t1:bob", "t2:eve").finishes("t1")
-    assert (waiting.phase, waiting.holder, waiting.finishes("t2").holder) == (Phase.ASSIGNED, None, "ada")
+    waiting = launched("ada", "bob", "eve").assigns_and_waits("ada", "t1-1:bob", "t1-2:eve").finishes("t1-1")
+    assert (waiting.phase, waiting.holder, waiting.finishes("t1-2").holder) == (Phase.ASSIGNED, None, "ada")
 
 
 def test_asynchronous_tasks_return_the_floor_when_all_have_answered() -> None:
     """Progress, a result or a nested team is an answer."""
-    handing = launched("ada", "bob", "eve").assigns("ada", "t1:bob", "t2:eve", "t3:eve").progresses("t1").nests("t2")
-    assert (handing.holder, handing.finishes("t3").holder) == (None, "ada")
+    handing = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve", "t1-3:eve").progresses("t1-1").nests("t1-2")
+    assert (handing.holder, handing.finishes("t1-3").holder) == (None, "ada")
 
 
 def test_an_assignee_that_does_not_answer_cannot_keep_the_floor_away() -> None:
     """After the floor's time-out the assigner goes on; the task lives on with its lease."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob").after(60)
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").after(60)
     story = story.happens(TimerFired(at=story.now))
-    assert (story.holder, story.outcome("t1")) == ("ada", None)
+    assert (story.holder, story.outcome("t1-1")) == ("ada", None)
 
 
 def test_a_pause_lasts_until_the_last_trigger_is_closed() -> None:
     """Tasks that are no trigger do not matter."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob", "t2:bob", "t3:bob").progresses("t1").progresses("t2")
-    paused = story.progresses("t3").pauses("ada", "t1", "t2").finishes("t3").finishes("t1")
-    assert (paused.phase, paused.finishes("t2").holder) == (Phase.PAUSED, "ada")
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob", "t1-3:bob").progresses("t1-1").progresses("t1-2")
+    paused = story.progresses("t1-3").pauses("ada", "t1-1", "t1-2").finishes("t1-3").finishes("t1-1")
+    assert (paused.phase, paused.finishes("t1-2").holder) == (Phase.PAUSED, "ada")
 
 
 def test_a_pause_on_closed_tasks_returns_the_floor_at_once() -> None:
     """The result may have crossed the pause on its way; the pause costs a turn and nothing else."""
-    story = launched("ada", "bob").assigns_and_waits("ada", "t1:bob").finishes("t1").pauses("ada", "t1", "t1")
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").finishes("t1-1").pauses("ada", "t1-1", "t1-1")
     assert (story.phase, story.holder, story.state.turns_taken) == (Phase.DISCUSSING, "ada", 2)
 
 
 def test_a_trigger_named_twice_is_waited_for_once() -> None:
     """Duplicates in a pause do no harm."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1").pauses("ada", "t1", "t1")
-    assert story.finishes("t1").holder == "ada"
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").pauses("ada", "t1-1", "t1-1")
+    assert story.finishes("t1-1").holder == "ada"
 
 
 def test_a_pause_ends_by_itself() -> None:
     """When the pause's time is over the pauser may look again, although the task still runs."""
-    story = launched("ada", "bob").assigns("ada", "t1:bob").progresses("t1").pauses("ada", "t1")
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob").progresses("t1-1").pauses("ada", "t1-1")
     while isinstance(story.state.stage, Paused) and story.now < story.state.stage.until - timedelta(seconds=20):
-        story = story.after(20).progresses("t1")
+        story = story.after(20).progresses("t1-1")
     story = story.timer()
-    assert (story.holder, story.outcome("t1"), story.now) == ("ada", None, START + timedelta(seconds=600))
+    assert (story.holder, story.outcome("t1-1"), story.now) == ("ada", None, START + timedelta(seconds=600))
 
 
 def test_a_silent_holder_is_passed_over() -> None:
@@ -139,11 +139,11 @@ def test_announcing_a_conclusion_costs_no_turn() -> None:
 
 def test_tasks_of_the_last_turn_are_waited_for_if_they_are_synchronous() -> None:
     """Their results are there when the conclusion is forced."""
-    story = launched("ada", "bob", max_turns=1).assigns_and_waits("ada", "t1:bob").finishes("t1")
-    assert (story.phase, story.outcome("t1")) == (Phase.CONCLUDING, TaskOutcome.DONE)
+    story = launched("ada", "bob", max_turns=1).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
+    assert (story.phase, story.outcome("t1-1")) == (Phase.CONCLUDING, TaskOutcome.DONE)
 
 
 def test_the_last_turn_cancels_what_still_runs() -> None:
     """Asynchronous tasks end with the discussion they run beside."""
-    story = launched("ada", "bob", max_turns=1).assigns("ada", "t1:bob").progresses("t1")
-    assert (story.phase, story.outcome("t1")) == (Phase.CONCLUDING, TaskOutcome.CANCELLED)
+    story = launched("ada", "bob", max_turns=1).assigns("ada", "t1-1:bob").progresses("t1-1")
+    assert (story.phase, story.outcome("t1-1")) == (Phase.CONCLUDING, TaskOutcome.CANCELLED)

@@ -65,8 +65,8 @@ def test_the_first_to_return_concludes_if_all_were_lost() -> None:
 @pytest.mark.parametrize("lost", [("ada",), ("ada", "bob")])
 def test_the_floor_of_a_lost_assigner_goes_to_a_living_member(lost: tuple[str, ...]) -> None:
     """Its tasks return the floor to the owner, or else to who joined first."""
-    story = launched("bob", "ada", "eve").says("bob", to="ada").assigns_and_waits("ada", "t1:eve").loses(*lost)
-    assert story.finishes("t1").holder == ("eve" if "bob" in lost else "bob")
+    story = launched("bob", "ada", "eve").says("bob", to="ada").assigns_and_waits("ada", "t2-1:eve").loses(*lost)
+    assert story.finishes("t2-1").holder == ("eve" if "bob" in lost else "bob")
 
 
 def test_a_forced_conclusion_falls_to_a_living_member_if_the_owner_is_lost() -> None:

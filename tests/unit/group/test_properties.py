@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import datetime, timedelta
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from ioa.group import folding, memory
 from ioa.group.budget import spent_budget
 from ioa.group.effects import CancelSubgroup, PublishResult
 from ioa.group.events import Entry, Event, EventKind, GroupLaunched, MemberLost, MemberReturned, TimerFired, kind_of
+from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Assigned, ClosedTask, Concluding, Discussing, Ended, GroupState, Handing, OpenTask, Paused
@@ -90,13 +94,17 @@ class GroupWalk(RuleBasedStateMachine):
         assert self.state.phase in TABLE[self.before.phase, kind_of(event)].leads_to
 
     def _check_history(self) -> None:
-        """Tasks are only added, closed ones never change, turns and grants only grow."""
+        """Tasks are only added, closed ones never change and leave by number only, turns and grants only grow."""
         before, after = self.before, self.state
         assert before is not None
-        for old, new in zip(before.tasks, after.tasks, strict=False):
-            assert old.task_id == new.task_id
-            assert isinstance(old, OpenTask) or old == new
-        assert len(after.tasks) >= len(before.tasks)
+        for old in before.tasks:
+            new = after.task(old.task_id)
+            assert old == new or isinstance(old, OpenTask) or (new is None and after.is_folded(old.task_id))
+            assert new is not None or isinstance(old, ClosedTask)
+        kept = [task.task_id for task in before.tasks if after.task(task.task_id)]
+        assert [task.task_id for task in after.tasks][: len(kept)] == kept
+        assert after.tasks_given >= before.tasks_given
+        assert after.tasks_given > before.tasks_given or len(before.tasks) - len(kept) == _folded(after) - _folded(before)
         assert before.turns_taken <= after.turns_taken
         assert after.turns_taken + after.nested_turns + sum(loan.turns for loan in after.loans) <= after.limits.max_turns
         assert before.spent.tokens <= after.spent.tokens and before.spent.cost_micros <= after.spent.cost_micros
@@ -115,12 +123,28 @@ class GroupWalk(RuleBasedStateMachine):
                 assert task.subgroup in cancelled
 
     @invariant()
-    def the_floor_is_held_by_one_living_member_at_most(self) -> None:
-        """A lost member holds it only while nobody lives; who waits holds nothing."""
-        holder, living = self.state.floor_holder, self.state.living()
-        waits = isinstance(self.state.stage, Handing | Assigned | Paused | Ended)
-        assert (holder is None) == waits
-        assert holder is None or holder in living or (not living and self.state.is_member(holder))
+    def the_floor_is_held_by_one_member_at_most(self) -> None:
+        """Who waits holds nothing. A lost member holds it only while nobody lives, or if it was named just after it was lost."""
+        holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
+        assert (holder is None) == isinstance(stage, Handing | Assigned | Paused | Ended)
+        if holder is not None and holder not in living and living:
+            lost = next(member for member in self.state.members if member.agent_id == holder)
+            assert isinstance(stage, Discussing) and lost.lost_at is not None
+            granted = stage.until - self.state.limits.floor_timeout
+            assert granted - lost.lost_at < self.state.limits.floor_timeout
+
+    @invariant()
+    def concluding_is_never_all_that_can_be_done(self) -> None:
+        """Whoever has the floor of a discussion may also do something for the goal."""
+        holder = self.state.floor_holder
+        if holder is not None and isinstance(self.state.stage, Discussing):
+            assert EventKind.SYNC_TASK_ASSIGNMENT in legal_kinds(self.state, holder, self._in_time())
+
+    @invariant()
+    def the_state_stays_small(self) -> None:
+        """Closed tasks that nothing names have left it, a step after they were too many."""
+        closed = sum(isinstance(task, ClosedTask) for task in self.state.tasks)
+        assert self.state.limits.level == 0 or closed <= KEPT + 64 or self.state.phase.is_terminal
 
     @invariant()
     def there_is_something_to_wait_for(self) -> None:
@@ -146,7 +170,7 @@ class GroupWalk(RuleBasedStateMachine):
     def the_kinds_called_legal_are_the_legal_ones(self) -> None:
         """Each kind that is named is taken with some content, and each other one is refused with any."""
         for member in self.state.members:
-            named = set(legal_kinds(self.state, member.agent_id))
+            named = set(legal_kinds(self.state, member.agent_id, self._in_time()))
             attempts = best_messages(self.state, member.agent_id, self._in_time())
             taken = {kind for kind in MESSAGE_KINDS if any(is_legal(self.state, message) for message in attempts[kind])}
             assert taken == named
@@ -174,6 +198,10 @@ class GroupWalk(RuleBasedStateMachine):
         assert replayed is None or replayed == self.state
 
 
+def _folded(state: GroupState) -> int:
+    return sum(folded.total for folded in state.folded)
+
+
 GroupWalk.TestCase.settings = settings(
     max_examples=60,
     stateful_step_count=40,
@@ -183,6 +211,25 @@ GroupWalk.TestCase.settings = settings(
     suppress_health_check=[HealthCheck.too_slow],
 )
 TestGroupWalk = GroupWalk.TestCase
+
+
+class FoldingWalk(GroupWalk):
+    """The same in a group that keeps a single closed task and remembers few texts, so that a short walk folds many."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._few = ExitStack()
+        for module, name in ((folding, "KEPT"), (memory, "TASKS_REMEMBERED"), (memory, "LOOKBACK")):
+            self._few.enter_context(patch.object(module, name, 1))
+
+    def teardown(self) -> None:
+        """Replay, by the same numbers."""
+        with self._few:
+            super().teardown()
+
+
+FoldingWalk.TestCase.settings = GroupWalk.TestCase.settings
+TestFoldingWalk = FoldingWalk.TestCase
 
 
 def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:

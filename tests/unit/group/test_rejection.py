@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -19,8 +20,10 @@ from ioa.group.events import (
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState
+from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import MAX_ID_CHARS, AgentId, CommId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -41,25 +44,38 @@ def _to(speaker: str) -> Discussion:
     return Discussion(content="…", next_speaker=AgentId(speaker))
 
 
-def _tasked() -> Scenario:
-    return launched("ada", "bob", "eve").assigns("ada", "t1:bob").progresses("t1")
+def _tasked(level: int = LEVEL) -> Scenario:
+    return launched("ada", "bob", "eve", level=level).assigns("ada", "t1-1:bob").progresses("t1-1")
 
 
-def _result(task_id: str = "t1") -> InformTaskResult:
+def _full(tasks: int, *, longest: bool = False) -> Scenario:
+    """A group with so many open tasks, perhaps of the longest names there are."""
+    story = _tasked()
+    task = story.open("t1-1")
+    if longest:
+        task = task.model_copy(update={"assigner": AgentId("a" * MAX_ID_CHARS), "assignee": AgentId("b" * MAX_ID_CHARS)})
+    opened = tuple(
+        task.model_copy(update={"task_id": TaskId(f"t1-{number}".ljust(MAX_ID_CHARS if longest else 1, "x"))})
+        for number in range(tasks)
+    )
+    return replace(story, state=story.state.model_copy(update={"tasks": opened}))
+
+
+def _result(task_id: str = "t1-1") -> InformTaskResult:
     return InformTaskResult(task_id=TaskId(task_id), task_conclusion="…")
 
 
 def _last_turns(left: int) -> Scenario:
-    return launched("ada", "bob", max_turns=1 + left).assigns("ada", "t1:bob").progresses("t1")
+    return launched("ada", "bob", max_turns=1 + left).assigns("ada", "t1-1:bob").progresses("t1-1")
 
 
 def _hurried() -> Scenario:
-    task = specs(("t1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
+    task = specs(("t1-1:bob",))[0].model_copy(update={"timeout": timedelta(seconds=10)})
     return launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=(task,)))
 
 
 def _opened(subgroup: str) -> SubgroupOpened:
-    return SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId(subgroup))
+    return SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId(subgroup))
 
 
 CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
@@ -85,7 +101,7 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.NOT_YOUR_FLOOR: [
         lambda: (launched("ada", "bob"), said("bob", _to("ada"), 1)),
-        lambda: (launched("ada", "bob").assigns("ada", "t1:bob"), said("ada", _to("bob"), 1)),
+        lambda: (launched("ada", "bob").assigns("ada", "t1-1:bob"), said("ada", _to("bob"), 1)),
     ],
     RejectionCode.STALE_TURN: [
         lambda: (launched("ada", "bob").says("ada", to="bob").says("bob", to="ada"), said("ada", _to("bob"), 1)),
@@ -94,42 +110,56 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.REPETITION: [
         lambda: (launched("ada", "bob").says("ada", to="bob"), said("bob", Discussion(content="Point 1!", next_speaker=ADA), 2)),
-        lambda: (_counting(), said("ada", AsyncTaskAssignment(tasks=(_count("t2"),)), 2)),
-        lambda: (_counting().finishes("t1"), said("ada", AsyncTaskAssignment(tasks=(_count("t2"),)), 2)),
+        lambda: (_counting(), said("ada", AsyncTaskAssignment(tasks=(_count("t2-2"),)), 2)),
+        lambda: (_counting().finishes("t1-1"), said("ada", AsyncTaskAssignment(tasks=(_count("t2-2"),)), 2)),
     ],
     RejectionCode.BAD_NEXT_SPEAKER: [
         lambda: (launched("ada", "bob"), said("ada", _to("ada"), 1)),
         lambda: (launched("ada", "bob"), said("ada", _to("mallory"), 1)),
-        lambda: (launched("ada", "bob").loses("bob"), said("ada", _to("bob"), 1)),
+        lambda: (launched("ada", "bob").loses("bob"), said("ada", _to("bob"), 1, at=START + timedelta(seconds=60))),
+        lambda: (launched("ada", "bob", level=0).loses("bob"), said("ada", _to("bob"), 1)),
     ],
     RejectionCode.BAD_ASSIGNEE: [
-        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:mallory",))), 1)),
-        lambda: (launched("ada", "bob").loses("bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 1)),
-        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:ada", "t2:mallory"))), 1)),
+        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:mallory",))), 1)),
+        lambda: (
+            launched("ada", "bob").loses("bob"),
+            said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 1, at=START + timedelta(seconds=60)),
+        ),
+        lambda: (launched("ada", "bob", level=0).loses("bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 1)),
+        lambda: (launched("ada", "bob"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:ada", "t1-2:mallory"))), 1)),
+    ],
+    RejectionCode.BAD_TASK_ID: [
+        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
+        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t2-1:bob", "sum:eve"))), 2)),
+    ],
+    RejectionCode.TOO_MANY_TASKS: [
+        lambda: (_full(MAX_OPEN_TASKS), said("ada", AsyncTaskAssignment(tasks=specs(("t2-9:bob",))), 2)),
+        lambda: (_full(MAX_OPEN_TASKS - 1), said("ada", SyncTaskAssignment(tasks=specs(("t2-8:bob", "t2-9:bob"))), 2)),
+        lambda: (_full(1_020, longest=True), said("ada", AsyncTaskAssignment(tasks=specs(("t2-9:bob",))), 2)),
     ],
     RejectionCode.TASK_ID_TAKEN: [
-        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 2)),
-        lambda: (_tasked().finishes("t1"), said("ada", AsyncTaskAssignment(tasks=specs(("t1:bob",))), 2)),
+        lambda: (_tasked(level=0), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
+        lambda: (_tasked(level=0).finishes("t1-1"), said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), 2)),
     ],
     RejectionCode.UNKNOWN_TASK: [
-        lambda: (_tasked(), said("bob", _result("t7"), 1)),
-        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=(_using("t7"),)), 2)),
-        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t7"), by=AgentId("bob"), subgroup=CommId("sub"))),
+        lambda: (_tasked(), said("bob", _result("t1-7"), 1)),
+        lambda: (_tasked(), said("ada", AsyncTaskAssignment(tasks=(_using("t1-7"),)), 2)),
+        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t1-7"), by=AgentId("bob"), subgroup=CommId("sub"))),
     ],
     RejectionCode.NOT_YOUR_TASK: [
         lambda: (_tasked(), said("eve", _result(), 1)),
-        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("eve"), subgroup=CommId("sub"))),
-        lambda: (_tasked().nests("t1"), _nested_end("other")),
+        lambda: (_tasked(), SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("eve"), subgroup=CommId("sub"))),
+        lambda: (_tasked().nests("t1-1"), _nested_end("other")),
         lambda: (_tasked(), _nested_end("sub")),
     ],
     RejectionCode.TASK_CLOSED: [
-        lambda: (_tasked().finishes("t1"), said("bob", _result(), 1)),
-        lambda: (_tasked().finishes("t1"), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=2), 1)),
-        lambda: (_tasked().nests("t1").finishes("t1").nested_ends("t1"), _nested_end("sub")),
+        lambda: (_tasked().finishes("t1-1"), said("bob", _result(), 1)),
+        lambda: (_tasked().finishes("t1-1"), said("bob", InformTaskProgress(task_id=TaskId("t1-1"), number=2), 1)),
+        lambda: (_tasked().nests("t1-1").finishes("t1-1").nested_ends("t1-1"), _nested_end("sub")),
     ],
     RejectionCode.TOO_LITTLE_LEFT: [
         lambda: (_last_turns(1), _opened("sub")),
-        lambda: (_tasked().progresses("t1", tokens=MAX_TOKENS - 1), _opened("sub")),
+        lambda: (_tasked().progresses("t1-1", tokens=MAX_TOKENS - 1), _opened("sub")),
     ],
     RejectionCode.TOO_LATE: [
         lambda: (launched("ada", "bob"), said("ada", _to("bob"), 1, at=START + timedelta(days=1))),
@@ -137,20 +167,20 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (_hurried(), said("bob", _result(), 1, at=START + timedelta(seconds=10))),
     ],
     RejectionCode.STALE_PROGRESS: [
-        lambda: (_tasked(), said("bob", InformTaskProgress(task_id=TaskId("t1"), number=1), 1)),
+        lambda: (_tasked(), said("bob", InformTaskProgress(task_id=TaskId("t1-1"), number=1), 1)),
     ],
-    RejectionCode.BAD_TRIGGER: [lambda: (_tasked(), said("ada", Pause(triggers=(TaskId("t1"), TaskId("t7"))), 2))],
+    RejectionCode.BAD_TRIGGER: [lambda: (_tasked(), said("ada", Pause(triggers=(TaskId("t1-1"), TaskId("t1-7"))), 2))],
     RejectionCode.TASKS_OPEN: [lambda: (_tasked(), said("ada", ConcludeGroupDiscussion(), 2))],
     RejectionCode.SUBGROUP_EXISTS: [
         lambda: (
-            _tasked().nests("t1"),
-            SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("other")),
+            _tasked().nests("t1-1"),
+            SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("other")),
         ),
     ],
     RejectionCode.TOO_DEEP: [
         lambda: (
-            launched("ada", "bob", depth=2, max_depth=2).assigns("ada", "t1:bob"),
-            SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub")),
+            launched("ada", "bob", depth=2, max_depth=2).assigns("ada", "t1-1:bob"),
+            SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub")),
         ),
     ],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
@@ -163,15 +193,15 @@ def _count(task_id: str) -> TaskSpec:
 
 
 def _counting() -> Scenario:
-    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=(_count("t1"),))).progresses("t1")
+    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=(_count("t1-1"),))).progresses("t1-1")
 
 
 def _using(task_id: str) -> TaskSpec:
-    return TaskSpec(task_id=TaskId("t2"), assignee=AgentId("eve"), task_desc="…", uses=(TaskId(task_id),))
+    return TaskSpec(task_id=TaskId("t2-2"), assignee=AgentId("eve"), task_desc="…", uses=(TaskId(task_id),))
 
 
 def _nested_end(subgroup: str) -> SubgroupClosed:
-    return SubgroupClosed(at=START, task_id=TaskId("t1"), subgroup=CommId(subgroup), reason=Reason.CONCLUDED, content="…")
+    return SubgroupClosed(at=START, task_id=TaskId("t1-1"), subgroup=CommId(subgroup), reason=Reason.CONCLUDED, content="…")
 
 
 def test_each_code_has_a_case() -> None:

@@ -247,8 +247,8 @@ def test_a_repetition_is_refused_before_it_is_a_turn() -> None:
 
 def test_a_refusal_proposes_a_pause_on_what_is_open() -> None:
     """With open tasks the way out is to wait for them."""
-    story = _proposed().assigns("bob", "t1:eve").progresses("t1")
-    assert "pause on t1" in story.refusal(said("bob", _echo(), 3)).message
+    story = _proposed().assigns("bob", "t2-1:eve").progresses("t2-1")
+    assert "pause on t2-1" in story.refusal(said("bob", _echo(), 3)).message
 
 
 def test_the_first_repetition_of_a_turn_costs_nothing() -> None:
@@ -269,11 +269,11 @@ def test_a_message_counts_once_however_often_it_is_sent() -> None:
 
 def test_who_repeats_again_waits_for_the_open_tasks() -> None:
     """The second repetition of a turn uses it up for a pause on all open tasks; then the speaker has the floor again."""
-    story = _proposed().assigns("bob", "t1:eve", "t2:ada").progresses("t1").progresses("t2")
+    story = _proposed().assigns("bob", "t2-1:eve", "t2-2:ada").progresses("t2-1").progresses("t2-2")
     paused = story.repeats_itself("bob", "m1").repeats_itself("bob", "m2")
     assert isinstance(paused.state.stage, Paused)
-    assert (paused.state.stage.triggers, paused.state.turns_taken) == (("t1", "t2"), story.state.turns_taken + 1)
-    assert paused.finishes("t1").finishes("t2").holder == "bob"
+    assert (paused.state.stage.triggers, paused.state.turns_taken) == (("t2-1", "t2-2"), story.state.turns_taken + 1)
+    assert paused.finishes("t2-1").finishes("t2-2").holder == "bob"
 
 
 def test_who_repeats_again_with_nothing_open_lets_the_owner_conclude() -> None:
@@ -329,42 +329,42 @@ MEAN = "Compute the mean of the prices in sales.csv."
 
 
 def _assigned() -> Scenario:
-    tasks = (_task("t1", MEAN), _task("t2", "Draw a chart of the prices.", to="eve"))
-    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=tasks)).progresses("t1").progresses("t2")
+    tasks = (_task("t1-1", MEAN), _task("t1-2", "Draw a chart of the prices.", to="eve"))
+    return launched("ada", "bob", "eve").speaks("ada", AsyncTaskAssignment(tasks=tasks)).progresses("t1-1").progresses("t1-2")
 
 
 @pytest.mark.parametrize("desc", [MEAN, "Please calculate the average price in sales.csv!"])
 def test_an_assignment_of_known_tasks_is_refused(desc: str) -> None:
     """An open task is not given out again in other words, synchronously either; nor one that is done."""
-    for story in (_assigned(), _assigned().finishes("t1")):
-        again = SyncTaskAssignment(tasks=(_task("t9", desc),))
+    for story in (_assigned(), _assigned().finishes("t1-1")):
+        again = SyncTaskAssignment(tasks=(_task("t2-9", desc),))
         refused = story.refusal(said("ada", again, 2))
-        assert (refused.code, refused.message.split(": ")[1].split(".")[0]) == (RejectionCode.REPETITION, "t9 is t1 again")
+        assert (refused.code, refused.message.split(": ")[1].split(".")[0]) == (RejectionCode.REPETITION, "t2-9 is t1-1 again")
 
 
 @pytest.mark.parametrize(
     "tasks",
     [
-        (_task("t9", "Compute the median of the prices in sales.csv."),),
-        (_task("t9", "Compute the mean of the prices in costs.csv."),),
-        (_task("t9", MEAN, to="eve"),),
-        (_task("t9", MEAN, uses=("t2",)),),
-        (_task("t9", MEAN), _task("t10", "Write a report.")),
+        (_task("t2-9", "Compute the median of the prices in sales.csv."),),
+        (_task("t2-9", "Compute the mean of the prices in costs.csv."),),
+        (_task("t2-9", MEAN, to="eve"),),
+        (_task("t2-9", MEAN, uses=("t1-2",)),),
+        (_task("t2-9", MEAN), _task("t2-10", "Write a report.")),
     ],
     ids=["another-word", "another-file", "another-member", "on-other-results", "with-a-new-one"],
 )
 def test_a_task_that_differs_is_given_out(tasks: tuple[TaskSpec, ...]) -> None:
     """Another value, assignee or input makes it another task, and one new task makes an assignment new."""
-    story = _assigned().finishes("t2").speaks("ada", AsyncTaskAssignment(tasks=tasks))
+    story = _assigned().finishes("t1-2").speaks("ada", AsyncTaskAssignment(tasks=tasks))
     assert len(story.state.tasks) == 2 + len(tasks)
 
 
 def test_a_failed_task_may_be_tried_again() -> None:
     """What its assignee lost is given out once more in the same words."""
-    lost = InformTaskResult(task_id=TaskId("t1"), outcome=TaskOutcome.FAILED, task_conclusion="The file is locked.")
-    again = AsyncTaskAssignment(tasks=(_task("t9", MEAN),))
+    lost = InformTaskResult(task_id=TaskId("t1-1"), outcome=TaskOutcome.FAILED, task_conclusion="The file is locked.")
+    again = AsyncTaskAssignment(tasks=(_task("t2-9", MEAN),))
     story = _assigned().speaks("bob", lost, turn=1).speaks("ada", again)
-    assert story.open("t9").assignee == "bob"
+    assert story.open("t2-9").assignee == "bob"
 
 
 def test_the_state_stays_small() -> None:
@@ -383,7 +383,7 @@ def test_the_state_stays_small() -> None:
 
 
 def _with_result() -> Scenario:
-    found = InformTaskResult(task_id=TaskId("t1"), task_conclusion="The mean of the prices in sales.csv is 41.7 euros.")
+    found = InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="The mean of the prices in sales.csv is 41.7 euros.")
     return _assigned().speaks("bob", found, turn=1)
 
 
@@ -394,14 +394,14 @@ def _refused(story: Scenario, content: str) -> str:
 def test_a_result_is_not_announced_again() -> None:
     """Who says what a result has told everybody says nothing new; the refusal names the task."""
     message = _refused(_with_result(), "So the average of the prices in sales.csv is 41.7 euros.")
-    assert message == "This says again what task t1 came to. Give out tasks, pause on t2, or say something new."
+    assert message == "This says again what task t1-1 came to. Give out tasks, pause on t1-2, or say something new."
 
 
 def test_a_task_is_not_asked_for_again_in_the_discussion() -> None:
     """Who asks for what has been given out says nothing new while the task is open or after it was done."""
     asked = "Bob should please calculate the average price in sales.csv."
-    messages = [_refused(story, asked).split(".")[0] for story in (_assigned(), _assigned().finishes("t1"))]
-    assert messages == ["This says again what task t1 is about"] * 2
+    messages = [_refused(story, asked).split(".")[0] for story in (_assigned(), _assigned().finishes("t1-1"))]
+    assert messages == ["This says again what task t1-1 is about"] * 2
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_result_may_be_discussed(content: str) -> None:
 
 def test_what_failed_may_be_asked_for_again() -> None:
     """A task whose assignee failed is talked about once more."""
-    lost = InformTaskResult(task_id=TaskId("t1"), outcome=TaskOutcome.FAILED, task_conclusion="The file is locked.")
+    lost = InformTaskResult(task_id=TaskId("t1-1"), outcome=TaskOutcome.FAILED, task_conclusion="The file is locked.")
     story = _assigned().speaks("bob", lost, turn=1)
     asked = Discussion(content="Bob should please calculate the average price in sales.csv.", next_speaker=BOB)
     assert story.speaks("ada", asked).holder == "bob"
@@ -430,11 +430,11 @@ def test_what_failed_may_be_asked_for_again() -> None:
 
 def test_tasks_are_forgotten_too() -> None:
     """The sketches of the last tasks are kept, however many there were."""
-    tasks = tuple(_task(f"t{number}", f"Count the sheep on meadow {number}.") for number in range(TASKS_REMEMBERED))
+    tasks = tuple(_task(f"t1-{number}", f"Count the sheep on meadow {number}.") for number in range(TASKS_REMEMBERED))
     story = launched("ada", "bob").speaks("ada", SyncTaskAssignment(tasks=tasks))
     for task in tasks:
         story = story.finishes(task.task_id)
-    story = story.speaks("ada", SyncTaskAssignment(tasks=(_task("one-more", "Count the goats."),)))
+    story = story.speaks("ada", SyncTaskAssignment(tasks=(_task("t2-1", "Count the goats."),)))
     assert len(story.state.given) == TASKS_REMEMBERED
 
 

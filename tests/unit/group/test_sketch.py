@@ -27,9 +27,9 @@ def _repeats(text: str, earlier: str) -> bool:
 
 def test_a_sketch_tells_who_said_it_when_and_how() -> None:
     """What is packed is what is opened; of a turn the last two bytes are kept."""
-    sketch = opened(packed(sketch_of(wording_of("Who draws 3 charts?"), 5, 70_000, kind=OF_TASK, uses=("t1", "t2"))))
+    sketch = opened(packed(sketch_of(wording_of("Who draws 3 charts?"), 5, 70_000, kind=OF_TASK, uses=("t1-1", "t1-2"))))
     assert (sketch.who, sketch.place, len(sketch.words), len(sketch.exact)) == (5, 70_000 % 65_536, 3, 1)
-    assert (sketch.marks & (ASKED | OF_TASK), sketch.uses) == (ASKED | OF_TASK, digest_of_uses(("t2", "t1")))
+    assert (sketch.marks & (ASKED | OF_TASK), sketch.uses) == (ASKED | OF_TASK, digest_of_uses(("t1-2", "t1-1")))
 
 
 @given(st.text(max_size=3_000))

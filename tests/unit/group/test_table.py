@@ -68,20 +68,20 @@ def _talking() -> Scenario:
 
 
 def _handing() -> Scenario:
-    return _talking().assigns("ada", "t1:bob", "t2:bob").nests("t2")
+    return _talking().assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-2")
 
 
 def _tasked() -> Scenario:
-    return _handing().progresses("t1")
+    return _handing().progresses("t1-1")
 
 
 SITUATIONS: dict[str, Callable[[], Scenario]] = {
     "talking": _talking,
     "tasked": _tasked,
     "handing": _handing,
-    "assigned": lambda: _talking().assigns_and_waits("ada", "t1:bob", "t2:bob").nests("t2"),
-    "paused": lambda: _tasked().pauses("ada", "t1", "t2"),
-    "concluding": lambda: _handing().finishes("t1").finishes("t2").announces("ada"),
+    "assigned": lambda: _talking().assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-2"),
+    "paused": lambda: _tasked().pauses("ada", "t1-1", "t1-2"),
+    "concluding": lambda: _handing().finishes("t1-1").finishes("t1-2").announces("ada"),
 }
 ENDED: dict[str, Callable[[], Scenario]] = {
     "concluded": lambda: _talking().announces("ada").concludes("ada"),
@@ -91,11 +91,11 @@ ENDED: dict[str, Callable[[], Scenario]] = {
 
 PAYLOADS: dict[EventKind, tuple[str, Payload]] = {
     EventKind.DISCUSSION: ("ada", Discussion(content="…", next_speaker=AgentId("bob"))),
-    EventKind.SYNC_TASK_ASSIGNMENT: ("ada", SyncTaskAssignment(tasks=specs(("t9:bob",)))),
-    EventKind.ASYNC_TASK_ASSIGNMENT: ("ada", AsyncTaskAssignment(tasks=specs(("t9:bob",)))),
-    EventKind.INFORM_TASK_PROGRESS: ("bob", InformTaskProgress(task_id=TaskId("t1"), number=2)),
-    EventKind.INFORM_TASK_RESULT: ("bob", InformTaskResult(task_id=TaskId("t1"), task_conclusion="…")),
-    EventKind.PAUSE: ("ada", Pause(triggers=(TaskId("t1"),))),
+    EventKind.SYNC_TASK_ASSIGNMENT: ("ada", SyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
+    EventKind.ASYNC_TASK_ASSIGNMENT: ("ada", AsyncTaskAssignment(tasks=specs(("t1-9:bob",)))),
+    EventKind.INFORM_TASK_PROGRESS: ("bob", InformTaskProgress(task_id=TaskId("t1-1"), number=2)),
+    EventKind.INFORM_TASK_RESULT: ("bob", InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="…")),
+    EventKind.PAUSE: ("ada", Pause(triggers=(TaskId("t1-1"),))),
     EventKind.CONCLUDE_GROUP_DISCUSSION: ("ada", ConcludeGroupDiscussion()),
     EventKind.CONCLUSION: ("ada", Conclusion(content="Ten.")),
 }
@@ -108,6 +108,8 @@ def event_of(kind: EventKind, state: GroupState | None) -> Event:
     if kind in PAYLOADS:
         sender, payload = PAYLOADS[kind]
         turn = TASK_TURN if sender == "bob" or state is None else state.turn
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
+            payload = payload.model_copy(update={"tasks": specs((f"t{turn}-9:bob",))})
         return said(sender, payload, turn)
     due = (state and state.next_deadline()) or START
     rules = limits()
@@ -119,9 +121,9 @@ def event_of(kind: EventKind, state: GroupState | None) -> Event:
         EventKind.REPETITION_REFUSED: RepetitionRefused(
             at=START, by=AgentId("ada"), turn=state.turn if state else 1, message_id=MessageId("m1"), repeats_turn=1
         ),
-        EventKind.SUBGROUP_OPENED: SubgroupOpened(at=START, task_id=TaskId("t1"), by=AgentId("bob"), subgroup=CommId("sub1")),
+        EventKind.SUBGROUP_OPENED: SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub1")),
         EventKind.SUBGROUP_CLOSED: SubgroupClosed(
-            at=START, task_id=TaskId("t2"), subgroup=CommId("sub"), reason=Reason.CONCLUDED, content="…"
+            at=START, task_id=TaskId("t1-2"), subgroup=CommId("sub"), reason=Reason.CONCLUDED, content="…"
         ),
         EventKind.GROUP_LAUNCHED: GroupLaunched(at=START, charter=charter("ada", "bob", limits=rules)),
         EventKind.LAUNCH_ABANDONED: LaunchAbandoned(

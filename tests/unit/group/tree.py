@@ -112,9 +112,11 @@ class Tree:
         if state.phase == "concluding":
             return Conclusion(content="Ten.")
         holder = state.floor_holder
-        first = len(state.tasks)
+        first = state.tasks_given
         fresh = tuple(
-            TaskSpec(task_id=TaskId(f"t{number}"), assignee=choose(AGENTS), task_desc=f"job {number} in {state.comm_id}")
+            TaskSpec(
+                task_id=TaskId(f"t{state.turn}-{number}"), assignee=choose(AGENTS), task_desc=f"job {number} in {state.comm_id}"
+            )
             for number in range(first, first + choose((1, 2)))
         )
         options: list[Payload] = [

@@ -17,13 +17,15 @@ from ioa.group.events import (
     Said,
     SubgroupClosed,
     SubgroupOpened,
+    TaskHeard,
     TimerFired,
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Ended, GroupState
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -56,10 +58,13 @@ class Choose(Protocol):
 
 
 def any_launch(choose: Choose) -> GroupLaunched:
-    """A group of one to three members and one to twelve turns."""
+    """A group of one to three members and one to twelve turns, seldom one of an older level."""
     members = AGENTS[: choose((1, 2, 3))]
     rules = limits(
-        max_turns=choose((1, 2, 3, 6, 12)), max_depth=choose((0, 1)), deadline=choose((timedelta(hours=1), timedelta(days=1)))
+        max_turns=choose((1, 2, 3, 6, 12)),
+        max_depth=choose((0, 1)),
+        deadline=choose((timedelta(hours=1), timedelta(days=1))),
+        level=choose((LEVEL, LEVEL, LEVEL, 0)),
     )
     return GroupLaunched(at=START, charter=charter(*members, limits=rules))
 
@@ -113,7 +118,7 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     )
     match kind:
         case EventKind.TIMER_FIRED:
-            return TimerFired(at=at)
+            return TimerFired(at=at, heard=_any_heard(state, at, choose))
         case EventKind.MEMBER_LOST:
             return MemberLost(at=at, agent_id=_anybody(state, choose))
         case EventKind.MEMBER_RETURNED:
@@ -138,6 +143,16 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
             return any_launch(choose)
 
 
+def _any_heard(state: GroupState, at: datetime, choose: Choose) -> tuple[TaskHeard, ...]:
+    """Progress on some tasks, seldom on ones that are closed or unknown."""
+    if choose((True, False)):
+        return ()
+    heard = [task.task_id for task in choose((state.open_tasks, state.open_tasks, state.tasks)) if choose((True, False))]
+    return tuple(
+        TaskHeard(task_id=task_id, at=at - timedelta(seconds=choose((0, 1, 20, 40, -5)))) for task_id in (*heard, UNKNOWN_TASK)
+    )
+
+
 def _any_end_of_a_team(state: GroupState, at: datetime, choose: Choose) -> SubgroupClosed:
     """A nested team that took no more turns than it was lent, but perhaps a few tokens more."""
     task_id, _, _ = _any_task(state, choose)
@@ -145,7 +160,10 @@ def _any_end_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Subgr
     loan = state.loan(subgroup)
     turns = choose((0, loan.turns)) if loan is not None else 0
     usage = choose((NOTHING, Usage(tokens_out=200), Usage(tokens_out=MAX_TOKENS)))
-    return SubgroupClosed(at=at, task_id=task_id, subgroup=subgroup, reason=reason, content="…", turns=turns, usage=usage)
+    degraded = choose((None, None, Degraded(lost=(AgentId("zoe"),), tasks=(UNKNOWN_TASK,))))
+    return SubgroupClosed(
+        at=at, task_id=task_id, subgroup=subgroup, reason=reason, content="…", turns=turns, usage=usage, degraded=degraded
+    )
 
 
 def _any_usage(choose: Choose) -> Usage | None:
@@ -202,10 +220,13 @@ def _anybody(state: GroupState, choose: Choose) -> AgentId:
 
 
 def _any_specs(state: GroupState, choose: Choose) -> tuple[TaskSpec, ...]:
-    first = max(0, len(state.tasks) + choose((0, 0, 0, 0, -1)))
+    first = max(0, state.tasks_given + choose((0, 0, 0, 0, -1)))
+    turn = state.turn + choose((0,) * 9 + (-1,))
+    uses = tuple(task.task_id for task in state.tasks if choose((True, False, False)))[:2]
     return tuple(
         TaskSpec(
-            task_id=TaskId(f"t{first + number}"),
+            task_id=TaskId(f"t{turn}-{first + number}"),
+            uses=uses,
             assignee=_anybody(state, choose),
             task_desc=choose(("do it", "count", f"count to {first}")),
         )
@@ -231,11 +252,13 @@ def _subgroup(task_id: TaskId, choose: Choose) -> CommId:
 def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[EventKind, tuple[Said, ...]]:
     """For each kind of message the attempts of a member that does its best to have it accepted."""
     colleagues = [member.agent_id for member in state.members]
+    news = 1_000 + state.turn  # a number that nothing else in a walk has
     fresh = tuple(
-        (TaskSpec(task_id=TaskId("fresh"), assignee=colleague, task_desc=f"fresh {state.turn}"),) for colleague in colleagues
+        (TaskSpec(task_id=TaskId(f"t{state.turn}-fresh"), assignee=colleague, task_desc=f"fresh {news}"),)
+        for colleague in colleagues
     )
     attempts: dict[EventKind, tuple[Payload, ...]] = {
-        EventKind.DISCUSSION: tuple(Discussion(content=f"Fresh {state.turn}.", next_speaker=other) for other in colleagues),
+        EventKind.DISCUSSION: tuple(Discussion(content=f"Fresh {news}.", next_speaker=other) for other in colleagues),
         EventKind.SYNC_TASK_ASSIGNMENT: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
         EventKind.ASYNC_TASK_ASSIGNMENT: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
         EventKind.PAUSE: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),

@@ -7,14 +7,18 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import UnavailableError
+from ioa.errors import ConflictError, UnavailableError
+from ioa.group.requests import SetAside
+from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
-from ioa.protocol.goals import Reason
+from ioa.protocol.codec import encode
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_groups.garbage import QueueGarbage
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, GOAL, LEASE, ROOM, Plane
 
 
 def order(**fields: object) -> bytes:
@@ -26,7 +30,7 @@ async def test_plain_text_is_a_goal() -> None:
     """A sentence becomes a goal with an id of its own that waits for anybody, with its deadline armed."""
     plane = Plane()
     await plane.intake.accept(subjects.GOAL, b"  Count to ten.\n", "IOA_GOALS/1/x")
-    [record] = await plane.goals.goals()
+    [record] = plane.goals.all()
     comm_id = comm_id_of_goal(record.goal.goal_id)
     assert (record.goal.goal, plane.work.waiting()) == ("Count to ten.", [record.goal])
     assert plane.timers.pending(comm_id) == [NEW_YEAR + timedelta(hours=1)]
@@ -50,7 +54,7 @@ async def test_a_message_delivered_twice_is_one_goal() -> None:
     plane.timers.reachable = True
     plane.clock.advance(timedelta(seconds=1))
     await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
-    records = await plane.goals.goals()
+    records = plane.goals.all()
     assert ([record.accepted_at for record in records], len(plane.work.waiting()), plane.dead.letters) == ([NEW_YEAR], 1, [])
 
 
@@ -59,7 +63,7 @@ async def test_a_sentence_published_twice_is_two_goals() -> None:
     plane = Plane()
     for identity in ("IOA_GOALS/1/x", "IOA_GOALS/2/x"):
         await plane.intake.accept(subjects.GOAL, b"Count to ten.", identity)
-    assert len(await plane.goals.goals()) == 2
+    assert len(plane.goals.all()) == 2
 
 
 async def test_a_goal_published_again_under_its_id_is_the_same() -> None:
@@ -110,7 +114,7 @@ async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
     await plane.intake.accept(subjects.GOAL, data, "1")
     [letter] = plane.dead.letters
     assert (letter.reason, letter.data, bool(letter.why)) == ("unreadable", data, True)
-    assert (await plane.goals.goals(), plane.timers.next_at()) == ([], None)
+    assert (list(plane.goals.all()), plane.timers.next_at()) == ([], None)
 
 
 async def test_what_is_too_large_is_a_dead_letter() -> None:
@@ -140,15 +144,89 @@ async def test_a_goal_for_an_agent_that_is_away_waits_for_it() -> None:
     assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
 
 
-async def test_a_goal_for_nobody_ends_at_once() -> None:
-    """A goal for an agent that never registered has a result that names it, once, and waits nowhere."""
+async def test_a_goal_for_nobody_waits_one_lease_and_ends() -> None:
+    """A goal for an agent that does not register within a lease has a result that names it, once, and waits nowhere."""
     plane = Plane()
+    with pytest.raises(UnavailableError, match="nobody") as refused:
+        await plane.intake.accept(subjects.goal_to(AgentId("nobody")), order(), "1")
+    assert (refused.value.retry_after, await plane.entries()) == (timedelta(seconds=1), [])
+    plane.clock.advance(LEASE)
     for identity in ("1", "2"):
         await plane.intake.accept(subjects.goal_to(AgentId("nobody")), order(), identity)
     result = await plane.results.get(GOAL)
     assert result is not None
     assert (result.reason, "nobody" in result.content, plane.work.waiting()) == (Reason.NO_AGENT, True, [])
     assert len(await plane.entries()) == 1
+
+
+async def test_a_goal_for_an_agent_that_registers_a_moment_later_waits_for_it() -> None:
+    """A goal may come before the agent that it is for."""
+    plane = Plane()
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+    plane.clock.advance(timedelta(seconds=1))
+    await plane.join(BOB)
+    await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+    assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (order(inputs=["nowhere"]), "unreadable"),
+        (order(inputs=["\ud800"]), "unreadable"),
+        (order(inputs=["a\0b"]), "unreadable"),
+        (order(typo=1), "unreadable"),
+        (order(goal="x" * 256_000), "too_large"),
+    ],
+)
+async def test_a_refused_goal_with_an_id_has_a_result(data: bytes, reason: str) -> None:
+    """Whoever named the goal and waits for it is told why it was not accepted, besides the dead letter; the id is used up."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, data, "1")
+    await plane.intake.accept(subjects.GOAL, data, "1")
+    [letter] = plane.dead.letters
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert (letter.reason, letter.data, result.reason, letter.why[:80] in result.content) == (reason, data, Reason.FAILED, True)
+    assert len(await plane.entries()) == 1
+
+
+async def test_a_refused_goal_harms_nobody_whose_id_it_bears() -> None:
+    """A refused goal under the id of one that goes on is a dead letter and nothing more."""
+    plane = Plane()
+    await plane.intake.accept(subjects.GOAL, order(), "1")
+    await plane.intake.accept(subjects.GOAL, order(typo=1), "2")
+    assert (len(plane.dead.letters), await plane.results.get(GOAL), len(plane.work.waiting())) == (1, None, 1)
+
+
+async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
+    """An error of our own while a goal is read is kept with its kind, and the goal does not come back for ever."""
+    plane = Plane()
+
+    async def fail(object_name: str) -> Artifact:
+        raise ZeroDivisionError(f"of {object_name}")
+
+    plane.artifacts.describe = fail  # type: ignore[method-assign]
+    await plane.intake.accept(subjects.GOAL, order(inputs=["x"]), "1")
+    assert [(letter.reason, letter.why) for letter in plane.dead.letters] == [("failed", "ZeroDivisionError: of x")]
+    assert await plane.reason() is Reason.FAILED
+
+
+async def test_garbage_among_the_queued_goals_is_set_aside_once() -> None:
+    """An agent that cannot read what it was given has it kept; what is a goal is refused, and what is gone needs nothing."""
+    plane = Plane()
+    garbage = QueueGarbage(plane.work, plane.dead)
+    goal = (await plane.accept()).goal
+    plane.work.by_hand = {7: Queued(subjects.WORK, b"\xc1"), 8: Queued(subjects.WORK, encode(goal))}
+    for _ in range(2):
+        await garbage.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack"))
+    await garbage.set_aside(SetAside(agent_id=ADA, seq=9, why="gone"))
+    with pytest.raises(ConflictError, match=GOAL):
+        await garbage.set_aside(SetAside(agent_id=ADA, seq=8, why="another version"))
+    assert [(letter.reason, letter.subject, letter.data) for letter in plane.dead.letters] == [
+        ("undeliverable", subjects.WORK, b"\xc1")
+    ]
 
 
 async def test_a_subject_and_a_payload_that_disagree_are_refused() -> None:

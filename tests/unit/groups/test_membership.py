@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.group.events import MemberLost, MemberReturned
-from ioa.protocol.ids import AgentId
+from ioa.group.events import Event, MemberLost, MemberReturned
+from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Discussion, SyncTaskAssignment
+from ioa.protocol.registry import Deregister
+from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
 from ioa.testing.deadline import eventually
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, ROOM, Plane, open_task
+from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, ROOM, Plane, open_task
 
 
 async def lose(plane: Plane, agent_id: AgentId, *others: AgentId) -> None:
     """Let one agent's lease run out, and not the others'."""
-    await plane.leases.release(agent_id)
+    plane.clock.advance(LEASE)
     await plane.join(*others)
     await plane.watch.reconcile(agent_id)
 
@@ -65,7 +67,8 @@ async def test_what_happened_while_nobody_watched_is_noticed() -> None:
     """A watch that starts looks at everybody once, then at each change it is told of."""
     plane = Plane()
     await plane.open(ADA, BOB)
-    await plane.leases.release(BOB)
+    plane.clock.advance(LEASE)
+    await plane.join(ADA)
 
     async def living() -> tuple[AgentId, ...]:
         return (await plane.state()).living()
@@ -87,3 +90,82 @@ async def test_a_member_lost_before_its_group_is_launched_is_found_when_it_is_lo
     plane.clock.advance(timedelta(minutes=1))
     await plane.watch.reconcile(BOB)
     assert await plane.log.last(ROOM) is None
+
+
+async def test_an_orderly_restart_costs_no_floor() -> None:
+    """A holder that deregisters keeps the floor until its lease would have run out; back before that, nothing is on record."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.registry.deregister(Deregister(agent_id=ADA))
+    plane.clock.advance(LEASE * 0.9)
+    await plane.watch.reconcile(ADA)
+    during = (await plane.state()).floor_holder
+    await plane.join(ADA)
+    await plane.watch.reconcile(ADA)
+    assert (during, len(await plane.entries())) == (ADA, 1)
+
+
+async def test_who_does_not_come_back_is_lost_when_the_lease_would_have_run_out() -> None:
+    """Leaving in good order delays what its groups are told, and does not keep it from them."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.registry.deregister(Deregister(agent_id=ADA))
+    await lose(plane, ADA, BOB)
+    assert (await plane.state()).living() == (BOB,)
+
+
+async def test_one_group_that_cannot_be_told_holds_up_no_other() -> None:
+    """Whatever is raised concerns one group: the others are told at once, and that one when it can be."""
+    plane = Plane()
+    rooms = [CommId(f"room-{number}") for number in range(40)]
+    for room in rooms:
+        await plane.ledgers[0].record(room, plane.begin(room, ADA, BOB))
+        await plane.memberships.add((ADA, BOB), room)
+    await plane.join(BOB)
+    plane.clock.advance(LEASE)
+    await plane.join(ADA)
+    record, broken = plane.ledgers[0].record, {rooms[3]}
+
+    async def fail_some(comm_id: CommId, event: Event) -> Recorded:
+        if comm_id in broken:
+            raise ValueError("This log cannot be read.")
+        return await record(comm_id, event)
+
+    plane.ledgers[0].record = fail_some  # type: ignore[method-assign]
+
+    async def told() -> int:
+        return [(await plane.state(room)).living() for room in rooms].count((ADA,))
+
+    async with background(plane.watch.follow()):
+        await eventually(told, (39).__eq__)
+        broken.clear()
+        await eventually(told, (40).__eq__)
+
+
+async def test_what_is_told_is_what_is_true_by_then() -> None:
+    """An agent that returns while its groups are told of its loss is lost in none that is told later."""
+    plane = Plane()
+    rooms = [CommId(f"room-{number}") for number in range(100)]
+    for room in rooms:
+        await plane.ledgers[0].record(room, plane.begin(room, ADA, BOB))
+        await plane.memberships.add((ADA, BOB), room)
+    await plane.join(BOB)
+    plane.clock.advance(LEASE)
+    await plane.join(ADA)
+    appended = 0
+
+    def return_half_way() -> None:
+        nonlocal appended
+        appended += 1
+        if appended == 50:
+            plane.leases.hear(BOB)
+            plane.watch.notice(BOB)
+
+    plane.log.on_append = return_half_way
+
+    async def living() -> set[tuple[AgentId, ...]]:
+        return {(await plane.state(room)).living() for room in rooms}
+
+    async with background(plane.watch.follow()):
+        await eventually(lambda: appended >= 50)
+        assert await eventually(living, lambda found: found == {(ADA, BOB)})

@@ -7,13 +7,24 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, NoAgentError, NotFoundError
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NoAgentError,
+    NotFoundError,
+    PayloadTooLargeError,
+    SupersededError,
+    UnavailableError,
+)
 from ioa.group.events import SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, Sync
-from ioa.group.state import ClosedTask, ParentTask
+from ioa.group.requests import AbandonGoal, CancelGroup, Entries, GetGroup, LaunchGroup, ListMemberships, Sync
+from ioa.group.state import MAX_MEMBERS, ClosedTask, ParentTask, PlannedTask
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, comm_id_of_task
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -24,8 +35,9 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
 )
-from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task
+from ioa.protocol.registry import Register
+from tests.unit.group.scenario import card, specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task, session
 
 NESTED = comm_id_of_task(ROOM, TaskId("t1"))
 LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL)
@@ -44,6 +56,31 @@ async def test_a_launch_opens_the_group() -> None:
         record.deadline,
     )
     assert (standing.state.floor_holder, list(plane.memberships.agents())) == (ADA, [ADA, BOB])
+
+
+async def test_the_largest_team_of_the_largest_cards_fits() -> None:
+    """Sixty-four members whose cards are as large as cards may be open a group, whose log its members can be sent."""
+    plane = Plane()
+    members = [AgentId(f"agent-{number:02}") for number in range(MAX_MEMBERS)]
+    for agent_id in members:
+        large = card(agent_id).model_copy(update={"description": "d" * 4_000, "tags": ("é" * 64,) * 50})
+        await plane.registry.register(Register(card=large))
+    await plane.accept()
+    standing = await plane.setup.launch(LaunchGroup(owner=members[0], members=tuple(members[1:]), goal_id=GOAL))
+    page = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=members[0]))
+    assert standing.charter is not None
+    assert (len(standing.charter.team_members), len(encode(page)) <= MAX_PAYLOAD_BYTES) == (MAX_MEMBERS, True)
+
+
+async def test_a_launch_that_cannot_fit_is_refused_by_name() -> None:
+    """The refusal says what takes the room, and nobody is counted as a member."""
+    plane = Plane()
+    await plane.join(ADA, BOB)
+    await plane.accept()
+    plan = tuple(PlannedTask(task_id=TaskId(f"t{number}"), assignee=BOB, task_desc="d" * 20_000) for number in range(48))
+    with pytest.raises(PayloadTooLargeError, match=r"48 planned tasks and 2 members, whose largest cards are those of ada \("):
+        await plane.setup.launch(LAUNCH.model_copy(update={"plan": plan}))
+    assert (await plane.entries(), list(plane.memberships.agents())) == ([], [])
 
 
 async def test_launching_again_gives_the_same_group() -> None:
@@ -95,17 +132,50 @@ async def test_another_owner_cannot_launch_a_goal_that_is_led() -> None:
     assert not (await plane.state()).is_member(EVE)
 
 
+@pytest.mark.parametrize("how", ["left", "silent"])
+async def test_who_is_away_for_a_moment_is_worth_waiting_for(how: str) -> None:
+    """A member that restarts, or was heard within the last minute, makes the launch one to try again, and then it succeeds."""
+    plane = Plane()
+    await plane.join(ADA, EVE)
+    if how == "left":
+        await plane.leases.release(EVE)
+    else:
+        plane.clock.advance(timedelta(seconds=60))
+        await plane.join(ADA)
+    await plane.accept()
+    request = LaunchGroup(owner=ADA, members=(EVE,), goal_id=GOAL)
+    with pytest.raises(UnavailableError, match="eve is away for a moment"):
+        await plane.setup.launch(request)
+    assert await plane.log.last(ROOM) is None
+    await plane.join(EVE)
+    assert (await plane.setup.launch(request)).state.is_member(EVE)
+
+
+async def test_a_process_whose_id_was_taken_over_opens_and_ends_nothing() -> None:
+    """Its successor has the goal; a client that tells no session is not asked for one."""
+    plane = Plane()
+    await plane.join(BOB)
+    await plane.registry.register(Register(card=card("ada"), session=session("s2")))
+    await plane.accept()
+    with pytest.raises(SupersededError):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, session=SessionId("s1")))
+    with pytest.raises(SupersededError):
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", session=SessionId("s1")))
+    launched = await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, session=SessionId("s2")))
+    assert launched.state.owner == ADA
+
+
 @pytest.mark.parametrize(("agent_id", "why"), [("nobody", "not registered"), ("eve", "not online")])
 async def test_the_absent_cannot_join(agent_id: str, why: str) -> None:
     """A member that is unknown or offline is named, and nothing is opened."""
     plane = Plane()
     await plane.join(EVE)
-    plane.clock.advance(timedelta(seconds=11))
+    plane.clock.advance(timedelta(seconds=61))
     await plane.join(ADA)
     await plane.accept()
     with pytest.raises(NoAgentError, match=why):
         await plane.setup.launch(LaunchGroup(owner=ADA, members=(AgentId(agent_id),), goal_id=GOAL))
-    assert (await plane.log.comm_ids(), list(plane.memberships.agents())) == ([], [])
+    assert (plane.log.comm_ids(), list(plane.memberships.agents())) == ([], [])
 
 
 async def test_an_unknown_goal_cannot_be_launched() -> None:
@@ -316,7 +386,7 @@ async def test_only_the_assignee_may_nest() -> None:
     await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Ten."))
     with pytest.raises(ForbiddenError):
         await plane.nest("t1", BOB, EVE)
-    assert list(await plane.log.comm_ids()) == [ROOM]
+    assert list(plane.log.comm_ids()) == [ROOM]
 
 
 async def test_a_group_is_shown() -> None:
@@ -366,6 +436,78 @@ async def test_only_members_are_told() -> None:
         await plane.setup.sync(Sync(comm_id=CommId("nowhere"), agent_id=ADA))
 
 
+async def test_a_membership_is_over_when_its_agent_knows_the_end() -> None:
+    """Asking from the end of a group that has ended says so; asking from before, or while it is open, does not."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    seen = [list(plane.memberships.agents())]
+    for cancelled in (False, True):
+        if cancelled:
+            await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        head = (await plane.entries())[-1].seq
+        for after in (0, head + 5, head):
+            answer = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
+            assert answer.head == head
+            seen.append(list(plane.memberships.agents()))
+    assert seen == [[ADA, BOB]] * 6 + [[ADA]]
+
+
+async def test_a_cursor_of_a_log_that_is_gone_is_told_apart() -> None:
+    """Whoever remembers what a restored log does not hold is not shown what follows as if it followed that."""
+    plane = Plane()
+    other = CommId("other")
+    await plane.open(ADA, BOB)
+    await plane.ledgers[0].record(other, plane.begin(other, ADA, BOB))
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
+    foreign = (await plane.entries(other))[-1].seq
+    with pytest.raises(ConflictError, match=f"{foreign} is no entry"):
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=foreign))
+
+
+async def test_a_group_that_is_about_to_be_launched_has_nothing_yet() -> None:
+    """A member of a group without an entry waits, as long as the group may still be launched."""
+    plane = Plane()
+    await plane.accept()
+    await plane.memberships.add((ADA,), ROOM)
+    assert await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA)) == Entries(entries=(), complete=True)
+    await plane.open_groups.remove(ROOM)
+    with pytest.raises(NotFoundError):
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=ADA))
+    assert list(plane.memberships.agents()) == []
+
+
+async def test_who_was_not_launched_with_a_group_is_in_it_no_more() -> None:
+    """A launch that lost a race against another leaves its members on record; when they ask, that is cleared up."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.memberships.add((EVE,), ROOM)
+    with pytest.raises(ForbiddenError):
+        await plane.setup.sync(Sync(comm_id=ROOM, agent_id=EVE))
+    assert list(plane.memberships.agents()) == [ADA, BOB]
+
+
+async def test_an_agent_is_told_its_memberships_page_by_page() -> None:
+    """Its own only, by number."""
+    plane = Plane()
+    for number in range(5):
+        await plane.memberships.add((ADA, BOB), CommId(f"g{number}"))
+    pages, after = [], 0
+    for _ in range(2):
+        page = await plane.setup.memberships(ListMemberships(agent_id=BOB, after=after, limit=3))
+        pages.append(([one.comm_id for one in page.memberships], page.complete))
+        after = page.memberships[-1].number
+    assert pages == [(["g0", "g1", "g2"], False), (["g3", "g4"], True)]
+
+
+async def test_what_is_launched_is_open_until_its_end_is_known_to_all() -> None:
+    """Root groups and nested teams are in the index from before their launch until their result, or their parent, has been told."""
+    plane = await with_task()
+    await plane.nest("t1", BOB, EVE)
+    both = list(plane.open_groups.comm_ids())
+    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    assert (both, list(plane.open_groups.comm_ids())) == (sorted([ROOM, NESTED]), [])
+
+
 async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> None:
     """The parent's discussion goes on while a nested team works."""
     plane = Plane()
@@ -374,3 +516,14 @@ async def test_an_asynchronous_task_may_be_nested_beside_the_discussion() -> Non
     await plane.nest("t1", BOB, EVE)
     answer = await plane.says(ADA, Discussion(content="Meanwhile.", next_speaker=EVE))
     assert (answer.outcome, (await plane.state(NESTED)).phase) == ("accepted", Phase.DISCUSSING)
+
+
+@pytest.mark.parametrize(("of_bob", "expected"), [(LEVEL, LEVEL), (0, 0), (LEVEL + 1, LEVEL)])
+async def test_a_group_is_held_to_the_rules_that_all_its_members_know(of_bob: int, expected: int) -> None:
+    """An agent of an older release takes part by its own rules; one of a newer release keeps to those of group setup."""
+    plane = Plane()
+    for agent_id, level in ((ADA, LEVEL), (BOB, of_bob)):
+        await plane.registry.register(Register(card=card(agent_id).model_copy(update={"level": level})))
+    await plane.accept()
+    standing = await plane.setup.launch(LAUNCH)
+    assert standing.state.limits.level == expected

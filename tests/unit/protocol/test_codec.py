@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 
 import msgpack
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode, validate
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, MAX_TEXT_CHARS, check_text, decode, encode, receive, shortened, validate
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.messages import (
@@ -177,6 +178,69 @@ def test_text_that_is_no_unicode_is_refused() -> None:
         validate(Goal, {"goal_id": "g1", "goal": "\ud800"})
 
 
+_NUMBERS = [0, 0.0, None, False, b"\0"]
+
+UNSTORABLE = {
+    "zero": "a\0b",
+    "only zero": "\0",
+    "zero behind much": "é" * 300 + "\0",
+    "too long": "x" * (MAX_TEXT_CHARS + 1),
+}
+
+
+@pytest.mark.parametrize("text", UNSTORABLE.values(), ids=UNSTORABLE)
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda text: {"goal_id": "g1", "goal": text},
+        lambda text: {"goal_id": "g1", "goal": "count", "numbers": _NUMBERS, "newer": {"deep": [1, [{"in": text}]]}},
+        lambda text: {"goal_id": "g1", "goal": "count", "numbers": _NUMBERS, "newer": {text: 1}},
+    ],
+    ids=["a field", "a field of a newer peer", "a name"],
+)
+def test_a_text_that_nothing_can_store_is_not_received(place: Callable[[str], dict[str, object]], text: str) -> None:
+    """Wherever it stands, it is refused with the text's beginning, before anything else is done with it."""
+    with pytest.raises(InvalidInputError, match=r"holds the character zero|256,001 characters; 256,000 are allowed"):
+        receive(Goal, msgpack.packb(place(text)))
+
+
+def test_half_a_surrogate_pair_is_not_received() -> None:
+    """UTF-8 has no such thing, and msgpack takes no other bytes."""
+    data: bytes = msgpack.packb({"goal_id": "g1", "goal": "ab"}).replace(b"ab", b"\xed\xa0")
+    with pytest.raises(InvalidInputError, match="not valid msgpack"):
+        receive(Goal, data)
+
+
+def test_zeros_that_are_no_text_are_received() -> None:
+    """Numbers and the lengths of texts hold the byte zero too."""
+    raw = {"goal_id": "g1", "goal": "é" * 128, "max_turns": 256, "newer": _NUMBERS}
+    assert receive(Goal, msgpack.packb(raw)) == Goal(goal_id=GoalId("g1"), goal="é" * 128, max_turns=256)
+
+
+def test_what_is_nested_too_deep_is_not_received() -> None:
+    """Nesting is refused as any other garbage is."""
+    deep: object = "x"
+    for _ in range(500):
+        deep = [deep, 0]
+    with pytest.raises(InvalidInputError, match="nested too deep"):
+        for _ in range(500):  # the depth at which Python gives up depends on who calls
+            receive(Goal, msgpack.packb({"goal_id": "g1", "goal": "count", "newer": deep}))
+            deep = [deep, 0]
+
+
+def test_what_is_stored_already_is_read() -> None:
+    """An older version took such texts: its logs and cards stay readable."""
+    assert decode(Goal, msgpack.packb({"goal_id": "g1", "goal": "a\0b"})).goal == "a\0b"
+
+
+@given(st.text(alphabet=st.characters(), max_size=50), st.integers(min_value=10, max_value=100))
+def test_a_shortened_text_can_travel(text: str, most: int) -> None:
+    """What an agent's own function returns is mended before it is sent, so that it is not refused for a character."""
+    short = shortened(text, most)
+    check_text(short)
+    assert len(short.encode()) <= most
+
+
 def test_an_assignment_names_a_task_id_once() -> None:
     """Two tasks of one id could not be told apart."""
     task = {"task_id": "t1", "assignee": "ada", "task_desc": "count"}
@@ -198,7 +262,14 @@ def test_an_agent_alone_is_its_own_pool() -> None:
     assert (card.pool, decode(AgentCard, encode(card))) == ("ada", card)
 
 
-def test_a_lease_comes_back_with_its_heads() -> None:
-    """Ids as keys of a map are checked and kept."""
-    lease = Lease(duration=timedelta(seconds=9), renew_every=timedelta(seconds=3), heads={CommId("c1"): 7})
+def test_a_lease_comes_back_as_it_was() -> None:
+    """Durations and what tells an agent that it missed something are kept."""
+    lease = Lease(duration=timedelta(seconds=9), renew_every=timedelta(seconds=3), joined=7, epoch="2026-11-20T22:20:27+00:00")
     assert decode(Lease, encode(lease)) == lease
+
+
+def test_a_lease_of_an_older_registry_is_read() -> None:
+    """What was told of heads is passed over; nothing is told of memberships and epochs."""
+    lease = Lease(duration=timedelta(seconds=9), renew_every=timedelta(seconds=3))
+    older = {**msgpack.unpackb(encode(lease)), "heads": {"c1": 7}}
+    assert decode(Lease, msgpack.packb(older)) == lease

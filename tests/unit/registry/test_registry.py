@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 
 import pytest
 
-from ioa.errors import NotFoundError
-from ioa.group.requests import CancelGroup
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, NotFoundError, SupersededError, UnavailableError
+from ioa.ports.registry_store import Claim, HeldClaim
+from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import Load
-from ioa.protocol.messages import Discussion
-from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, Renew
+from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Register, Renew
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
+from ioa_registry.heartbeat import beat
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, LEASE, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
 
 
 async def test_registering_makes_an_agent_known_and_alive() -> None:
@@ -22,7 +25,7 @@ async def test_registering_makes_an_agent_known_and_alive() -> None:
     plane = Plane()
     lease = await plane.registry.register(Register(card=card("ada")))
     [status] = (await plane.registry.get(GetAgents(agent_ids=(ADA, BOB)))).agents
-    assert (lease.duration, lease.renew_every, lease.heads) == (LEASE, LEASE / 3, {})
+    assert (lease.duration, lease.renew_every, lease.joined) == (LEASE, LEASE / 3, 0)
     assert (status.online, status.registered_at, plane.work.pools) == (True, NEW_YEAR, {PoolId("ada")})
 
 
@@ -98,51 +101,180 @@ async def test_agents_are_listed_page_by_page() -> None:
     assert await ids(ListAgents(pool=PoolId("x"), online_only=True)) == ["a", "c"]
 
 
-async def test_a_lease_tells_where_the_agents_groups_stand() -> None:
-    """Every open group of the agent is named with its head, so that it sees whether it missed something."""
+async def test_a_lease_tells_that_the_agent_was_put_into_a_group() -> None:
+    """A number rises with each group the agent is put into, and stays while others are."""
     plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    head = (await plane.entries())[-1].seq
-    leases = [await plane.registry.renew(Renew(agent_id=BOB)), await plane.registry.register(Register(card=card("bob")))]
-    assert [lease.heads for lease in leases] == [{ROOM: head}] * 2
+    await plane.join(ADA, BOB)
+    told = []
+    for member in (ADA, BOB, ADA):
+        await plane.memberships.add((member,), ROOM)
+        told.append((await plane.registry.renew(Renew(agent_id=ADA))).joined)
+    assert 0 < told[0] == told[1] < told[2]
 
 
-async def test_heads_are_read_again_when_something_was_appended() -> None:
-    """What a renewal has read holds for the next ones until any group moves on."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    heads = [(await plane.registry.renew(Renew(agent_id=BOB))).heads for _ in range(2)]
-    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB))
-    heads.append((await plane.registry.renew(Renew(agent_id=BOB))).heads)
-    first, second = (stored.seq for stored in await plane.entries())
-    assert heads == [{ROOM: first}, {ROOM: first}, {ROOM: second}]
+async def test_a_lease_names_the_store_of_the_logs() -> None:
+    """The epoch is asked for once, and again when the connection was renewed."""
+    plane, names = Plane(), ["first", "second"]
+
+    async def epoch() -> str:
+        return names.pop(0)
+
+    plane.log.epoch = epoch  # type: ignore[method-assign]
+    await plane.join(ADA)
+    told = [(await plane.registry.renew(Renew(agent_id=ADA))).epoch for _ in range(2)]
+    plane.registry.forget_epoch()
+    assert [*told, (await plane.registry.renew(Renew(agent_id=ADA))).epoch] == ["first", "first", "second"]
 
 
-async def test_a_group_is_named_until_its_end_is_known() -> None:
-    """A group that ended is named until the agent has seen its last entry, and then no more, to this agent alone."""
-    plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
-    head = (await plane.entries())[-1].seq
-    cursors = [{ROOM: 1}, {ROOM: head}, {ROOM: head}]
-    heads = [(await plane.registry.renew(Renew(agent_id=BOB, cursors=cursor))).heads for cursor in cursors]
-    assert (heads, list(plane.memberships.agents())) == ([{ROOM: head}, {ROOM: head}, {}], [ADA])
-
-
-async def test_a_group_that_is_about_to_be_launched_is_named() -> None:
-    """A member whose group has no entry yet is told that there is nothing to fetch."""
+@pytest.mark.parametrize("is_slow", [False, True])
+async def test_a_renewal_depends_on_nothing_but_the_lease(is_slow: bool) -> None:
+    """If what else it tells is not to be had, or not soon, it is left out."""
     plane = Plane()
     await plane.join(ADA)
-    await plane.memberships.add((ADA,), CommId("soon"))
-    assert (await plane.registry.renew(Renew(agent_id=ADA))).heads == {CommId("soon"): 0}
+    plane.clock.advance(LEASE / 2)
+
+    async def newest(agent_id: AgentId) -> int:
+        await asyncio.sleep(60 if is_slow else 0)
+        raise UnavailableError(f"The record of {agent_id} is out of reach.")
+
+    plane.memberships.newest = newest  # type: ignore[method-assign]
+    plane.log.reachable = False
+    plane.registry.forget_epoch()
+    lease = await plane.registry.renew(Renew(agent_id=ADA))
+    plane.clock.advance(LEASE * 0.6)
+    assert (lease, plane.view.is_online(ADA)) == (Lease(duration=LEASE, renew_every=LEASE / 3), True)
 
 
-async def test_who_was_not_launched_with_a_group_is_no_member_of_it() -> None:
-    """A launch that lost a race against another leaves its members in the record; the registry clears that up."""
+async def test_what_is_answered_from_the_records_waits_for_them() -> None:
+    """A registry that has just started renews and registers; who asks for a list is told to come again."""
     plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.join(EVE)
-    await plane.memberships.add((EVE,), ROOM)
-    heads = [(await plane.registry.renew(Renew(agent_id=agent_id))).heads for agent_id in (EVE, BOB)]
-    assert (heads, list(plane.memberships.groups_of(EVE))) == ([{}, {ROOM: 1}], [])
+
+    async def whole() -> None:
+        await asyncio.Event().wait()
+
+    plane.view.whole = whole  # type: ignore[method-assign]
+    await plane.registry.register(Register(card=card("ada"), session=session("s1")))
+    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
+    with pytest.raises(UnavailableError, match="not read its records"):
+        await plane.registry.list(ListAgents())
+
+
+async def test_the_registry_beats_through_outages() -> None:
+    """It beats at least three times a lease, and goes on when the store is back."""
+    plane, beats = Plane(), list[str]()
+
+    async def failing() -> None:
+        beats.append("beat")
+        if len(beats) < 3:
+            raise UnavailableError("The store is out of reach.")
+
+    plane.leases.beat = failing  # type: ignore[method-assign]
+    async with background(beat(plane.leases, lease=timedelta(milliseconds=30), renew_every=timedelta(hours=1))):
+        await eventually(lambda: len(beats) >= 4)
+
+
+async def register(plane: Plane, name: str, *, previous: str | None = None, words: str = "") -> Lease:
+    """Register ada from a process."""
+    known = card("ada").model_copy(update={"description": words} if words else {})
+    return await plane.registry.register(
+        Register(card=known, session=session(name), previous=SessionId(previous) if previous else None)
+    )
+
+
+async def test_an_id_that_is_in_use_is_not_given_away() -> None:
+    """A second process is told who holds the id, where, since when, and how long ago that one was heard."""
+    plane = Plane()
+    await register(plane, "s1")
+    plane.clock.advance(timedelta(seconds=4))
+    with pytest.raises(AlreadyRunningError, match=r"process 7 on box \(since 2026-01-01 00:00:00 UTC\).*heard 4 s ago") as caught:
+        await register(plane, "s2")
+    with pytest.raises(IdTakenError, match="taken by another agent, process 7 on box"):
+        await register(plane, "s3", words="Another agent altogether.")
+    renewed = await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
+    assert ("in the pool ada" in caught.value.hint, renewed.duration) == (True, LEASE)
+
+
+async def test_a_process_that_was_silent_for_a_lease_may_be_succeeded() -> None:
+    """The newer process holds the id; the older, once it is heard again, is refused and names its successor."""
+    plane = Plane()
+    await register(plane, "s1")
+    plane.clock.advance(LEASE)
+    await register(plane, "s2")
+    with pytest.raises(SupersededError, match="taken over by process 7 on box"):
+        await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s1")))
+    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
+
+
+async def test_who_has_the_memory_succeeds_at_once() -> None:
+    """A process that was killed and started again need not wait for its own lease to run out; nor need one that asks twice."""
+    plane = Plane()
+    for name, previous in (("s1", None), ("s1", None), ("s2", "s1")):
+        await register(plane, name, previous=previous)
+    with pytest.raises(ConflictError):
+        await register(plane, "s1")
+    await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))
+
+
+async def test_only_the_holder_takes_the_agent_offline() -> None:
+    """The orderly end of a process that holds the id no more costs its successor nothing."""
+    plane = Plane()
+    await register(plane, "s1")
+    await register(plane, "s2", previous="s1")
+    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
+    before = plane.view.is_online(ADA)
+    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s2")))
+    assert (before, plane.view.is_online(ADA)) == (True, False)
+
+
+async def test_an_id_that_was_given_back_is_free() -> None:
+    """After an orderly end anybody may register at once, however short ago it was."""
+    plane = Plane()
+    await register(plane, "s1")
+    await plane.registry.deregister(Deregister(agent_id=ADA, session=SessionId("s1")))
+    await register(plane, "s2", words="Another agent altogether.")
+    assert plane.view.is_online(ADA)
+
+
+async def test_clients_without_sessions_go_on_until_one_claims_the_id() -> None:
+    """An older client registers, renews and leaves as ever; against a living process with a session it is refused."""
+    plane = Plane()
+    await plane.join(ADA)
+    await plane.registry.renew(Renew(agent_id=ADA))
+    await register(plane, "s1")
+    with pytest.raises(SupersededError):
+        await plane.registry.renew(Renew(agent_id=ADA))
+    with pytest.raises(AlreadyRunningError):
+        await plane.join(ADA)
+    plane.clock.advance(LEASE)
+    await plane.join(ADA)
+    await plane.registry.renew(Renew(agent_id=ADA))
+    assert plane.view.is_online(ADA)
+
+
+async def test_of_two_processes_that_register_at_once_one_holds_the_id() -> None:
+    """Whoever writes second looks again, and finds the other."""
+    plane = Plane()
+    read, seen = plane.sessions.read, list[HeldClaim | None]()
+
+    async def read_and_lose(agent_id: AgentId) -> HeldClaim | None:
+        held = await read(agent_id)
+        if not seen:
+            await plane.sessions.write(agent_id, Claim(session=session("s1"), card="other"), revision=0)
+            await plane.leases.renew(agent_id)
+        seen.append(held)
+        return held
+
+    plane.sessions.read = read_and_lose  # type: ignore[method-assign]
+    with pytest.raises(IdTakenError):
+        await register(plane, "s2")
+    assert (seen[0], len(seen)) == (None, 2)
+
+
+async def test_a_lease_tells_when_the_logs_are_others() -> None:
+    """After the store of logs was lost leases bear another epoch."""
+    plane = Plane()
+    await plane.join(ADA)
+    before = (await plane.registry.renew(Renew(agent_id=ADA))).epoch
+    plane.log.lose()
+    plane.registry.forget_epoch()
+    assert (await plane.registry.renew(Renew(agent_id=ADA))).epoch not in ("", before)

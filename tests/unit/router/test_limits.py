@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import ForbiddenError
-from ioa.group.events import Said, TimerFired
+from ioa.group.events import Said
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, LaunchGroup, Rejected
 from ioa.group.state import ClosedTask, ParentTask
@@ -242,7 +242,7 @@ async def _report(plane: Plane) -> None:
 
 
 async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once() -> None:
-    """As long as it reports, nothing takes the task away, and its result counts."""
+    """As long as it reports, nothing takes the task away, and its result counts; the log holds the first report and no other."""
     plane = Plane()
     await plane.open(ADA, BOB)
     await plane.says(ADA, SyncTaskAssignment(tasks=(_task(),)))
@@ -251,10 +251,12 @@ async def test_a_ten_minute_task_under_a_lease_of_thirty_seconds_runs_once() -> 
         await plane.fire_due()
         await _report(plane)
     answer = await plane.says(BOB, InformTaskResult(task_id=T1, task_conclusion="Twelve bells."))
-    task = (await plane.state()).task(T1)
-    fired = [stored for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
+    task, entries = (await plane.state()).task(T1), await plane.entries()
+    said = [stored.entry.event.message.payload for stored in entries if isinstance(stored.entry.event, Said)]
+    reports = [payload.number for payload in said if isinstance(payload, InformTaskProgress)]
+    suspected = [task for stored in entries for task in stored.entry.state.open_tasks if task.suspect]
     assert isinstance(answer, Accepted) and isinstance(task, ClosedTask)
-    assert (task.outcome, fired) == (TaskOutcome.DONE, [])
+    assert (task.outcome, reports, suspected) == (TaskOutcome.DONE, [1], [])
 
 
 async def test_a_task_that_goes_on_past_its_own_deadline_fails() -> None:

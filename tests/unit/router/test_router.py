@@ -7,17 +7,20 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, UnavailableError
+from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, SupersededError, UnavailableError
 from ioa.group.events import LaunchAbandoned, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Phase
+from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Phase
+from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
 from ioa.testing.memory_log import Mishap
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, session
 
 
 async def test_a_repeated_message_gets_the_first_answer() -> None:
@@ -56,14 +59,14 @@ async def test_the_last_message_may_be_repeated_too() -> None:
 
 
 async def test_a_message_sent_many_times_at_once_is_one() -> None:
-    """Twenty copies of one message over two replicas leave one entry and twenty answers with its sequence, one of them with it."""
+    """Twenty copies of one message over two replicas leave one entry and twenty answers that are alike at each replica."""
     plane = Plane()
     await plane.open(ADA, BOB)
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     answers = await asyncio.gather(*(plane.send(message, number % 2) for number in range(20)))
     entries = await plane.entries()
     assert {answer.seq for answer in answers if isinstance(answer, Accepted)} == {entries[-1].seq}
-    assert [answer.entry.entry for answer in answers if isinstance(answer, Accepted) and answer.entry] == [entries[-1].entry]
+    assert (answers[0::2], answers[1::2]) == ([answers[0]] * 10, [answers[1]] * 10)
     assert messages_of(entries) == [message.header.message_id]
 
 
@@ -96,6 +99,16 @@ async def test_nobody_speaks_as_somebody_else(comm_id: str, sender: str) -> None
     message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
     with pytest.raises(ForbiddenError):
         await plane.routers[0].say(f"ioa.v1.comm.{comm_id}.say.{sender}", encode(message))
+    assert len(await plane.entries()) == 1
+
+
+async def test_a_text_that_nothing_can_store_is_refused() -> None:
+    """A message with the character zero is no message; the log does not grow."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.\0", next_speaker=BOB))
+    with pytest.raises(InvalidInputError, match=r"content: .* holds the character zero"):
+        await plane.routers[0].say(f"ioa.v1.comm.{ROOM}.say.{ADA}", encode(message))
     assert len(await plane.entries()) == 1
 
 
@@ -156,26 +169,25 @@ async def test_an_early_timer_only_arms_the_next() -> None:
 
 
 async def test_timers_lost_with_the_server_are_armed_again() -> None:
-    """A sweep arms every open group and passes over groups without a log."""
+    """Looking at an open group arms its deadline; what is not known is passed over."""
     plane = Plane()
     state = await plane.open(ADA, BOB)
     plane.clock.advance(timedelta(days=1))
     plane.timers.take_due()
     assert plane.timers.next_at() is None
-    await plane.routers[0].sweep([CommId("nowhere"), ROOM])
+    for comm_id in (CommId("nowhere"), ROOM):
+        await plane.routers[0].look_at(comm_id)
     assert plane.timers.pending(ROOM) == [state.next_deadline()]
 
 
 async def test_deadlines_of_goals_that_wait_are_armed_again() -> None:
-    """A sweep arms the deadline of a goal that nobody has launched, and of no other."""
+    """Looking at a goal that nobody has launched arms its deadline."""
     plane = Plane()
-    await plane.open(ADA, BOB)
     record = await plane.accept(GoalId("waits"))
     plane.clock.advance(timedelta(days=2))
     plane.timers.take_due()
-    await plane.routers[0].sweep([])
+    await plane.routers[0].look_at(comm_id_of_goal(GoalId("waits")))
     assert plane.timers.pending(comm_id_of_goal(GoalId("waits"))) == [record.deadline]
-    assert plane.timers.pending(ROOM) == []
 
 
 async def test_a_timer_that_fires_ahead_of_the_clock_is_due() -> None:
@@ -188,15 +200,72 @@ async def test_a_timer_that_fires_ahead_of_the_clock_is_due() -> None:
 
 
 async def test_results_lost_with_the_server_are_published_again() -> None:
-    """A sweep pays what a group that has ended still owes."""
+    """A group that has ended is noted as open until what it owes is paid; looking at it pays."""
     plane = Plane()
     await plane.open(ADA, BOB)
     plane.results.reachable = False
     with pytest.raises(UnavailableError):
         await plane.setup.cancel(CancelGroup(goal_id=GOAL))
     plane.results.reachable = True
-    await plane.routers[1].sweep(plane.memberships.comm_ids())
-    assert await plane.reason() is Reason.CANCELLED
+    owing = list(plane.open_groups.comm_ids())
+    await plane.routers[1].look_at(ROOM)
+    assert (owing, await plane.reason(), list(plane.open_groups.comm_ids())) == ([ROOM], Reason.CANCELLED, [])
+
+
+async def test_a_success_whose_log_was_removed_stays_one() -> None:
+    """A goal that has a result is not ended again when its log is gone, and what has ended is open no more."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(minutes=5))
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    await plane.says(ADA, Conclusion(content="Ten."))
+    still_open = list(plane.open_groups.comm_ids())
+    plane.log.lose()
+    for router in plane.routers:
+        router._ledger.forget()
+    plane.clock.advance(timedelta(minutes=6))
+    await plane.routers[0].fire_timer(ROOM)
+    await plane.routers[1].look_at(ROOM)
+    assert (still_open, await plane.reason(), await plane.entries()) == ([], Reason.CONCLUDED, [])
+
+
+async def test_a_nested_team_that_was_never_launched_is_forgotten_after_its_deadline() -> None:
+    """What a launch that died left in the index goes when no launch can come any more."""
+    plane = Plane()
+    nested, deadline = CommId("nested"), plane.clock.now() + timedelta(minutes=5)
+    await plane.open_groups.put(nested, OpenGroup(goal_id=GOAL, deadline=deadline))
+    await plane.routers[0].look_at(nested)
+    before = list(plane.open_groups.comm_ids())
+    plane.clock.advance(timedelta(minutes=6))
+    await plane.routers[0].look_at(nested)
+    assert (before, list(plane.open_groups.comm_ids())) == ([nested], [])
+
+
+async def test_who_repeats_the_last_message_has_it_shown_to_all_again() -> None:
+    """The router that appended it may have died before it told anybody; an older message shows nothing again."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    first = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    await plane.send(first)
+    second = await plane.message(BOB, Discussion(content="No, you.", next_speaker=ADA))
+    await plane.send(second)
+    shown = len(plane.inboxes.of(ADA))
+    await plane.send(first, router=1)
+    after_first = len(plane.inboxes.of(ADA))
+    await plane.send(second, router=1)
+    again = list(plane.inboxes.of(ADA))[after_first:]
+    assert (after_first - shown, [entry.seq for entry in again]) == (0, [(await plane.entries())[-1].seq])
+
+
+async def test_a_timer_that_comes_again_shows_the_head_again() -> None:
+    """A router that died after it acted on a deadline has told nobody; the next one that is given the timer does."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    plane.clock.advance(timedelta(seconds=60))
+    await plane.routers[0].fire_timer(ROOM)
+    shown = len(plane.inboxes.of(BOB))
+    await plane.routers[1].fire_timer(ROOM, again=True)
+    again = list(plane.inboxes.of(BOB))[shown:]
+    assert [entry.seq for entry in again] == [(await plane.entries())[-1].seq]
 
 
 async def test_a_goal_that_nobody_takes_ends_at_its_deadline() -> None:
@@ -216,7 +285,7 @@ async def test_a_timer_of_nothing_is_done() -> None:
     """A timer whose group and goal are unknown leaves nothing behind and arms nothing."""
     plane = Plane()
     await plane.routers[0].fire_timer(CommId("nowhere"))
-    assert (await plane.log.comm_ids(), plane.timers.next_at()) == ([], None)
+    assert (plane.log.comm_ids(), plane.timers.next_at()) == ([], None)
 
 
 async def test_a_group_outlives_no_deadline() -> None:
@@ -287,3 +356,22 @@ async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt()
     answer = await plane.send(echo, 1)
     assert isinstance(answer, Rejected)
     assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "said", "repetition_refused"]
+
+
+async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:
+    """What it says is refused by name, before anything is read; its successor speaks, and so do agents that no session claims."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    for name, previous in (("s1", None), ("s2", SessionId("s1"))):
+        await plane.registry.register(Register(card=card("ada"), session=session(name), previous=previous))
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+
+    def spoken_by(name: str | None) -> Message:
+        header = message.header.model_copy(update={"session": SessionId(name) if name else None})
+        return message.model_copy(update={"header": header})
+
+    for speaker in ("s1", None):
+        with pytest.raises(SupersededError, match="process 7 on box"):
+            await plane.send(spoken_by(speaker))
+    answers = [await plane.send(spoken_by("s2")), await plane.says(BOB, Discussion(content="No, you.", next_speaker=ADA))]
+    assert [type(answer) for answer in answers] == [Accepted, Accepted]

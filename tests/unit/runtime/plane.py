@@ -10,21 +10,26 @@ from ioa.group.machine import step
 from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
+from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
-from ioa.protocol.registry import Register
+from ioa.protocol.registry import Register, Session
 from ioa.protocol.subjects import say
 from ioa.protocol.usage import Usage
+from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
-from ioa.testing.manual_clock import CountedIds, ManualClock
+from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_artifacts import MemoryArtifacts
-from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryResults, MemoryTimers
+from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryMemberships, MemoryRegistryView
+from ioa.testing.memory_open import MemoryMemberships, MemoryOpenGroups
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
+from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa_groups.intake import Intake
+from ioa_groups.janitor import Janitor
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 from ioa_registry.registry import Registry
@@ -51,19 +56,55 @@ class Plane:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryArtifacts()
-        self.goals, self.work, self.memberships = MemoryGoalRecords(), MemoryWorkQueue(), MemoryMemberships()
+        self.goals, self.work = MemoryGoalRecords(), MemoryWorkQueue()
+        self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
-        self.view = MemoryRegistryView(self.cards, self.leases)
-        self.ledgers = [GroupLedger(self.log, self.timers, self.inboxes, self.results, self.clock) for _ in range(2)]
-        self.routers = [Router(ledger, self.goals, self.timers, self.clock) for ledger in self.ledgers]
-        self.setup = GroupSetup(self.ledgers[0], self.log, self.goals, self.view, self.memberships, self.clock, TIMEOUTS)
-        self.intake = Intake(self.goals, self.work, self.timers, self.artifacts, self.dead, self.view, self.ledgers[0], self.clock)
+        self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
+        self.ledgers = [
+            GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock) for _ in range(2)
+        ]
+        self.progress = MemoryProgress()
+        self.ended = MemoryEndedGoals()
+        self.endings = Endings(self.results, self.ended)
+        self.routers = [
+            Router(ledger, self.goals, self.open_groups, self.timers, self.progress, self.endings, self.clock, self.sessions)
+            for ledger in self.ledgers
+        ]
+        for router in self.routers:
+            self.progress.listen(router.hear)
+        self.setup = GroupSetup(
+            ledger=self.ledgers[0],
+            log=self.log,
+            goals=self.goals,
+            registry=self.view,
+            memberships=self.memberships,
+            open_groups=self.open_groups,
+            endings=self.endings,
+            clock=self.clock,
+            timeouts=TIMEOUTS,
+            sessions=self.sessions,
+        )
+        self.intake = Intake(
+            goals=self.goals,
+            work=self.work,
+            timers=self.timers,
+            artifacts=self.artifacts,
+            dead=self.dead,
+            registry=self.view,
+            open_groups=self.open_groups,
+            ledger=self.ledgers[0],
+            endings=self.endings,
+            clock=self.clock,
+            patience=LEASE,
+        )
+        self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)
+        self.janitor = Janitor(MemoryGoalPages(self.goals), self.results, self.log, self.ended, self.removal, self.clock)
         self.watch = MembershipWatch(self.ledgers[0], self.view, self.memberships, self.clock)
         self.registry = Registry(
             cards=self.cards,
             leases=self.leases,
+            sessions=self.sessions,
             view=self.view,
-            open_groups=self.memberships,
             memberships=self.memberships,
             log=self.log,
             work=self.work,
@@ -83,7 +124,9 @@ class Plane:
         """Put a goal on record as the intake does."""
         goal = Goal(goal_id=goal_id, goal="Count to ten.", max_turns=max_turns, max_tokens=max_tokens, timeout=timeout)
         record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
-        await self.timers.schedule(comm_id_of_goal(goal_id), record.deadline)
+        comm_id = comm_id_of_goal(goal_id)
+        await self.timers.schedule(comm_id, record.deadline)
+        await self.open_groups.put(comm_id, OpenGroup(goal_id=goal_id, deadline=record.deadline))
         return record
 
     async def open(
@@ -189,6 +232,11 @@ class Plane:
             state = step(state, stored.entry.event).state
             states.append(state)
         return states
+
+
+def session(name: str) -> Session:
+    """A process that runs an agent."""
+    return Session(session=SessionId(name), host="box", pid=7, since=NEW_YEAR)
 
 
 def open_task(state: GroupState, task_id: str) -> OpenTask:

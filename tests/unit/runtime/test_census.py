@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from datetime import timedelta
 
 from prometheus_client import REGISTRY
 
 from ioa.errors import UnavailableError
+from ioa.ports.group_log import StoredEntry
+from ioa.ports.open_groups import OpenGroup
 from ioa.ports.standing import QueueStanding, StreamStanding
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
-from ioa.runtime.census import Census
-from tests.unit.runtime.plane import ADA, BOB, ROOM, Plane
+from ioa.runtime.census import SAMPLE, Census
+from tests.unit.runtime.plane import ADA, BOB, GOAL, Plane
 
 
 class FixedStandings:
@@ -36,7 +40,7 @@ def value(name: str, **labels: str) -> float | None:
 async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
     """An open group with a task shows in its phase, and no more once it has ended."""
     plane, standings = Plane(), FixedStandings()
-    census = Census(plane.log, standings, lambda: [ROOM])
+    census = Census(plane.log, standings, plane.open_groups)
     await census.take()
     seen = [(value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running"))]
     await plane.open(ADA, BOB)
@@ -63,7 +67,7 @@ async def test_idle_groups_are_not_read_again() -> None:
         return await last(comm_id)  # type: ignore[arg-type]
 
     plane.log.last = counted  # type: ignore[method-assign, assignment]
-    census = Census(plane.log, FixedStandings(), lambda: [ROOM])
+    census = Census(plane.log, FixedStandings(), plane.open_groups)
     for _ in range(3):
         await census.take()
     idle = reads
@@ -79,7 +83,7 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     plane, standings = Plane(), FixedStandings()
     queue = QueueStanding("pool-writers", waiting=3, taken=2)
     standings.streams = [StreamStanding("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
-    census = Census(plane.log, standings, list)
+    census = Census(plane.log, standings, plane.open_groups)
     await census.take()
     standings.is_there = False
     try:
@@ -89,3 +93,22 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     labels = {"stream": "IOA_WORK", "consumer": "pool-writers"}
     assert (value("ioa_queue_waiting", **labels), value("ioa_queue_taken", **labels)) == (3, 2)
     assert (value("ioa_stream_messages", stream="IOA_WORK"), value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)
+
+
+async def test_many_groups_are_estimated_from_some() -> None:
+    """Where more groups are open than are looked at, those that are stand for all, and no more heads are read."""
+    plane, reads = Plane(), 0
+    for number in range(3 * SAMPLE):
+        comm_id = CommId(f"g{number}")
+        await plane.open_groups.put(comm_id, OpenGroup(goal_id=GOAL, deadline=plane.clock.now() + timedelta(days=1)))
+        await plane.ledgers[0].record(comm_id, plane.begin(comm_id, ADA, BOB))
+    last = plane.log.last
+
+    async def counted(comm_id: CommId) -> StoredEntry | None:
+        nonlocal reads
+        reads += 1
+        return await last(comm_id)
+
+    plane.log.last = counted  # type: ignore[method-assign]
+    await Census(plane.log, FixedStandings(), plane.open_groups, random.Random(7)).take()
+    assert (value("ioa_groups", phase="discussing"), reads) == (3 * SAMPLE, SAMPLE)

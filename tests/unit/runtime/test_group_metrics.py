@@ -56,8 +56,14 @@ def test_a_discussion_is_counted_by_turns_phases_and_time_with_the_floor(since: 
 
 def test_tasks_are_counted_by_mode_and_outcome(since: Since) -> None:
     """Given out, suspected and closed, each once; progress is neither."""
-    story = launched("ada", "bob", "eve").assigns("ada", "t1:bob", "t2:eve").progresses("t1").progresses("t2").progresses("t1")
-    count(story.finishes("t1").assigns_and_waits("ada", "t3:bob").loses("eve").cancelled())
+    story = (
+        launched("ada", "bob", "eve")
+        .assigns("ada", "t1-1:bob", "t1-2:eve")
+        .progresses("t1-1")
+        .progresses("t1-2")
+        .progresses("t1-1")
+    )
+    count(story.finishes("t1-1").assigns_and_waits("ada", "t2-3:bob").loses("eve").cancelled())
     assert [since("ioa_tasks_assigned_total", mode=mode) for mode in ("async", "sync")] == [2, 1]
     assert [since("ioa_tasks_closed_total", outcome=outcome) for outcome in ("done", "failed", "cancelled")] == [1, 0, 2]
     assert (since("ioa_tasks_suspected_total"), since("ioa_groups_ended_total", reason="cancelled")) == (1, 1)
@@ -71,8 +77,8 @@ def test_a_silent_member_is_counted_with_its_whole_time(since: Since) -> None:
 
 def test_tokens_are_counted_once_however_deep_they_were_spent(since: Since) -> None:
     """What a nested team reports to its parent was counted in its own group."""
-    story = launched("ada", "bob").says("ada", to="bob", tokens=5).assigns("bob", "t1:ada").progresses("t1", tokens=7)
-    count(story.nests("t1").nested_ends("t1", usage=Usage(tokens_out=100)))
+    story = launched("ada", "bob").says("ada", to="bob", tokens=5).assigns("bob", "t2-1:ada").progresses("t2-1", tokens=7)
+    count(story.nests("t2-1").nested_ends("t2-1", usage=Usage(tokens_out=100)))
     assert since("ioa_tokens_total", direction="in") + since("ioa_tokens_total", direction="out") == 12
 
 

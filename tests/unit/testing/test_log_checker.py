@@ -8,12 +8,26 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.group.events import MemberLost
 from ioa.group.requests import SequencedEntry
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
-from ioa.testing.log_checker import Acceptance, Evidence, Run, check, recovery_after
+from ioa.testing.log_checker import (
+    Absence,
+    Acceptance,
+    Evidence,
+    Run,
+    check,
+    check_answers,
+    check_failures,
+    check_losses,
+    recovery_after,
+)
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+
+_RUNS = [Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)]
 
 
 async def _whole() -> Evidence:
@@ -36,7 +50,9 @@ async def _whole() -> Evidence:
         logs={ROOM: log},
         records={agent_id: {ROOM: list(plane.inboxes.of(agent_id))} for agent_id in (ADA, BOB)},
         accepted=[Acceptance(ROOM, stored.entry.event.message.header.message_id, stored.seq) for stored in said],  # type: ignore[union-attr]
-        runs=[Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)],
+        runs=_RUNS,
+        answers={GOAL: "Ten."},
+        absences=[],
     )
 
 
@@ -49,7 +65,20 @@ def _record(evidence: Evidence, change: Callable[[list[SequencedEntry]], list[Se
 
 
 def _run_again(evidence: Evidence) -> Evidence:
-    return replace(evidence, runs=[*evidence.runs, replace(evidence.runs[0], attempt=2)])
+    return replace(evidence, runs=[*_RUNS, replace(_RUNS[0], attempt=2)])
+
+
+def _ended(evidence: Evidence, **changed: object) -> Evidence:
+    """With another end of the goal, in its result alone."""
+    return replace(evidence, results=[evidence.results[0].model_copy(update=changed)])
+
+
+async def _with_a_loss() -> Evidence:
+    """A group that was told that a member is lost."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.ledgers[0].record(ROOM, MemberLost(agent_id=BOB, at=plane.clock.now()))
+    return Evidence(goals=[GOAL], results=[], logs={ROOM: await plane.entries()}, absences=[])
 
 
 _WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
@@ -60,6 +89,16 @@ _WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
         lambda e: replace(e, results=[e.results[0].model_copy(update={"content": "Nine."})]),
         "is not what its group",
     ),
+    "another answer": (lambda e: replace(e, answers={GOAL: "Nine."}), "was concluded with 'Ten.', not 'Nine.'"),
+    "another answer, excused by somebody who was there": (
+        lambda e: _ended(replace(e, answers={GOAL: "Nine."}), degraded=Degraded(lost=(BOB,))),
+        "none of whom was away",
+    ),
+    "a failure for want of members who were there": (lambda e: _ended(e, reason=Reason.MEMBER_LOST), "nobody was away"),
+    "a failure for want of agents who were there": (lambda e: _ended(e, reason=Reason.NO_AGENT), "nobody was away"),
+    "no goal": (lambda e: Evidence(goals=[], results=[], logs={}), "nothing to judge"),
+    "no log": (lambda e: replace(e, logs={}), "and no log"),
+    "no run": (lambda e: replace(e, runs=[]), "nobody has run one"),
     "a lost message": (lambda e: _log(e, lambda log: log[:2] + log[3:]), "was accepted into"),
     "a hole in a log": (lambda e: replace(_log(e, lambda log: log[:2] + log[3:]), accepted=()), "is not legal"),
     "a doubled message": (lambda e: _log(e, lambda log: [*log, log[-1]]), "is 2 times in"),
@@ -72,7 +111,7 @@ _WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
     "a member out of order": (lambda e: _record(e, lambda record: record[::-1]), "another record of"),
     "a member that knows nothing": (lambda e: replace(e, records={**e.records, BOB: {}}), "has no record"),
     "a task run after its result": (_run_again, "was run again after it had finished"),
-    "two runs in one attempt": (lambda e: replace(e, runs=[*e.runs, *e.runs]), "was begun twice in one attempt: [1, 1]"),
+    "two runs in one attempt": (lambda e: replace(e, runs=[*_RUNS, *_RUNS]), "was begun twice in one attempt: [1, 1]"),
     "an open group": (lambda e: replace(_log(e, lambda log: log[:-1]), accepted=(), records={}), "no timer is armed"),
     "a group that outlived its goal": (
         lambda e: replace(_log(e, lambda log: log[:-1]), accepted=(), records={}, timers=frozenset({ROOM})),
@@ -82,10 +121,10 @@ _WRONGS: dict[str, tuple[Callable[[Evidence], Evidence], str]] = {
 
 
 async def test_what_the_system_leaves_behind_is_right() -> None:
-    """There is nothing to find in a whole conversation, nor in one whose timer and results are still to come."""
+    """There is nothing to find in a whole conversation; in one whose timer is still to come, only that it has no result yet."""
     whole = await _whole()
-    running = replace(_log(whole, lambda log: log[:2]), goals=[], results=[], records={}, accepted=(), timers=frozenset({ROOM}))
-    assert (check(whole), check(running)) == ([], [])
+    running = replace(_log(whole, lambda log: log[:2]), results=[], records={}, accepted=(), timers=frozenset({ROOM}))
+    assert (check(whole), check(running)) == ([], ["Goal goal-1 has 0 results, not one."])
 
 
 @pytest.mark.parametrize("wrong", _WRONGS)
@@ -100,6 +139,25 @@ async def test_a_memory_that_was_taken_away_is_forgiven() -> None:
     whole = replace(_run_again(await _whole()), forgetful=frozenset({BOB}))
     lacking = replace(whole, records={**whole.records, BOB: {}})
     assert (check(lacking), check(_record(whole, lambda record: record[:-1])) != []) == ([], True)
+
+
+async def test_what_was_really_away_is_forgiven() -> None:
+    """A wrong answer that says who was lost, a failure for want of a member, and a loss are explained by an absence."""
+    whole = await _whole()
+    at = whole.results[0].finished_at
+    away = [Absence(BOB, at - timedelta(seconds=60), at - timedelta(seconds=30))]
+    lacking = _ended(replace(whole, answers={GOAL: "Nine."}, absences=away), degraded=Degraded(lost=(BOB,)))
+    failed = _ended(replace(whole, absences=away), reason=Reason.MEMBER_LOST)
+    assert (list(check_answers(lacking)), list(check_failures(failed))) == ([], [])
+
+
+@pytest.mark.parametrize(("since", "until", "told"), [(-60, -30, True), (-60, -1, False), (-1, 1, False), (1, 2, True)])
+async def test_a_loss_is_told_of_those_who_are_away(since: int, until: int, told: bool) -> None:
+    """A group that is told of a loss is right while the agent is away and shortly after, and wrong before and long after."""
+    lost = await _with_a_loss()
+    at = lost.logs[ROOM][-1].entry.event.at
+    away = Absence(BOB, at + timedelta(seconds=since), at + timedelta(seconds=until))
+    assert [bool(list(check_losses(replace(lost, absences=[one])))) for one in (away, replace(away, agent_id=ADA))] == [told, True]
 
 
 async def test_recovery_is_the_longest_wait_of_an_open_group() -> None:

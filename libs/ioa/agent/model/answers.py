@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from ioa.agent.model.budget import Budget
 from ioa.group.events import EventKind
-from ioa.group.state import ClosedTask, GroupState
+from ioa.ports.brain import GroupView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, TaskOutcome
 
@@ -136,12 +136,12 @@ def formation(found: Sequence[AgentId], budget: Budget, *, may_search: bool, may
     return reply_of(decisions, budget)
 
 
-def speech(state: GroupState, me: AgentId, kinds: Iterable[str], budget: Budget) -> type[BaseModel] | None:
-    """The shape of a floor holder's answer: the kinds that are legal now, with names of living members and known tasks only.
+def speech(view: GroupView, kinds: Iterable[str], budget: Budget) -> type[BaseModel] | None:
+    """The shape of a floor holder's answer: the kinds that are legal now, with names of members in reach and known tasks only.
 
     None if nothing can be said.
     """
-    decisions = [built for kind in kinds if (build := _BY_KIND.get(kind)) and (built := build(state, me, budget))]
+    decisions = [built for kind in kinds if (build := _BY_KIND.get(kind)) and (built := build(view, budget))]
     return reply_of(decisions, budget) if decisions else None
 
 
@@ -156,8 +156,8 @@ def approach(budget: Budget, *, may_team_up: bool) -> type[BaseModel]:
     return reply_of([alone, TeamUp] if may_team_up else [alone], budget)
 
 
-def _discuss(state: GroupState, me: AgentId, budget: Budget) -> type[BaseModel] | None:
-    others = [agent for agent in state.living() if agent != me]
+def _discuss(view: GroupView, budget: Budget) -> type[BaseModel] | None:
+    others = [agent for agent in view.reachable if agent != view.me]
     if not others:
         return None
     return create_model(
@@ -165,12 +165,11 @@ def _discuss(state: GroupState, me: AgentId, budget: Budget) -> type[BaseModel] 
     )
 
 
-def _assign(base: type[AssignSync | AssignAsync]) -> Callable[[GroupState, AgentId, Budget], type[BaseModel] | None]:
-    def build(state: GroupState, me: AgentId, budget: Budget) -> type[BaseModel] | None:
-        if not state.living():
-            return None
-        done = [task.task_id for task in state.tasks if isinstance(task, ClosedTask) and task.outcome is TaskOutcome.DONE]
-        fields: dict[str, Any] = {"assignee": (_one_of(state.living()), ...), "task_desc": (_text(budget.content_chars), ...)}
+def _assign(base: type[AssignSync | AssignAsync]) -> Callable[[GroupView, Budget], type[BaseModel] | None]:
+    def build(view: GroupView, budget: Budget) -> type[BaseModel] | None:
+        done = [task.spec.task_id for task in view.tasks if task.outcome is TaskOutcome.DONE]
+        assignees = tuple(dict.fromkeys((*view.reachable, view.me)))
+        fields: dict[str, Any] = {"assignee": (_one_of(assignees), ...), "task_desc": (_text(budget.content_chars), ...)}
         base_task: type[AssignedTask] = UsingTask if done else AssignedTask
         if done:
             fields["uses"] = (_some_of(done, MAX_TASKS_PER_ASSIGNMENT, least=0), [])
@@ -181,18 +180,18 @@ def _assign(base: type[AssignSync | AssignAsync]) -> Callable[[GroupState, Agent
     return build
 
 
-def _pause(state: GroupState, me: AgentId, budget: Budget) -> type[BaseModel] | None:
-    still_open = [task.task_id for task in state.open_tasks]
+def _pause(view: GroupView, budget: Budget) -> type[BaseModel] | None:
+    still_open = [task.task_id for task in view.state.open_tasks]
     if not still_open:
         return None
     return create_model("PauseOn", __base__=PauseOn, triggers=(_some_of(still_open, MAX_NAMED), ...))
 
 
-def _announce(state: GroupState, me: AgentId, budget: Budget) -> type[BaseModel] | None:
-    return None if state.open_tasks else AnnounceConclusion
+def _announce(view: GroupView, budget: Budget) -> type[BaseModel] | None:
+    return None if view.state.open_tasks else AnnounceConclusion
 
 
-_BY_KIND: dict[str, Callable[[GroupState, AgentId, Budget], type[BaseModel] | None]] = {
+_BY_KIND: dict[str, Callable[[GroupView, Budget], type[BaseModel] | None]] = {
     EventKind.DISCUSSION: _discuss,
     EventKind.SYNC_TASK_ASSIGNMENT: _assign(AssignSync),
     EventKind.ASYNC_TASK_ASSIGNMENT: _assign(AssignAsync),

@@ -27,10 +27,12 @@ from ioa.group.state import Discussing
 from ioa.group.wording import wording_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.ports.chat_model import ChatModel
+from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Conclusion
+from ioa.protocol.usage import Usage
 
 _SHARE_OF_THE_FLOOR = 0.7
 """How much of the floor's time a decision may take; the rest is for the rules and for the message's way."""
@@ -68,7 +70,7 @@ class ModelBrain:
         try:
             return await self._formation.form(self._system(mission.me), mission, tools, findings)
         except NoUsableAnswer as failure:
-            self._fell_back("form_team", failure)
+            self._fell_back("form_team", failure, mission.meter)
             if findings.cards:
                 return findings.best_team(mission.me.agent_id)
             return await self._fallback.form_team(mission, tools)
@@ -79,7 +81,7 @@ class ModelBrain:
         try:
             return utterance_of(await self._speech(view), view)
         except NoUsableAnswer as failure:
-            self._fell_back("speak", failure)
+            self._fell_back("speak", failure, view.meter)
             return await self._fallback.speak(view)
 
     async def conclude(self, view: GroupView) -> Conclusion:
@@ -95,7 +97,7 @@ class ModelBrain:
                 within=_share(view.state.limits.conclusion_timeout),
             )
         except NoUsableAnswer as failure:
-            self._fell_back("conclude", failure)
+            self._fell_back("conclude", failure, view.meter)
             return await self._fallback.conclude(view)
         assert isinstance(said, answers.Conclude)
         return Conclusion(
@@ -114,7 +116,7 @@ class ModelBrain:
             prompt = self._approach_prompt(task, may_team_up)
             decision = await self._dialogue.decide(self._system(task.me), prompt, shape, task.group.meter)
         except NoUsableAnswer as failure:
-            self._fell_back("approach", failure)
+            self._fell_back("approach", failure, task.group.meter)
             return await self._fallback.approach(task, tools)
         if isinstance(decision, answers.DoAlone):
             return Alone(task_desc=decision.task_desc or task.spec.task_desc)
@@ -132,7 +134,7 @@ class ModelBrain:
         if len(view.refusals) > self._budget.repairs:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         kinds = _kinds(view)
-        shape = answers.speech(view.state, view.me, kinds, self._budget)
+        shape = answers.speech(view, kinds, self._budget)
         if shape is None:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
         prompt = self._prompts.fill(
@@ -153,7 +155,7 @@ class ModelBrain:
 
     def _repetition(self, view: GroupView, shape: type[BaseModel]) -> Objection:
         """Object to what was said already; after that a discussion is no longer open."""
-        others = answers.speech(view.state, view.me, _without_discussion(view.legal), self._budget)
+        others = answers.speech(view, _without_discussion(view.legal), self._budget)
 
         def object_to(decision: BaseModel) -> tuple[str, type[BaseModel]] | None:
             match decision:
@@ -188,7 +190,8 @@ class ModelBrain:
     def _system(self, me: AgentCard) -> str:
         return self._prompts.fill("system", me=me.agent_id, about=context.agent_line(me, 600))
 
-    def _fell_back(self, decision: Decision, failure: NoUsableAnswer) -> None:
+    def _fell_back(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> None:
+        meter.add(Usage(fallbacks=1))
         self.tally.fell_back(decision, failure.cause, failure.why)
 
 

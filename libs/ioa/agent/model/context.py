@@ -13,6 +13,7 @@ from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
@@ -44,11 +45,16 @@ def agent_line(card: AgentCard, most: int) -> str:
 
 def team(view: GroupView, budget: Budget) -> str:
     """List the members with what they can do, and who is out of reach."""
-    living = view.state.living()
     cards = view.charter.team_members
     share = max(40, budget.prompt_chars // 4 // len(cards))
-    lines = [agent_line(card, share) + ("" if card.agent_id in living else " [out of reach]") for card in cards]
+    lines = [agent_line(card, share) + _presence(card.agent_id, view) for card in cards]
     return fenced("team", "\n".join(lines))
+
+
+def _presence(agent_id: AgentId, view: GroupView) -> str:
+    if agent_id in view.state.living():
+        return ""
+    return " [away for a moment, may be given tasks]" if agent_id in view.reachable else " [out of reach]"
 
 
 def tasks(view: GroupView, budget: Budget) -> str:

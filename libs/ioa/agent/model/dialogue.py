@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 import structlog
@@ -71,24 +72,30 @@ class Dialogue:
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
     async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], meter: Meter, object_to: Objection) -> BaseModel:
-        problem = ""
+        problem, cause, limits = "", Cause.USELESS_ANSWER, self._limits
         for round_number in range(self._budget.repairs + 1):
-            answer = await self._model.answer(asked[:2] + asked[2:][-2:], shape, self._limits)
+            self._tally.repairs += round_number > 0
+            answer = await self._model.answer(asked[:2] + asked[2:][-2:], shape, limits)
             meter.add(self._budget.usage_of(answer))
             self._tally.answers += 1
             self._tally.prompt_tokens += answer.prompt_tokens
             self._tally.answer_tokens += answer.answer_tokens
+            if not answer.complete:
+                # Half of an answer is none, however well its first half reads. To repair it would cut it again.
+                problem, cause = f"the answer was cut at {limits.max_tokens:,} tokens", Cause.CUT
+                limits = replace(limits, max_tokens=2 * limits.max_tokens)
+                continue
             decision, problem = read_decision(answer.text, shape)
             if decision is not None:
                 objection = object_to(decision)
                 if objection is None:
                     return decision
                 problem, shape = objection
-            self._tally.repairs += round_number < self._budget.repairs
+            cause = Cause.USELESS_ANSWER
             log.debug("model_answer_unusable", problem=problem, text=answer.text[:_MAX_ECHO_CHARS])
             echo = clipped(answer.text, _MAX_ECHO_CHARS) or "(nothing)"
             asked += [ChatMessage("assistant", echo), ChatMessage("user", self._prompts.fill("repair", problem=problem))]
-        raise NoUsableAnswer(Cause.USELESS_ANSWER, problem)
+        raise NoUsableAnswer(cause, problem)
 
 
 def read_decision(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:

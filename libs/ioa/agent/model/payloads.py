@@ -9,7 +9,7 @@ from ioa.agent.model.answers import AssignAsync, AssignedTask, AssignSync, Discu
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -54,10 +54,10 @@ def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, 
             task_abstract=task.task_desc[:_ABSTRACT_CHARS],
             uses=tuple(TaskId(used) for used in task.uses) if isinstance(task, UsingTask) else (),
         )
-        for task_id, task in zip(_free_ids(state), tasks, strict=False)
+        for task_id, task in zip(_ids(state), tasks, strict=False)
     )
 
 
-def _free_ids(state: GroupState) -> Iterator[TaskId]:
-    taken = {task.task_id for task in state.tasks}
-    return (task_id for number in count(1) if (task_id := TaskId(f"t{state.turn}-{number}")) not in taken)
+def _ids(state: GroupState) -> Iterator[TaskId]:
+    """Ids that number a group's tasks through all its turns, so that no two of them bear one name."""
+    return (task_id_of_turn(state.turn, str(number)) for number in count(state.tasks_given + 1))

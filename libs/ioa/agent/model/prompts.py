@@ -26,7 +26,7 @@ _TAGS = (
     "results",
     "refusals",
 )
-_TAG = re.compile(rf"<(\s*/?\s*(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
 
 
 class Prompts:

@@ -23,6 +23,7 @@ class Cause(StrEnum):
     UNAVAILABLE = "unavailable"
     REFUSED = "refused"
     TOO_SLOW = "too_slow"
+    CUT = "cut"
     REJECTED = "rejected"
     NOTHING_LEGAL = "nothing_legal"
 
@@ -37,6 +38,17 @@ class Tally:
     repairs: int = 0
     prompt_tokens: int = 0
     answer_tokens: int = 0
+
+    def summary(self) -> dict[str, object]:
+        """All counts, as plain values for a log line; a fallback is named `decision:cause`."""
+        return {
+            "decisions": dict(self.decisions),
+            "fallbacks": {f"{decision}:{cause}": count for (decision, cause), count in self.fallbacks.items()},
+            "answers": self.answers,
+            "repairs": self.repairs,
+            "prompt_tokens": self.prompt_tokens,
+            "answer_tokens": self.answer_tokens,
+        }
 
     def fell_back(self, decision: Decision, cause: Cause, why: str) -> None:
         """Count a decision that the rules took in the model's place, and say so in the log."""

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ioa.agent.rules.casting import plan_of, substitute
-from ioa.group.state import ClosedTask, OpenTask, PlannedTask
+from ioa.agent.rules.casting import plan_of, replica_of, substitute
+from ioa.group.state import PlannedTask
 from ioa.ports.brain import GroupView, TaskRecord
-from ioa.protocol.ids import MAX_ID_CHARS, AgentId, TaskId
-from ioa.protocol.messages import InformTaskResult, TaskOutcome
+from ioa.protocol.ids import MAX_ID_CHARS, AgentId, TaskId, task_id_of_turn, turn_of_task_id
+from ioa.protocol.levels import TASKS_ARE_FOLDED
+from ioa.protocol.messages import TaskOutcome
+
+MAX_ATTEMPTS = 2
+"""How often a task is given out whose assignees fall silent."""
 
 
 class Standing(StrEnum):
@@ -34,14 +39,12 @@ class Job:
 
     Attributes:
         attempt: The attempt that counts: the open one, the one that succeeded, else the last.
-        next_id: The id under which it is given out next, if it is ready.
-        performer: Who gets it then.
+        performer: Who gets it next, if it is ready.
     """
 
     plan: PlannedTask
     standing: Standing
     attempt: TaskId | None = None
-    next_id: TaskId | None = None
     performer: AgentId | None = None
 
 
@@ -55,13 +58,8 @@ def read_board(view: GroupView) -> tuple[Job, ...]:
 
 def is_led_by_others(view: GroupView) -> bool:
     """Whether somebody gave out tasks that are not in the plan, so that the plan is no longer what the group does."""
-    known = {task_id for planned in plan_of(view.charter) for task_id in (planned.task_id, second_attempt(planned.task_id))}
-    return any(task.task_id not in known for task in view.state.tasks)
-
-
-def second_attempt(task_id: TaskId) -> TaskId:
-    """The id of a task's second attempt."""
-    return TaskId(f"{task_id[: MAX_ID_CHARS - 2]}-2")
+    plan, level = plan_of(view.charter), view.charter.limits.level
+    return not all(any(_is_attempt(task.spec.task_id, planned, level) for planned in plan) for task in view.tasks)
 
 
 def record_of(job: Job, view: GroupView) -> TaskRecord | None:
@@ -70,7 +68,7 @@ def record_of(job: Job, view: GroupView) -> TaskRecord | None:
 
 
 def _job(planned: PlannedTask, view: GroupView, jobs: dict[TaskId, Job]) -> Job:
-    attempts = [task for task_id in (planned.task_id, second_attempt(planned.task_id)) if (task := view.state.task(task_id))]
+    attempts = [task for task in view.tasks if _is_attempt(task.spec.task_id, planned, view.charter.limits.level)]
     if attempts:
         return _attempted(planned, attempts, view)
     needed = [jobs[use].standing for use in planned.uses if use in jobs]
@@ -78,30 +76,40 @@ def _job(planned: PlannedTask, view: GroupView, jobs: dict[TaskId, Job]) -> Job:
         return Job(planned, Standing.BLOCKED)
     if needed and Standing.DONE not in needed:
         return Job(planned, Standing.SKIPPED)
-    living = planned.assignee in view.state.living()
-    performer = planned.assignee if living else substitute(planned, view.charter, view.state, instead_of=planned.assignee)
-    if performer is None:
-        return Job(planned, Standing.FAILED)
-    return Job(planned, Standing.READY, next_id=planned.task_id, performer=performer)
+    performer = _performer(planned, view)
+    return Job(planned, Standing.READY, performer=performer) if performer else Job(planned, Standing.FAILED)
 
 
-def _attempted(planned: PlannedTask, attempts: list[OpenTask | ClosedTask], view: GroupView) -> Job:
+def _performer(planned: PlannedTask, view: GroupView) -> AgentId | None:
+    """Who does a task: the member it was planned for, even if that is lost only just now, rather than one that may do it worse."""
+    if planned.assignee in view.state.living():
+        return planned.assignee
+    replica = replica_of(planned.assignee, view.charter, view.state)
+    if replica is not None or planned.assignee in view.reachable:
+        return replica or planned.assignee
+    return substitute(planned, view.charter, view.state, instead_of=planned.assignee)
+
+
+def _attempted(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> Job:
     for task in attempts:
-        if isinstance(task, OpenTask):
-            return Job(planned, Standing.OPEN, task.task_id)
+        if task.outcome is None:
+            return Job(planned, Standing.OPEN, task.spec.task_id)
         if task.outcome is TaskOutcome.DONE:
-            return Job(planned, Standing.DONE, task.task_id)
+            return Job(planned, Standing.DONE, task.spec.task_id)
     last = attempts[-1]
-    if len(attempts) == 1 and _was_lost(last, view):
-        performer = substitute(planned, view.charter, view.state, instead_of=last.assignee)
+    if len(attempts) < MAX_ATTEMPTS and last.given_up:
+        silent = last.spec.assignee
+        performer = substitute(planned, view.charter, view.state, instead_of=silent) or (
+            silent if silent in view.reachable else None
+        )
         if performer is not None:
-            return Job(planned, Standing.READY, last.task_id, second_attempt(planned.task_id), performer)
-    return Job(planned, Standing.FAILED, last.task_id)
+            return Job(planned, Standing.READY, last.spec.task_id, performer)
+    return Job(planned, Standing.FAILED, last.spec.task_id)
 
 
-def _was_lost(task: OpenTask | ClosedTask, view: GroupView) -> bool:
-    """Whether the assignee never said how the task ended, so that another one may do better."""
-    if not isinstance(task, ClosedTask) or task.outcome is not TaskOutcome.FAILED or task.subgroup is not None:
-        return False
-    reports = (message.payload for message in view.messages if isinstance(message.payload, InformTaskResult))
-    return all(report.task_id != task.task_id for report in reports)
+def _is_attempt(task_id: TaskId, planned: PlannedTask, level: int) -> bool:
+    """Whether a task was given out for a planned one. In groups of level 0 the planned id itself served, and `-2` behind it."""
+    turn = turn_of_task_id(task_id)
+    if turn is not None and task_id == task_id_of_turn(turn, planned.task_id):
+        return True
+    return level < TASKS_ARE_FOLDED and task_id in (planned.task_id, f"{planned.task_id[: MAX_ID_CHARS - 2]}-2")

@@ -15,8 +15,8 @@ from ioa.agent.rules.shielding import NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(
-    r"(?P<head>.+?)\s*(?:[,\s]\s*(?:with|including|covering|containing|comprising|featuring|consisting\s+of|made\s+up\s+of"
-    r"|(?:that|which)\s+(?:has|shows|includes|contains|covers|consists\s+of)|showing|plus|namely)\b:?|:)\s+(?P<items>.+)",
+    r"(?P<head>.*?\S)(?:\s*+(?:,\s*+)?(?<=[,\s])(?:with|including|covering|containing|comprising|featuring|consisting\s+of|made\s+up\s+of"
+    r"|(?:that|which)\s+(?:has|shows|includes|contains|covers|consists\s+of)|showing|plus|namely)\b:?|\s*+:)\s++(?P<items>.+)",
     re.IGNORECASE | re.DOTALL,
 )
 _TOPIC = re.compile(r"\b(?:on|about|of|for|from|in)\s+(?P<topic>.+)$", re.IGNORECASE | re.DOTALL)

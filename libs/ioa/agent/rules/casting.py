@@ -44,14 +44,22 @@ def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
 
 def substitute(task: PlannedTask, charter: Charter, state: GroupState, *, instead_of: AgentId) -> AgentId | None:
     """A living member that can do a task another one cannot: a replica of it, else one whose card speaks of such things."""
-    living = set(state.living())
-    cards = [card for card in charter.team_members if card.agent_id in living and card.agent_id != instead_of]
-    pool = next((card.pool for card in charter.team_members if card.agent_id == instead_of), None)
-    replica = next((card.agent_id for card in cards if card.pool == pool), None)
+    cards, replica = _others(charter, state, instead_of), replica_of(instead_of, charter, state)
     if replica is not None or not cards:
         return replica
     best = max(cards, key=lambda card: _shared(task.task_desc, card))
     return best.agent_id if _shared(task.task_desc, best) >= ENOUGH_WORDS else None
+
+
+def replica_of(agent_id: AgentId, charter: Charter, state: GroupState) -> AgentId | None:
+    """A living member of the same pool, which does everything as well."""
+    pool = next((card.pool for card in charter.team_members if card.agent_id == agent_id), None)
+    return next((card.agent_id for card in _others(charter, state, agent_id) if card.pool == pool), None)
+
+
+def _others(charter: Charter, state: GroupState, agent_id: AgentId) -> list[AgentCard]:
+    living = set(state.living())
+    return [card for card in charter.team_members if card.agent_id in living and card.agent_id != agent_id]
 
 
 def _best(request: str, charter: Charter) -> AgentId:

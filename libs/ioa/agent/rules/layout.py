@@ -47,7 +47,7 @@ def _one_item_a_line(text: str) -> str:
         if len(run) > 1:
             starts = [mark.start() for mark in run]
             parts = [text[: starts[0]], *(text[a:b] for a, b in zip(starts, [*starts[1:], len(text)], strict=True))]
-            return "\n".join(re.sub(r"[\s,;]*(?:\band)?\s*$", "", part) for part in parts)
+            return "\n".join(re.sub(r"(?<![\s,;])[\s,;]*+(?:\band\s*+)?$", "", part) for part in parts)
     return text
 
 

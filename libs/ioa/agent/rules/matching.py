@@ -15,6 +15,7 @@ from ioa.agent.rules.needs import GoalNeed
 from ioa.agent.rules.openings import strip_opening
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import UNTRIED, Remembered, kind_of_need, record_of, remember
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
@@ -30,6 +31,8 @@ still says what is to be done."""
 _FILE_NAME = re.compile(r"(?<![\w/.:@-])[\w-]+\.(?P<kind>[A-Za-z][A-Za-z0-9]{1,4})(?![\w/@])")
 _COMMON_NAMES = {"csv": "the CSV file", "tsv": "the CSV file", "html": "the page", "htm": "the page", "py": "the script"}
 _QUOTED_WORD = re.compile(r"[\"“‘'«](?<!\w['’])[\w-]+[\"”’'»](?!\w)")
+_NUMBER = re.compile(r"(?<![\w.,/:@-])\d+(?:[.,]\d+)*(?![\w/@-])")
+_ANY_NUMBER = "12"
 _BEGINNING_CHARS = 40
 NAMED = 0.15
 """How much less similar an agent may be whose card names what is wanted when the first one's does not."""
@@ -79,6 +82,15 @@ class Matcher:
         makes_it = bool(_wanted(need)) and _speaks_of(card, _wanted(need))
         return self.threshold - (FAMILIAR if begins_alike or makes_it else 0.0)
 
+    def nearest(self, need: GoalNeed, found: NeedHits) -> str:
+        """Say who comes nearest to a need that nobody serves, how near, and what that one does; empty if nobody is even near."""
+        hit = max(found.hits, key=lambda hit: hit.similarity, default=None)
+        if hit is None or hit.similarity >= (least := self._least_similarity(found.need.text, hit.card)):
+            return ""
+        does = hit.matched_example or hit.card.description
+        how_near = f"{hit.similarity:.2f} where {least:.2f} is needed"
+        return f"Nearest to “{need.request}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
+
     def mine(self, found: NeedHits) -> float:
         """How similar the asking agent is to a need, 0 if it was not found."""
         return next((hit.similarity for hit in found.hits if hit.card.agent_id == self.me), 0.0)
@@ -99,19 +111,22 @@ def expectations(contacts: Sequence[Contact], need: str) -> dict[PoolId, float]:
     return {pool: record_of(memory, kind, newest).success for pool, memory in memories.items()}
 
 
-def need_for(need: GoalNeed) -> Need:
-    """Ask discovery for one need."""
-    return Need(text=without_names(need.query or need.request).strip()[:MAX_NEED_CHARS] or "-")
+def need_for(need: GoalNeed, attached: str = "") -> Need:
+    """Ask discovery for one need; `attached` says what came with it."""
+    asked = without_names(need.query or need.request).strip().rstrip(".?!" if attached else "")
+    return Need(text=f"{asked}{f' in {attached}' if attached else ''}"[:MAX_NEED_CHARS] or "-")
+
+
+def kind_attached(inputs: Sequence[Artifact], need: GoalNeed) -> str:
+    """Say what kind of file came with a goal: `the CSV file`. Empty if none or several kinds did, or if the need names a file."""
+    found = (_FILE_NAME.search(artifact.name) for artifact in inputs)
+    kinds = {_COMMON_NAMES.get(name["kind"].lower(), f"the {name['kind'].lower()} file") if name else "" for name in found}
+    return kinds.pop() if len(kinds) == 1 and not _FILE_NAME.search(need.text) else ""
 
 
 def mean_similarity(picked: Sequence[Hit | None]) -> float:
     """How well needs are served on the average; one that nobody serves counts as 0."""
     return sum(hit.similarity if hit else 0.0 for hit in picked) / len(picked) if picked else 0.0
-
-
-def unmet(needs: Sequence[GoalNeed], picked: Sequence[Hit | None]) -> tuple[str, ...]:
-    """The needs that found nobody, in the user's words."""
-    return tuple(need.request for need, hit in zip(needs, picked, strict=True) if hit is None)
 
 
 def _first_word(request: str) -> str:
@@ -121,14 +136,14 @@ def _first_word(request: str) -> str:
 
 
 def without_names(text: str) -> str:
-    """Put common names in the place of a user's own: a file becomes one of its kind, a quoted word any word.
+    """Put common names in the place of a user's own: a file becomes one of its kind, a quoted word any word, a number any number.
 
     To an embedding model the name of a file or a word nobody has heard of is a topic of its own, which has nothing to do with what
     is asked for: "correlation between thickness and bottles in landings.csv" lies at 0.33 from an agent for statistics, "… in the
-    CSV file" at 0.42.
+    CSV file" at 0.42. The similarity of "What is 7 + 7?" to a calculator goes by its digits, which say nothing of who can add.
     """
     common = _FILE_NAME.sub(lambda name: _COMMON_NAMES.get(name["kind"].lower(), "the file"), text)
-    return _QUOTED_WORD.sub("a word", common)
+    return _NUMBER.sub(_ANY_NUMBER, _QUOTED_WORD.sub("a word", common))
 
 
 def _wanted(request: str) -> str:

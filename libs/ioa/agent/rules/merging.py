@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record_of
 from ioa.agent.rules.headings import heading_of
 from ioa.agent.rules.phrases import is_report
-from ioa.group.state import ClosedTask, Concluding
+from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
@@ -87,12 +87,10 @@ def _why(view: GroupView, attempt: TaskId | None, standing: Standing) -> str:
             Standing.SKIPPED: _SKIPPED,
             Standing.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    record, task = view.task(attempt), view.state.task(attempt)
-    if record is not None and record.conclusion:
-        return record.conclusion
-    if isinstance(task, ClosedTask):
-        return task.why or ("cancelled" if task.outcome is TaskOutcome.CANCELLED else "no reason was given")
-    return "not finished"
+    record = view.task(attempt)
+    if record is None or record.outcome is None:
+        return "not finished"
+    return record.conclusion or ("cancelled" if record.outcome is TaskOutcome.CANCELLED else "no reason was given")
 
 
 def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> list[str]:

@@ -11,7 +11,7 @@ from ioa.agent.rules.board import Job, Standing, is_led_by_others, read_board
 from ioa.agent.rules.headings import heading_of
 from ioa.group.events import EventKind
 from ioa.ports.brain import GroupView, Utterance
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
     AsyncTaskAssignment,
@@ -41,14 +41,14 @@ def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> U
     done = {job.plan.task_id: job.attempt for job in jobs if job.standing is Standing.DONE}
     tasks = tuple(
         TaskSpec(
-            task_id=job.next_id,
+            task_id=task_id_of_turn(view.state.turn, job.plan.task_id),
             assignee=job.performer,
             task_desc=job.plan.task_desc or view.charter.goal,
             task_abstract=heading_of(job.plan.task_desc),
             uses=tuple(attempt for use in job.plan.uses if (attempt := done.get(use)) is not None),
         )
         for job in ready
-        if job.next_id is not None and job.performer is not None
+        if job.performer is not None
     )
     content = "; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks)
     alone = len(tasks) == 1 and not view.state.open_tasks
@@ -63,7 +63,7 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
         patient = len(view.refusals) > PATIENCE or is_led_by_others(view)
         triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)
         return Pause(content=f"Waiting for {', '.join(triggers)}.", triggers=triggers[:256])
-    others = [agent for agent in view.state.living() if agent != view.me]
+    others = [agent for agent in view.state.living() if agent != view.me] or [agent for agent in view.reachable if agent != view.me]
     if EventKind.CONCLUDE_GROUP_DISCUSSION not in view.legal and EventKind.DISCUSSION in view.legal and others:
         owner = view.charter.owner
         return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])

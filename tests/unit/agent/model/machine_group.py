@@ -120,7 +120,8 @@ class Group:
             state=self.state,
             messages=tuple(self.messages),
             tasks=tuple(self._record(spec) for spec in self.specs),
-            legal=legal_kinds(self.state, me),
+            legal=legal_kinds(self.state, me, self.at),
+            reachable=self.state.reachable(self.at),
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from ioa.agent.model import Budget
 from ioa.group.state import Charter, Limits
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskProgress, TaskSpec
 from tests.unit.agent.model.machine_group import START, Group, card
 
@@ -26,12 +27,12 @@ def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Grou
             owner=ANN,
             team_members=CARDS,
             team_up_depth=0,
-            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1)),
+            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1), level=LEVEL),
         )
     )
 
 
-def with_open_task(group: Group, task_id: str = "t1", assignee: AgentId = BOB) -> Group:
+def with_open_task(group: Group, task_id: str = "t1-1", assignee: AgentId = BOB) -> Group:
     """Let ann give out one asynchronous task, which its assignee has acknowledged."""
     group.say(ANN, AsyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId(task_id), assignee=assignee, task_desc="total sales"),)))
     task = group.state.open_tasks[-1]

@@ -11,8 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.agent.model import Budget, Cause, ModelBrain
+from ioa.cli.brains import open_brain
 from ioa.errors import IoaError, ModelError, UnavailableError
-from ioa.group.events import RepetitionRefused
+from ioa.group.events import MemberLost, RepetitionRefused
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Reason
@@ -62,19 +63,63 @@ async def test_the_same_answer_in_the_same_situation_is_the_same_message() -> No
     assert await ann.speak(view) == await ann.speak(view)
 
 
-async def test_avoids_task_ids_that_are_taken() -> None:
-    """An id that the group has already is not made again."""
-    group = with_open_task(launched(), task_id="t2-1")
+async def test_numbers_the_tasks_through_all_turns() -> None:
+    """No two tasks of a group bear one name, so that none passes for another attempt at an older one."""
+    group = with_open_task(launched())
     ann, _ = brain(decision(type="ASYNC_TASK_ASSIGNMENT", tasks=[{"assignee": "carl", "task_desc": "draw"}]))
     said = await ann.speak(group.view(ANN))
     assert isinstance(said, AsyncTaskAssignment)
     assert said.tasks[0].task_id == "t2-2"
 
 
+async def test_may_name_who_is_away_for_a_moment() -> None:
+    """A member that is lost only just now is offered, and marked; after a floor's time it is out of reach."""
+    group = launched()
+    group.happen(MemberLost(at=group.at, agent_id=BOB))
+    ann, model = brain(DISCUSS, DISCUSS, decision(type="CONCLUDE_GROUP_DISCUSSION"))
+    said = await ann.speak(group.view(ANN))
+    group.at += timedelta(seconds=61)
+    later = await ann.speak(group.view(ANN))
+    prompts = [asked.prompt for asked in model.asked]
+    assert (said, later) == (Discussion(content="Which month?", next_speaker=BOB), ConcludeGroupDiscussion())
+    assert ("bob: computes statistics of CSV files [away for a moment" in prompts[0], "[out of reach]" in prompts[1]) == (
+        True,
+        True,
+    )
+
+
 async def test_pauses_on_open_tasks() -> None:
     """Triggers are ids of open tasks, each once."""
-    ann, _ = brain(decision(type="PAUSE", triggers=["t1", "t1"]))
-    assert await ann.speak(with_open_task(launched()).view(ANN)) == Pause(triggers=("t1",))
+    ann, _ = brain(decision(type="PAUSE", triggers=["t1-1", "t1-1"]))
+    assert await ann.speak(with_open_task(launched()).view(ANN)) == Pause(triggers=("t1-1",))
+
+
+async def test_an_answer_that_was_cut_is_asked_again_with_twice_the_room() -> None:
+    """However well the beginning of an answer reads, half of it is not taken for the whole."""
+    half = decision(type="DISCUSSION", next_speaker="bob", content="Which")
+    ann, model = brain(ModelAnswer(half, complete=False), DISCUSS)
+    assert await ann.speak(launched().view(ANN)) == Discussion(content="Which month?", next_speaker=BOB)
+    assert [asked.limits.max_tokens for asked in model.asked] == [SHORT.answer_tokens, 2 * SHORT.answer_tokens]
+    assert model.asked[0].messages == model.asked[1].messages
+
+
+async def test_falls_back_when_every_answer_was_cut() -> None:
+    """The cause is told apart from an answer that was useless."""
+    ann, _ = brain(*[ModelAnswer(DISCUSS, complete=False)] * 3)
+    assert await ann.speak(launched().view(ANN)) == await CurtBrain().speak(launched().view(ANN))
+    assert ann.tally.summary()["fallbacks"] == {"speak:cut": 1}
+
+
+async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> None:
+    """The counts are plain values, whatever was counted."""
+    environment = {"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1", "IOA_LLM_MODEL": "tiny"}
+    with capture_logs() as lines:
+        async with open_brain(environment) as opened:
+            assert isinstance(opened, ModelBrain)
+            opened.tally.decisions["speak"] += 2
+            opened.tally.fell_back("speak", Cause.TOO_SLOW, "it took long")
+    [line] = [line for line in lines if line["event"] == "model_served"]
+    assert (line["model"], line["decisions"], line["fallbacks"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
 
 
 @pytest.mark.parametrize(
@@ -112,7 +157,7 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
         decision(type="DISCUSSION", next_speaker="ann", content="talking to myself"),
         decision(type="DISCUSSION", next_speaker="bob", content="   "),
         decision(type="CONCLUSION", content="too early"),
-        decision(type="PAUSE", triggers=["t1"]),
+        decision(type="PAUSE", triggers=["t1-1"]),
         decision(type="SYNC_TASK_ASSIGNMENT", tasks=[]),
         decision(type="SYNC_TASK_ASSIGNMENT", tasks=[{"assignee": "nobody", "task_desc": "x"}]),
     ],
@@ -146,6 +191,20 @@ async def test_falls_back_at_once_when_the_model_fails(error: IoaError, cause: C
     ann, model = brain(error)
     assert await ann.speak(launched().view(ANN)) == ConcludeGroupDiscussion()
     assert (len(model.asked), ann.tally.fallbacks) == (1, {("speak", cause): 1})
+
+
+async def test_a_decision_of_the_rules_is_counted_where_the_message_tells_its_cost() -> None:
+    """Whoever reads the group's log sees that the model did not decide; what the model decided counts as nothing of the kind."""
+    asked: list[int] = []
+    for answer in (UnavailableError("down"), DISCUSS):
+        ann, _ = brain(answer)
+        view = launched().view(ANN)
+        await ann.speak(view)
+        asked.append(view.meter.take().fallbacks)
+    goal = mission()
+    ann, _ = brain(UnavailableError("down"))
+    await ann.form_team(goal, WordSearch(CARDS))
+    assert (asked, goal.meter.take().fallbacks) == ([1, 0], 1)
 
 
 async def test_falls_back_when_no_time_is_left() -> None:
@@ -199,9 +258,9 @@ async def test_objects_to_giving_out_the_same_task_again() -> None:
     """A task that runs already is not given to the same member once more."""
     ann, model = brain(
         decision(type="ASYNC_TASK_ASSIGNMENT", tasks=[{"assignee": "bob", "task_desc": "Total sales!"}]),
-        decision(type="PAUSE", triggers=["t1"]),
+        decision(type="PAUSE", triggers=["t1-1"]),
     )
-    assert await ann.speak(with_open_task(launched()).view(ANN)) == Pause(triggers=("t1",))
+    assert await ann.speak(with_open_task(launched()).view(ANN)) == Pause(triggers=("t1-1",))
     assert "given out already" in model.asked[1].prompt
 
 

@@ -60,6 +60,15 @@ async def test_asks_for_a_schema_and_reads_the_answer() -> None:
     assert (body["response_format"]["type"], script.headers[0]["authorization"]) == ("json_schema", f"Bearer {KEY}")
 
 
+@pytest.mark.parametrize("key", ["3", "x", "EMPTY", "none", KEY])
+async def test_no_answer_is_changed_for_the_key(key: str) -> None:
+    """An answer that happens to hold the key comes as the model gave it: figures and words stay what they are."""
+    said = f"3 of the 33 boxes are EMPTY, none of them {key}"
+    with serving(completion(said)) as (url, _):
+        async with open_openai_chat(ModelSettings(url, "tiny", SecretStr(key))) as model:
+            assert (await model.answer(ASK, SHAPE, LIMITS)).text == said
+
+
 async def test_a_refusal_by_the_model_is_its_text() -> None:
     """What the model says instead of an answer is handed on."""
     with serving(completion(None, refusal="I won't.")) as (url, _):
@@ -159,7 +168,7 @@ async def test_the_key_never_appears(line: Line) -> None:
 def test_the_schema_is_what_strict_output_takes() -> None:
     """Every object names all its properties as required, allows no others, and no word of pydantic's own is left."""
     group = launched()
-    shape = answers.speech(group.state, ANN, ("DISCUSSION", "SYNC_TASK_ASSIGNMENT"), Budget())
+    shape = answers.speech(group.view(ANN), ("DISCUSSION", "SYNC_TASK_ASSIGNMENT"), Budget())
     assert shape is not None
     schema = strict_schema(shape, with_lengths=False)
     text = json.dumps(schema)

@@ -29,11 +29,11 @@ async def test_a_prompt_stays_within_its_budget() -> None:
     for number in range(300):
         sender, other = (ANN, BOB) if number % 2 == 0 else (BOB, ANN)
         group.say(sender, Discussion(content=f"remark {number} " * 50, next_speaker=other))
-    model = ScriptedModel([decision(type="PAUSE", triggers=["t1"])])
+    model = ScriptedModel([decision(type="PAUSE", triggers=["t1-1"])])
     await ModelBrain(model, CurtBrain(), budget=SMALL).speak(group.view(ANN))
     user = model.asked[0].messages[1].content
     assert len(user) < 2 * SMALL.prompt_chars
-    assert all(kept in user for kept in ("the goal", "carl: draws charts", "t1 [open] bob", "remark 299", "messages left out"))
+    assert all(kept in user for kept in ("the goal", "carl: draws charts", "t1-1 [open] bob", "remark 299", "messages left out"))
 
 
 def test_the_transcript_loses_its_oldest_middle() -> None:
@@ -49,7 +49,7 @@ def test_the_transcript_loses_its_oldest_middle() -> None:
 
 async def test_tells_only_what_is_open_now() -> None:
     """A kind of message that is not legal is not mentioned among those that can be taken."""
-    model = ScriptedModel([decision(type="PAUSE", triggers=["t1"])])
+    model = ScriptedModel([decision(type="PAUSE", triggers=["t1-1"])])
     await ModelBrain(model, CurtBrain()).speak(with_open_task(launched()).view(ANN))
     user = model.asked[0].messages[1].content
     assert ("- PAUSE:" in user, "- CONCLUDE_GROUP_DISCUSSION:" in user) == (True, False)

@@ -14,7 +14,8 @@ from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits,
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, name_of_task_id
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     Header,
@@ -62,7 +63,7 @@ def charter_of(
             "owner": OWNER,
             "team_members": tuple(cards.values()),
             "team_up_depth": 0,
-            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9)),
+            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9), level=LEVEL),
             "plan": tuple(plan),
             **more,
         }
@@ -100,8 +101,14 @@ class GroupPlay:
             said = results.get(spec.task_id)
             outcome = task.outcome if isinstance(task, ClosedTask) else None
             conclusion = said.task_conclusion if said else task.why if isinstance(task, ClosedTask) else ""
-            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else ()))
-        return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal_kinds(self.state, me))
+            given_up = outcome is TaskOutcome.FAILED and said is None
+            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else (), given_up))
+        legal, reachable = legal_kinds(self.state, me, self.now), self.state.reachable(self.now)
+        return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
+
+    def task(self, name: str) -> OpenTask | ClosedTask | None:
+        """The last attempt at a planned task."""
+        return next((task for task in reversed(self.state.tasks) if name_of_task_id(task.task_id) == name), None)
 
     async def speak(self) -> None:
         """Let the floor holder speak by its brain."""
@@ -150,7 +157,7 @@ class GroupPlay:
         artifacts: Sequence[Artifact] = (),
     ) -> None:
         """Let an assignee report a result."""
-        text = said or f"result of {task.task_id}"
+        text = said or f"result of {name_of_task_id(task.task_id)}"
         payload = InformTaskResult(task_id=task.task_id, outcome=outcome, task_conclusion=text, artifacts=tuple(artifacts))
         self.say(task.assignee, payload, task.turn)
 
@@ -162,8 +169,8 @@ class GroupPlay:
                 self.acknowledge_if_handing()
             else:
                 task = self.state.open_tasks[0]
-                failed = task.task_id in failing
-                self.finish(task, TaskOutcome.FAILED if failed else TaskOutcome.DONE, (said or {}).get(task.task_id, ""))
+                name = name_of_task_id(task.task_id)
+                self.finish(task, TaskOutcome.FAILED if name in failing else TaskOutcome.DONE, (said or {}).get(name, ""))
 
     def acknowledge_if_handing(self) -> None:
         """Answer an assignment as clients do at once."""

@@ -62,5 +62,5 @@ async def test_files_are_collected_and_listed() -> None:
     for task in play.state.open_tasks:
         play.finish(task, TaskOutcome.DONE, "done", [artifact("shared.csv"), artifact(f"{task.task_id}.png")])
     conclusion = conclude(play.view(OWNER))
-    assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1.png", "t2.png"]
-    assert conclusion.content.endswith("Files: `shared.csv`, `t1.png`, `t2.png`")
+    assert [one.name for one in conclusion.artifacts] == ["shared.csv", "t1-t1.png", "t1-t2.png"]
+    assert conclusion.content.endswith("Files: `shared.csv`, `t1-t1.png`, `t1-t2.png`")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD, Matcher
+from ioa.agent.rules.matching import DEFAULT_THRESHOLD, Matcher, need_for
+from ioa.agent.rules.needs import GoalNeed
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits, ParentTask
 from ioa.ports.brain import Alone, Contact, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskOutcome, TaskSpec
 from ioa.protocol.outcomes import Outcome
@@ -74,6 +77,44 @@ async def test_a_short_need_is_searched_with_its_object() -> None:
     assert "chart total revenue" in table.searches[0]
 
 
+async def test_a_need_is_asked_for_without_its_digits() -> None:
+    """Who can add does not depend on which numbers are to be added; a date, a name and a word that hold digits stay."""
+    table = tools()
+    for number in range(200):
+        await BRAIN.form_team(mission(f"What is {number} + {number}?"), table)
+    assert {tuple(search) for search in table.searches} == {("What is 12 + 12?",)}
+    assert need_for(GoalNeed("", "total of q1 since 2024-03 above 1,234.50")).text == "total of q1 since 2024-03 above 12"
+
+
+def attached(*names: str) -> tuple[Artifact, ...]:
+    """Files that come with a goal."""
+    return tuple(Artifact(name=name, object_name=f"g/in/{name}", size_bytes=1, sha256="0" * 64) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("goal", "files", "asked_again"),
+    [
+        ("average yield per clinic?", ("harvest.csv",), "average yield per clinic in the CSV file"),
+        ("average yield per clinic", ("a.csv", "b.csv"), "average yield per clinic in the CSV file"),
+        ("average yield per clinic", ("a.csv", "b.txt"), None),
+        ("average yield per clinic", (), None),
+        ("average yield per clinic in b.csv", ("a.csv", "b.csv"), None),
+    ],
+)
+async def test_the_kind_of_file_enters_a_need_that_finds_nobody(goal: str, files: tuple[str, ...], asked_again: str | None) -> None:
+    """A need that says nothing of tables is asked for again with the kind of file that came with it, never with its name."""
+    table = tools_of(CARDS, {"csv-analyst": {"csv": 0.7 if asked_again else 0.1}})
+    team = await BRAIN.form_team(replace(mission(goal), inputs=attached(*files)), table)
+    assert (table.searches[1:], isinstance(team, Team)) == ([[asked_again]] if asked_again else [], asked_again is not None)
+
+
+async def test_what_somebody_serves_is_not_asked_for_again() -> None:
+    """A sum beside a table is no question about the table."""
+    table = tools()
+    await BRAIN.form_team(replace(mission("greet Ada"), inputs=attached("a.csv")), table)
+    assert len(table.searches) == 1
+
+
 async def test_the_owner_is_no_member_by_name() -> None:
     """What the owner does best it does itself, and the members are the others."""
     team = await BRAIN.form_team(mission("Greet Ada; summarise notes.txt"), tools())
@@ -93,9 +134,16 @@ async def test_every_need_that_found_nobody_is_named() -> None:
 
 
 async def test_a_single_need_without_an_agent_is_named() -> None:
-    """A goal of one need that nobody serves fails with that need."""
+    """A goal of one need that nobody serves fails with that need, and says who came nearest, how near, and what that one does."""
     answer = await BRAIN.form_team(mission("Paint the fence, please."), tools())
-    assert NobodyFits(("Paint the fence",)) == answer
+    assert answer == NobodyFits(
+        ("Paint the fence",), "Nearest to “Paint the fence” is me (0.05 where 0.35 is needed), which does such as “greets people”."
+    )
+
+
+async def test_nobody_is_nearest_where_nobody_was_found() -> None:
+    """Discovery may know nobody at all, and then nobody is named."""
+    assert await BRAIN.form_team(mission("Paint the fence"), tools_of((), {})) == NobodyFits(("Paint the fence",))
 
 
 async def test_a_goal_that_one_agent_serves_far_better_stays_whole() -> None:
@@ -201,7 +249,7 @@ def task_view(
     state = step(None, GroupLaunched(at=START, charter=charter)).state
     earlier = TaskSpec(task_id=TaskId("t0"), assignee=CSV.agent_id, task_desc=used or "-")
     records = (TaskRecord(earlier, TaskOutcome.DONE, "42", ()),) if used else ()
-    view = GroupView(me.agent_id, charter, state, (), records, legal_kinds(state, me.agent_id))
+    view = GroupView(me.agent_id, charter, state, (), records, legal_kinds(state, me.agent_id, START), state.reachable(START))
     uses = (TaskId("t0"),) if used else ()
     return TaskView(TaskSpec(task_id=TaskId("t1"), assignee=me.agent_id, task_desc=text, uses=uses), me, view)
 
@@ -284,4 +332,5 @@ async def test_a_coordinator_does_not_answer_what_nobody_serves_with_its_teams_u
 
     formed = await BRAIN.form_team(Mission(text="Book a flight to Velmor for next Tuesday", inputs=(), me=desk, depth=0), tools)
 
-    assert formed == NobodyFits(needs=("Book a flight to Velmor for next Tuesday",))
+    assert isinstance(formed, NobodyFits)
+    assert formed.needs == ("Book a flight to Velmor for next Tuesday",)

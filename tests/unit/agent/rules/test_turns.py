@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ioa.agent.rules.board import read_board
 from ioa.agent.rules.turns import next_utterance
 from ioa.group.events import MemberLost, MemberReturned, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -38,9 +40,9 @@ async def test_dependent_task_follows_with_results() -> None:
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]))
     await play.run()
     assert play.kinds == [A, P, S, C, E]
-    third = play.view(OWNER).task(TaskId("t3"))
+    third = play.view(OWNER).task(TaskId("t3-t3"))
     assert third is not None
-    assert third.spec.uses == ("t1", "t2")
+    assert third.spec.uses == ("t1-t1", "t1-t2")
 
 
 async def test_a_single_task_needs_no_pause() -> None:
@@ -58,14 +60,14 @@ async def test_a_wave_starts_when_its_own_inputs_are_there() -> None:
     await play.speak()
     pause = play.messages[-1].payload
     assert isinstance(pause, Pause)
-    assert pause.triggers == ("t2",)
+    assert pause.triggers == ("t1-t2",)
 
 
 async def test_a_task_without_its_inputs_is_skipped() -> None:
     """A task whose inputs all failed is never given out, and the conclusion says so."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
     await play.run(failing=("t1",))
-    assert play.state.task(TaskId("t2")) is None
+    assert play.task("t2") is None
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.FAILED
     assert "Chart it: not started" in play.state.stage.content
@@ -75,9 +77,9 @@ async def test_a_task_goes_on_with_the_inputs_there_are() -> None:
     """A report of two tasks of which one failed uses the other."""
     play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b"), planned("t3", "c", uses=("t1", "t2"))]))
     await play.run(failing=("t1",))
-    third = play.view(OWNER).task(TaskId("t3"))
+    third = play.view(OWNER).task(TaskId("t3-t3"))
     assert third is not None
-    assert third.spec.uses == ("t2",)
+    assert third.spec.uses == ("t1-t2",)
 
 
 async def test_a_lost_agents_replica_gets_its_task() -> None:
@@ -89,11 +91,47 @@ async def test_a_lost_agents_replica_gets_its_task() -> None:
     play.now += timedelta(seconds=31)
     play.apply(TimerFired(at=play.now))
     await play.run()
-    again = play.state.task(TaskId("t1-2"))
+    again = play.task("t1")
     assert again is not None
     assert again.assignee == "a-2"
     assert isinstance(play.state.stage, Ended)
     assert play.state.stage.reason is Reason.CONCLUDED
+
+
+@pytest.mark.parametrize("away", [AgentId("b"), AgentId("a")], ids=["needed-next", "at-work"])
+async def test_a_blip_of_a_needed_member_costs_no_part_of_the_answer(away: AgentId) -> None:
+    """A task of who is lost only just now is given to it, and given again if its lease ran out meanwhile."""
+    play = GroupPlay(charter_of([planned("t1", "a"), planned("t2", "b", "chart it", uses=("t1",))]))
+    await play.speak()
+    play.apply(MemberLost(at=play.now, agent_id=away))
+    if away == "a":
+        play.now += timedelta(seconds=31)
+        play.apply(TimerFired(at=play.now))
+    else:
+        play.finish(play.state.open_tasks[0])
+    await play.speak()
+    assert [task.assignee for task in play.state.open_tasks] == [away]
+    play.apply(MemberReturned(at=play.now, agent_id=away))
+    await play.run()
+    assert isinstance(play.state.stage, Ended)
+    assert (play.state.stage.reason, play.state.stage.content.count("result of")) == (Reason.CONCLUDED, 2)
+
+
+async def test_a_replica_is_better_than_who_is_away() -> None:
+    """It does the task as well, and now; one that only speaks of such things is asked when nobody else is left."""
+    replicas = [card("a-1", "counts words in text files", pool="a"), card("a-2", pool="a"), card("z", "counts words in text files")]
+    play = GroupPlay(charter_of([planned("t1", "a-1", "count words in text files")], members=replicas))
+    play.apply(MemberLost(at=play.now, agent_id=AgentId("a-1")))
+    performers = []
+    for lost in ("a-2", None):
+        view = play.view(OWNER)
+        [job] = read_board(view)
+        performers.append(job.performer)
+        if lost:
+            play.apply(MemberLost(at=play.now, agent_id=AgentId(lost)))
+    play.now += timedelta(minutes=2)
+    [job] = read_board(play.view(OWNER))
+    assert [*performers, job.performer] == ["a-2", "a-1", "z"]
 
 
 async def test_a_group_without_a_plan_does_the_goal_itself() -> None:
@@ -109,13 +147,13 @@ async def test_a_team_without_a_plan_is_cast_by_its_cards() -> None:
     members = [card("words", "counts words of text files"), card("maths", "calculates percentages and sums")]
     play = GroupPlay(charter_of(goal="Count the words in notes.txt and calculate the percentages of 3 in 12", members=members))
     await play.run()
-    assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1": "words", "t2": "maths"}
+    assert {task.task_id: task.assignee for task in play.state.tasks} == {"t1-t1": "words", "t1-t2": "maths"}
 
 
 async def test_tasks_of_another_planner_are_only_awaited() -> None:
     """When somebody gave out tasks of their own, the rules add none and conclude with those."""
     play = GroupPlay(charter_of([planned("t1", "a")]))
-    foreign = TaskSpec(task_id=TaskId("other"), assignee=AgentId("a"), task_desc="something else")
+    foreign = TaskSpec(task_id=TaskId("t1-other"), assignee=AgentId("a"), task_desc="something else")
     play.say(OWNER, SyncTaskAssignment(tasks=(foreign,)), play.state.turn)
     play.finish(play.state.open_tasks[0], said="done otherwise")
     await play.run()
@@ -133,7 +171,7 @@ async def test_after_refusals_it_says_what_cannot_be_wrong() -> None:
     refused = replace(play.view(OWNER), refusals=("no", "no"))
     pause = next_utterance(refused)
     assert isinstance(pause, Pause)
-    assert pause.triggers == ("t1", "t2")
+    assert pause.triggers == ("t1-t1", "t1-t2")
 
 
 async def test_few_turns_are_spent_on_work() -> None:

@@ -1,0 +1,341 @@
+"""What is done to a system on purpose: each fault begins, lasts as long as its tester likes, and is made good again.
+
+A random torment, measured outages and tests share them. A fault says in one line what it is, for the tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+import msgpack
+import nats.errors
+
+from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
+from ioa.agent.patience import patiently
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.testing.fleet import WORKERS, Fleet
+from ioa.testing.nats_server import crash
+from ioa.testing.small_volume import SmallVolume
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where faults happen: the processes, and the one nats-server that they share."""
+
+    fleet: Fleet
+    server: NatsServer
+
+
+class Fault(Protocol):
+    """Something that goes wrong, and is repaired."""
+
+    @property
+    def what(self) -> str:
+        """Name it, as a table does."""
+
+    async def begin(self, site: Site) -> None:
+        """Let it go wrong."""
+
+    async def end(self, site: Site) -> None:
+        """Repair it, and whatever else it has broken that nobody else repairs."""
+
+
+@asynccontextmanager
+async def suffered(fault: Fault, site: Site) -> AsyncIterator[None]:
+    """Have a fault for as long as the block runs; it is repaired in any case."""
+    await fault.begin(site)
+    try:
+        yield
+    finally:
+        await fault.end(site)
+
+
+@dataclass(frozen=True)
+class Killed:
+    """Processes end by SIGKILL and are away for a while."""
+
+    names: Sequence[str]
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return f"{_together(self.names)} killed"
+
+    async def begin(self, site: Site) -> None:
+        """Kill them all at once."""
+        await asyncio.gather(*(site.fleet.kill(name) for name in self.names if site.fleet.is_running(name)))
+
+    async def end(self, site: Site) -> None:
+        """Start them."""
+        await site.fleet.start(*self.names)
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Processes end in good order and are away for a while."""
+
+    names: Sequence[str]
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return f"{_together(self.names)} restarted in good order"
+
+    async def begin(self, site: Site) -> None:
+        """Stop them all at once."""
+        await asyncio.gather(*(site.fleet.stop(name) for name in self.names if site.fleet.is_running(name)))
+
+    async def end(self, site: Site) -> None:
+        """Start them."""
+        await site.fleet.start(*self.names)
+
+
+@dataclass(frozen=True)
+class Wiped(Killed):
+    """Agents are killed, and remember nothing when they come back."""
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return f"{_together(self.names)} robbed of memory"
+
+    async def end(self, site: Site) -> None:
+        """Take their memory, and start them."""
+        for name in self.names:
+            await site.fleet.wipe(name)
+        await super().end(site)
+
+
+@dataclass(frozen=True)
+class Frozen:
+    """Processes stand still; their connections stay open, and whoever asks them waits."""
+
+    names: Sequence[str]
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return f"{_together(self.names)} frozen"
+
+    async def begin(self, site: Site) -> None:
+        """Stop them."""
+        for name in self.names:
+            if site.fleet.is_running(name):
+                site.fleet.freeze(name)
+
+    async def end(self, site: Site) -> None:
+        """Let them go on."""
+        for name in self.names:
+            site.fleet.thaw(name)
+
+
+@dataclass(frozen=True)
+class ClockOff:
+    """A process's clock steps, and steps back."""
+
+    name: str
+    ahead: timedelta
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return f"{_part(self.name)}'s clock {self.ahead.total_seconds():+g} s"
+
+    async def begin(self, site: Site) -> None:
+        """Set it."""
+        site.fleet.set_clock(self.name, self.ahead)
+
+    async def end(self, site: Site) -> None:
+        """Set it right."""
+        site.fleet.set_clock(self.name, timedelta(0))
+
+
+@dataclass(frozen=True)
+class DiskFull:
+    """A worker cannot write any more."""
+
+    worker: str
+
+    @property
+    def what(self) -> str:
+        """Name it."""
+        return "worker's disk full"
+
+    async def begin(self, site: Site) -> None:
+        """Let none of its files grow."""
+        if site.fleet.is_running(self.worker):
+            site.fleet.fill_disk(self.worker)
+
+    async def end(self, site: Site) -> None:
+        """Make room."""
+        if site.fleet.is_running(self.worker):
+            site.fleet.free_disk(self.worker)
+
+
+@dataclass(frozen=True)
+class LogFull:
+    """The stream of logs has reached its limit and refuses what comes."""
+
+    what: str = "log refuses writes"
+
+    async def begin(self, site: Site) -> None:
+        """Set the limit to what is there."""
+        js = site.fleet.client.jetstream()
+        with contextlib.suppress(nats.errors.Error, TimeoutError):
+            info = await js.stream_info(LOG)
+            await js.update_stream(info.config.evolve(max_bytes=max(info.state.bytes, 1)))
+
+    async def end(self, site: Site) -> None:
+        """Lift it, as soon as there is a server."""
+
+        async def lift() -> None:
+            js = site.fleet.client.jetstream()
+            with unavailable_unless_answered("The log"):
+                await js.update_stream((await js.stream_info(LOG)).config.evolve(max_bytes=-1))
+
+        await patiently(lift)
+
+
+@dataclass(frozen=True)
+class NatsKilled:
+    """nats-server is gone."""
+
+    what: str = "nats-server killed"
+
+    async def begin(self, site: Site) -> None:
+        """Kill it."""
+        await crash(site.server)
+
+    async def end(self, site: Site) -> None:
+        """Start it on what it has stored."""
+        await site.server.start()
+
+
+@dataclass(frozen=True)
+class NatsFrozen:
+    """nats-server hears and says nothing, while its connections stay open."""
+
+    what: str = "nats-server frozen"
+
+    async def begin(self, site: Site) -> None:
+        """Stop it."""
+        os.kill(site.server.pid, signal.SIGSTOP)
+
+    async def end(self, site: Site) -> None:
+        """Let it go on."""
+        os.kill(site.server.pid, signal.SIGCONT)
+
+
+@dataclass(frozen=True)
+class NatsEmptied:
+    """nats-server is gone, and comes back with nothing in store."""
+
+    what: str = "nats-server loses its store"
+
+    async def begin(self, site: Site) -> None:
+        """Kill it and remove what it stored."""
+        await crash(site.server)
+        await asyncio.to_thread(shutil.rmtree, site.server.log_path.parent / "jetstream")
+
+    async def end(self, site: Site) -> None:
+        """Start it."""
+        await site.server.start()
+
+
+_GARBAGE = (b"", b"\xc1garbage", msgpack.packb({"version": 2, "event": {"type": "unheard_of"}}), msgpack.packb(["x"] * 100_000))
+_ODD_INPUT = b'{"goal": "x", "inputs": ["\\ud800", "C:\\\\data\\\\x.csv"]}'
+
+
+@dataclass(frozen=True)
+class Poison:
+    """Garbage, other versions, odd names and sizes lie in every stream and bucket."""
+
+    what: str = "poison in every stream"
+
+    async def begin(self, site: Site) -> None:
+        """Put it there, as anybody could who may write to NATS."""
+        js = site.fleet.client.jetstream()
+        for subject in (
+            *_POISONED,
+            *(f"$KV.{bucket}.{key}" for bucket in _BUCKETS for key in ("nobody", "nobody.poisoned", "a=b/c")),
+        ):
+            for data in _GARBAGE:
+                await js.publish(subject, data)
+        await js.publish(subjects.GOAL, _ODD_INPUT)
+
+    async def end(self, site: Site) -> None:
+        """Leave it there: nobody tidies up."""
+
+
+_BUCKETS = (CARDS, LEASES, SESSIONS, MEMBERS, GOAL_RECORDS, OPEN, ENDED)
+_POISONED_GROUP = CommId("poisoned")
+_POISONED = (
+    subjects.GOAL,
+    subjects.goal_to(AgentId("nobody")),
+    subjects.WORK,
+    subjects.log(_POISONED_GROUP),
+    subjects.timer(_POISONED_GROUP),
+    subjects.result_of(GoalId("poisoned")),
+    subjects.dead("unreadable"),
+    f"{subjects.ROOT}.outcome.nobody",
+    f"$O.{FILES}.M.cG9pc29u",
+    f"$O.{ARTIFACTS}.M.cG9pc29u",
+)
+
+
+@dataclass(frozen=True)
+class VolumeFull:
+    """The file system that nats-server stores on has no room left."""
+
+    volume: SmallVolume
+    what: str = "JetStream's disk full"
+
+    async def begin(self, site: Site) -> None:
+        """Fill it to the last byte."""
+        await asyncio.to_thread(self.volume.fill)
+
+    async def end(self, site: Site) -> None:
+        """Make room."""
+        await asyncio.to_thread(self.volume.free)
+
+
+@dataclass(frozen=True)
+class AllRestarted:
+    """Everything is killed at once, as in a power cut."""
+
+    names: Sequence[str]
+    what: str = "everything killed"
+    _nats: NatsKilled = field(default_factory=NatsKilled)
+
+    async def begin(self, site: Site) -> None:
+        """Kill nats-server and every process."""
+        await asyncio.gather(self._nats.begin(site), Killed(self.names).begin(site))
+
+    async def end(self, site: Site) -> None:
+        """Start everything."""
+        await self._nats.end(site)
+        await Killed(self.names).end(site)
+
+
+AGENTS = WORKERS
+"""All of them: every agent of the roster is away."""
+
+
+def _part(name: str) -> str:
+    return name.partition("-")[0]
+
+
+def _together(names: Sequence[str]) -> str:
+    return ", ".join(sorted({_part(name) for name in names}))

@@ -1,0 +1,69 @@
+"""Run every benchmark in its smallest form: whether it runs, not what it measures. CI does, so that no rename leaves one behind.
+
+python -m benchmarks.smoke [--only NAME ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+SMALLEST: dict[str, str] = {
+    "age": "--smoke",
+    "chaos": "--seconds 5 --seed 1",
+    "cold_start": "--starts 1",
+    "density": "--agents 2 --seconds 1",
+    "discovery": "--set office --json",
+    "discovery_loop": "--agents 20 --pools 2",
+    "discovery_scale": "--agents 200 --queries 10",
+    "freshness": "--agents 5 --rate 20 --held 20",
+    "idle": "--groups 5 --seconds 1",
+    "outages": "'worker killed 2.5' --goals 1",
+    "outcomes": "--agents 2 --tasks 26",
+    "overload": "--smoke",
+    "repetition": "",
+    "replica_load": "--worlds 1",
+    "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
+    "similarity": "",
+    "turns": "--members 2 --turns 4 --agents 4:40 --peers",
+}
+"""Each benchmark that is a command, and what makes it small. Frameworks of others come from PyPI, hence no `--peers`."""
+
+_LONGEST_SECONDS = 120.0
+
+RUN_BY = {"bare_relay": "saturation"}
+"""Programs that a benchmark starts."""
+
+
+def main() -> None:
+    """Run them one after the other; exit with 1 if any fails, after all have run."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.smoke", description="Run every benchmark in its smallest form.")
+    parser.add_argument("--only", nargs="+", choices=SMALLEST, default=list(SMALLEST), metavar="NAME")
+    failed = []
+    began = time.monotonic()
+    for name in parser.parse_args().only:
+        started = time.monotonic()
+        command = [sys.executable, "-m", f"benchmarks.{name}", *shlex.split(SMALLEST[name])]
+        with tempfile.TemporaryFile() as said:
+            try:
+                code: int | str = subprocess.run(
+                    command, stdout=said, stderr=said, check=False, timeout=_LONGEST_SECONDS
+                ).returncode
+            except subprocess.TimeoutExpired:
+                code = "none: it was ended"
+            print(f"{name}: {'ran' if code == 0 else 'FAILED'} in {time.monotonic() - started:.1f} s", flush=True)
+            if code != 0:
+                failed.append(name)
+                said.seek(0)
+                print(f"code {code}\n{said.read().decode(errors='replace')[-4_000:]}", flush=True)
+    print(f"all in {time.monotonic() - began:.0f} s")
+    if failed:
+        sys.exit(f"failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,283 @@
+"""Running an author's function where it can hold up nobody, for as long as it wants to, and leaving it behind if it never returns.
+
+Nothing can stop a function that does not look whether it should, nor a coroutine that swallows its cancellation. So a run is no
+part of whoever waits for it: it has a daemon thread or a task of its own, and that task is the one kind that lives in no task
+group. A run that was told to stop keeps its slot for a moment, in which a decent function ends. After that it is abandoned: its
+slot is free for another task, and it is counted for as long as it goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from ioa.agent.agent_metrics import abandoned_functions
+from ioa.errors import TaskError
+
+_HANGS_AFTER = 3
+"""A run that takes so many times as long as the longest that has ended is taken to hang."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What a run came to; an exception travels as a value, since a future takes neither `StopIteration` nor `SystemExit`."""
+
+    answer: Any = None
+    error: BaseException | None = None
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a task waits while no slot is freed.
+
+    Attributes:
+        lease: At least so long, if the agent knows from runs that have ended how long they take.
+        left: How much time the task has left. At most half of it is waited, so that somebody else can still do the task.
+    """
+
+    lease: timedelta
+    left: Callable[[], timedelta]
+
+
+class Functions:
+    """The runs of one agent's function: so many at once, first come first served.
+
+    Args:
+        owner: The agent, as errors and logs name it.
+        slots: How many run at once.
+        grace: How long a run that was told to stop keeps its slot.
+    """
+
+    def __init__(self, owner: str, slots: int, grace: timedelta) -> None:
+        self._owner = owner
+        self._slots = slots
+        self._free = slots
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._freed_at = 0.0
+        self._longest: float | None = None
+        self._grace = grace.total_seconds()
+        self._runs: set[_Run] = set()
+
+    @property
+    def abandoned(self) -> int:
+        """How many functions were told to stop, and left behind, and still run."""
+        return sum(run.is_abandoned for run in self._runs)
+
+    @asynccontextmanager
+    async def slot(self, patience: Patience) -> AsyncIterator[Slot]:
+        """Wait for a slot, in which one function may be called.
+
+        Raises:
+            TaskError: None was freed within the patience.
+        """
+        await self._take_slot(patience)
+        slot = Slot(self)
+        try:
+            yield slot
+        finally:
+            if not slot.is_used:
+                self._free_slot()
+
+    async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None) -> Any:
+        """Call a function in a slot that was taken for it; see `Slot`."""
+        run = _Run(function, arguments)
+        self._runs.add(run)
+        run.ended.add_done_callback(lambda _: self._settle(run))
+        run.start()
+        try:
+            async with asyncio.timeout(None if timeout is None else timeout.total_seconds()):
+                outcome = await asyncio.shield(run.ended)
+        except TimeoutError:
+            self._stop(run)
+            raise TaskError(f"The function of {self._owner} was not done within {_seconds(timeout)}.") from None
+        except asyncio.CancelledError:
+            self._stop(run)
+            raise
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.answer
+
+    async def until_ended(self, within: timedelta) -> None:
+        """Wait until every function has ended that was told to stop, but no longer than `within`."""
+        if stopping := [run.ended for run in self._runs if run.is_stopping]:
+            await asyncio.wait(stopping, timeout=within.total_seconds())
+
+    async def _take_slot(self, patience: Patience) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        loop = asyncio.get_running_loop()
+        slot: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(slot)
+        began = loop.time()
+        try:
+            while not slot.done():
+                since = max(began, self._freed_at)
+                due = since + self._bearable(patience, loop.time() - since)
+                if loop.time() >= due:
+                    raise self._hopeless(loop.time() - since)
+                await asyncio.wait([slot], timeout=due - loop.time())
+        except BaseException:
+            if not slot.cancel():
+                self._free_slot()
+            raise
+
+    def _bearable(self, patience: Patience, waited: float) -> float:
+        """How many seconds may pass without a freed slot, of which `waited` have passed."""
+        half = max(0.0, (patience.left().total_seconds() + waited) / 2)
+        if self._longest is None:  # nobody can know yet how long this function takes
+            return half
+        return min(half, max(patience.lease.total_seconds(), self._longest * _HANGS_AFTER))
+
+    def _hopeless(self, waited: float) -> TaskError:
+        now = asyncio.get_running_loop().time()
+        running = [now - run.began_at for run in self._runs if not run.is_abandoned] or [0.0]
+        return TaskError(
+            f"All {self._slots} slots of {self._owner} are taken by tasks that have run for {min(running):.0f} to"
+            f" {max(running):.0f} s, and none has ended for {waited:.0f} s.",
+            hint="Give the task to another agent, or to this one later.",
+        )
+
+    def _free_slot(self) -> None:
+        self._freed_at = asyncio.get_running_loop().time()
+        while self._waiting:
+            slot = self._waiting.popleft()
+            if not slot.done():
+                slot.set_result(None)
+                return
+        self._free += 1
+
+    def _stop(self, run: _Run) -> None:
+        run.stop()
+        if not run.ended.done():
+            asyncio.get_running_loop().call_later(self._grace, self._abandon, run)
+
+    def _abandon(self, run: _Run) -> None:
+        if run.ended.done():
+            return
+        run.is_abandoned = True
+        abandoned_functions.inc()
+        _log.error(
+            "function_abandoned", agent_id=self._owner, function=run.name, seconds=round(run.seconds), abandoned=self.abandoned
+        )
+        self._free_slot()
+
+    def _settle(self, run: _Run) -> None:
+        self._runs.discard(run)
+        if run.is_abandoned:
+            abandoned_functions.dec()
+            _log.info("abandoned_function_ended", agent_id=self._owner, function=run.name, seconds=round(run.seconds))
+            return
+        if not run.is_stopping:
+            self._longest = max(self._longest or 0.0, run.seconds)
+        self._free_slot()
+
+
+class Slot:
+    """The right to call a function once."""
+
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+        self.is_used = False
+
+    async def call(self, function: Callable[..., Any], arguments: tuple[Any, ...], timeout: timedelta | None = None) -> Any:
+        """Call a function and wait for what it returns or raises. Cancelling tells it to stop, and waits for nothing.
+
+        Args:
+            function: Sync, which runs in a thread of its own, or async.
+            arguments: What it is called with.
+            timeout: How long it may run; for ever by default.
+
+        Raises:
+            TaskError: The function was not done within the timeout.
+        """
+        self.is_used = True
+        return await self._functions.call(function, arguments, timeout)
+
+
+class _Run:
+    """One run of a function. `ended` is set when it really has ended, whoever waits for it."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._function = function
+        self._arguments = arguments
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._task: asyncio.Task[None] | None = None
+        self.name = getattr(function, "__name__", "task")
+        self.began_at = self._loop.time()
+        self.ended: asyncio.Future[_Outcome] = self._loop.create_future()
+        self.is_stopping = False
+        self.is_abandoned = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return self._loop.time() - self.began_at
+
+    def start(self) -> None:
+        """Begin, in a daemon thread if the function is sync: such a thread keeps no process from ending."""
+        if inspect.iscoroutinefunction(self._function):
+            self._await(self._function(*self._arguments))
+        else:
+            threading.Thread(target=self._work, name=self.name, daemon=True).start()
+
+    def stop(self) -> None:
+        """Tell an async function to stop; a sync one looks at its context, which has been told."""
+        self.is_stopping = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _work(self) -> None:
+        try:
+            outcome = _Outcome(answer=self._context.run(self._function, *self._arguments))
+        except BaseException as error:
+            outcome = _Outcome(error=error)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._return, outcome)
+
+    def _return(self, outcome: _Outcome) -> None:
+        """Take what a thread returned; a sync function may return an awaitable."""
+        if inspect.iscoroutine(outcome.answer) and self.is_stopping:
+            outcome.answer.close()
+        elif inspect.isawaitable(outcome.answer):
+            self._await(outcome.answer)
+            return
+        self._end(outcome)
+
+    def _await(self, answer: Awaitable[Any]) -> None:
+        def end(_: asyncio.Task[None]) -> None:
+            if inspect.iscoroutine(answer):
+                answer.close()  # one that was cancelled before it began would complain
+            self._end(_Outcome(error=asyncio.CancelledError()))
+
+        self._task = self._loop.create_task(self._follow(answer), context=self._context)
+        self._task.add_done_callback(end)
+
+    async def _follow(self, answer: Awaitable[Any]) -> None:
+        try:
+            outcome = _Outcome(answer=await answer)
+        except BaseException as error:
+            outcome = _Outcome(error=error)
+        self._end(outcome)
+
+    def _end(self, outcome: _Outcome) -> None:
+        if not self.ended.done():
+            self.ended.set_result(outcome)
+
+
+def _seconds(timeout: timedelta | None) -> str:
+    assert timeout is not None
+    return f"{timeout.total_seconds():g} s"

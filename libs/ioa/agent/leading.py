@@ -1,0 +1,254 @@
+"""Leading a goal until its group is open: forming a team, launching the group, or saying why there is none.
+
+A goal may be delivered many times. What its team's formation has cost is remembered over all of them, so that it is charged to the
+goal, and so that no goal has more than three teams formed for it. A team that was formed is launched again and again while the
+system is out of reach; the brain, which may be a language model, is not asked anew. After the goal's deadline nothing is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+import structlog
+
+from ioa import log_context
+from ioa.agent.agent_metrics import timed_decision
+from ioa.agent.patience import patiently
+from ioa.agent.team import BoundedTeamTools
+from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
+from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
+from ioa.ports.agent_network import AgentNetwork, GoalOffer
+from ioa.ports.agent_store import AgentStore
+from ioa.ports.brain import Brain, Mission, NobodyFits, Team
+from ioa.ports.clock import Clock
+from ioa.ports.meter import Meter
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import shortened, validate
+from ioa.protocol.goals import Goal, Reason
+from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.usage import Usage
+
+MAX_FORMATIONS = 3
+"""How many teams are formed for one goal when members were found but could not join."""
+MAX_FAILURES = 3
+"""At which delivery an error that nobody foresaw ends the goal."""
+
+_FOUND_WITHIN = timedelta(seconds=5)
+"""How long after an agent's start nobody's being found proves nothing: discovery follows registrations."""
+_MAX_REMEMBERED = 1_000
+_MAX_WHY_BYTES = 8_000
+_BEYOND = 2**53
+"""Behind the end of any log, so that asking for what lies there asks whether there is one."""
+
+AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass
+class _Leadership:
+    """What one goal's deliveries have come to so far."""
+
+    meter: Meter = field(default_factory=Meter)
+    team: Team | None = None
+    formations: int = 0
+    failures: int = 0
+
+
+class Leader:
+    """Lead goals as one agent.
+
+    Args:
+        card: The agent's.
+        brain: Forms the teams.
+        network: Where groups are launched.
+        store: Knows whom the agent has met.
+        clock: Says when a goal's time is over.
+        session: The process that leads.
+        reform_after: How long to wait before a team is formed anew, since a member went away (longer each time) or agents are new.
+    """
+
+    def __init__(
+        self,
+        card: AgentCard,
+        brain: Brain,
+        network: AgentNetwork,
+        store: AgentStore,
+        clock: Clock,
+        session: SessionId,
+        reform_after: timedelta,
+    ) -> None:
+        self._card = card
+        self._session = session
+        self._brain = brain
+        self._network = network
+        self._store = store
+        self._clock = clock
+        self._reform_after = reform_after
+        self._since = clock.now()
+        self._leaderships: OrderedDict[GoalId, _Leadership] = OrderedDict()
+
+    async def lead(self, offer: GoalOffer) -> None:
+        """Form a team for a goal and open its group, or end the goal. Called again for the same goal, it meets the same group.
+
+        Raises:
+            UnavailableError: The goal has to be offered again; or its time is over, and its deadline is left to end it.
+        """
+        goal = offer.goal
+        comm_id = comm_id_of_goal(goal.goal_id)
+        log_context.bind(
+            {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
+        )
+        left = None if offer.deadline is None else (offer.deadline - self._clock.now()).total_seconds()
+        if left is not None and left <= 0:
+            raise _too_late(goal)
+        leadership = self._remembered(goal.goal_id)
+        try:
+            async with asyncio.timeout(left) as until_deadline:
+                if offer.attempt == 1 or not await self._is_open(comm_id):
+                    await self._open_group(goal, leadership)
+        except TimeoutError:
+            if until_deadline.expired():
+                raise _too_late(goal) from None
+            raise
+        self._leaderships.pop(goal.goal_id, None)
+
+    async def give_up(self, offer: GoalOffer, why: str) -> None:
+        """End a goal that leading has failed for too often."""
+        leadership = self._remembered(offer.goal.goal_id)
+        await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
+        self._leaderships.pop(offer.goal.goal_id, None)
+
+    async def _is_open(self, comm_id: CommId) -> bool:
+        """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
+        try:
+            known = await self._network.sync(Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND))
+        except NotFoundError:
+            return False
+        except ForbiddenError:
+            return True  # it is another's
+        return known.head > 0
+
+    async def _open_group(self, goal: Goal, leadership: _Leadership) -> None:
+        try:
+            await self._form_and_launch(goal, leadership)
+        except UnavailableError:
+            raise
+        except IoaError as error:
+            why = f"{self._card.agent_id} could not open a group: {error}"
+            await self._abandon(goal, Reason.FAILED, why, leadership)
+        except Exception as error:
+            leadership.failures += 1
+            if leadership.failures < MAX_FAILURES:
+                raise
+            _log.exception("goal_given_up", goal_id=goal.goal_id)
+            why = f"{self._card.agent_id} could not open a group: {type(error).__name__}: {error}"
+            await self._abandon(goal, Reason.FAILED, why, leadership)
+
+    async def _form_and_launch(self, goal: Goal, leadership: _Leadership) -> None:
+        """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
+        while True:
+            if leadership.team is None:
+                formed = await self._form_team(goal, leadership)
+                if isinstance(formed, NobodyFits) and self._may_look_again(goal, leadership):
+                    await asyncio.sleep(self._reform_after.total_seconds())
+                    continue
+                if isinstance(formed, NobodyFits):
+                    await self._abandon(goal, Reason.NO_AGENT, _nobody(formed), leadership)
+                    return
+                leadership.team = formed
+            if await self._launch(goal, leadership.team, leadership.meter.total):
+                return
+            leadership.team = None
+            if leadership.formations >= MAX_FORMATIONS:
+                why = "The agents that fit the goal went away before the team was complete."
+                await self._abandon(goal, Reason.NO_AGENT, why, leadership)
+                return
+            await asyncio.sleep(leadership.formations * self._reform_after.total_seconds())
+
+    def _may_look_again(self, goal: Goal, leadership: _Leadership) -> bool:
+        """Whether the agent, and others that started with it, came so lately that discovery may not find them yet."""
+        is_new = self._clock.now() - self._since < _FOUND_WITHIN
+        return is_new and leadership.formations < MAX_FORMATIONS and not _is_spent(goal, leadership.meter.total)
+
+    async def _form_team(self, goal: Goal, leadership: _Leadership) -> Team | NobodyFits:
+        """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
+        if _is_spent(goal, leadership.meter.total):
+            raise IoaError("Forming a team has used up what the goal may cost.")
+        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=leadership.meter)
+        try:
+            with timed_decision("form_team"):
+                tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
+                formed = await self._brain.form_team(mission, tools)
+        except IoaError:
+            raise
+        except Exception as error:
+            _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
+            raise IoaError(f"{type(error).__name__}: {error}") from error
+        leadership.formations += 1
+        return formed
+
+    async def _launch(self, goal: Goal, team: Team, usage: Usage) -> bool:
+        """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
+
+        While the system is out of reach, or a member is away for a moment, the same team is launched again.
+        """
+        fields = {
+            "owner": self._card.agent_id,
+            "session": self._session,
+            "members": team.members,
+            "plan": team.plan,
+            "goal_id": goal.goal_id,
+            "usage": usage,
+        }
+        request = validate(LaunchGroup, fields)
+        try:
+            await patiently(lambda: self._network.launch(request), goal_id=goal.goal_id)
+        except NoAgentError as error:
+            _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
+            return False
+        except (ConflictError, NotFoundError) as error:
+            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+        return True
+
+    async def _abandon(self, goal: Goal, reason: AbandonReason, why: str, leadership: _Leadership) -> None:
+        request = AbandonGoal(
+            goal_id=goal.goal_id,
+            by=self._card.agent_id,
+            session=self._session,
+            reason=reason,
+            content=shortened(why, _MAX_WHY_BYTES),
+            usage=leadership.meter.total,
+        )
+        try:
+            await patiently(lambda: self._network.abandon(request), goal_id=goal.goal_id)
+        except (ConflictError, NotFoundError) as error:
+            _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
+
+    def _remembered(self, goal_id: GoalId) -> _Leadership:
+        """What is remembered of a goal's deliveries; what came longest ago is forgotten first."""
+        leadership = self._leaderships.setdefault(goal_id, _Leadership())
+        self._leaderships.move_to_end(goal_id)
+        if len(self._leaderships) > _MAX_REMEMBERED:
+            self._leaderships.popitem(last=False)
+        return leadership
+
+
+def _is_spent(goal: Goal, used: Usage) -> bool:
+    tokens, cost = goal.max_tokens, goal.max_cost_micros
+    return (tokens is not None and used.tokens >= tokens) or (cost is not None and used.cost_micros >= cost)
+
+
+def _too_late(goal: Goal) -> UnavailableError:
+    """Not this agent ends the goal, whose clock may be wrong: the queue drops it at its deadline, and a router ends it."""
+    return UnavailableError(f"The time of the goal {goal.goal_id} is over.", retry_after=timedelta(seconds=30))
+
+
+def _nobody(formed: NobodyFits) -> str:
+    listed = "; ".join(f"“{need}”" for need in formed.needs)
+    nearest = f"{formed.nearest} Say it more like that, or start" if formed.nearest else "Start"
+    return f"No agent was found for: {listed}. {nearest} an agent that can; `ioa agents` lists who is there."

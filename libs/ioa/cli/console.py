@@ -1,0 +1,37 @@
+"""Drawing on a stream for people, whatever stands in what is drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import IO
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from ioa.foreign_text import shown
+
+_PLAIN_WIDTH = 120
+"""How wide lines are when nobody looks at a terminal."""
+
+
+class ShowingConsole(Console):
+    """Writes no control codes but its own: those in a text are shown, and a text links nowhere."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Make a text fit before it is laid out, and what comes of anything else after it."""
+        if isinstance(renderable, Text) and (fit := shown(renderable.plain)) != renderable.plain:
+            renderable = renderable.copy()
+            renderable.plain = fit
+        for text, style, control in super().render(renderable, options):
+            if control:
+                yield Segment(text, style, control)
+            else:
+                yield Segment(shown(text), style.update_link(None) if style and style.link else style)
+
+
+def create_console(stream: IO[str]) -> Console:
+    """Open a stream for rich output: coloured on a terminal, plain text without control codes elsewhere."""
+    width = None if stream.isatty() or "COLUMNS" in os.environ else _PLAIN_WIDTH
+    return ShowingConsole(file=stream, width=width, highlight=False, emoji=False, markup=False)

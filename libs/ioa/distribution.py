@@ -1,0 +1,17 @@
+"""What IoA is called on PyPI, where the name `ioa` is somebody else's. The import root and the command are `ioa` all the same."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+NAME = "internet-of-agents"
+
+
+def installed_version() -> str:
+    """The version that is installed."""
+    return metadata.version(NAME)
+
+
+def pip_install(extra: str) -> str:
+    """The command that installs what an extra brings."""
+    return f"pip install '{NAME}[{extra}]'"

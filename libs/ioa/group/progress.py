@@ -1,0 +1,40 @@
+"""Reports of progress that change nothing in a group but how long a task's lease lasts, and need no entry for that.
+
+What is news is an entry. Other reports are heard by the routers, and taken in when the leases are looked at (`TimerFired.heard`).
+"""
+
+from __future__ import annotations
+
+from ioa.group import tasks
+from ioa.group.events import Said
+from ioa.group.machine import check_said
+from ioa.group.state import GroupState, OpenTask
+from ioa.protocol.messages import InformTaskProgress
+from ioa.protocol.usage import NOTHING
+
+
+def is_news(state: GroupState, said: Said) -> bool:
+    """Whether a report of progress has to be an entry, if it is legal.
+
+    It has to be if it acknowledges its task, or tells of usage that a budget is charged with. Without a budget, usage may wait for
+    the result.
+    """
+    payload, usage, limits = said.message.payload, said.message.header.usage, state.limits
+    assert isinstance(payload, InformTaskProgress)
+    task = state.task(payload.task_id)
+    if not isinstance(task, OpenTask):
+        return False
+    if task.progress == 0 or (usage is not None and usage != NOTHING):
+        return True
+    if limits.max_tokens is None and limits.max_cost_micros is None:
+        return False
+    return payload.usage is not None and payload.usage.beyond(task.spent) != NOTHING
+
+
+def check_progress(state: GroupState, said: Said) -> None:
+    """Judge a report that needs no entry as `step` would judge it.
+
+    Raises:
+        IllegalEventError: It is not legal now.
+    """
+    check_said(state, said, tasks.check_progress)

@@ -1,0 +1,46 @@
+"""The index of what is open: every goal that was accepted and every group that was launched, until its end is made known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ioa.protocol.ids import CommId, GoalIdField
+from ioa.protocol.model import Model, Time
+
+
+class OpenGroup(Model):
+    """What is known of an open group without its log: the goal it works for, and when it ends at the latest."""
+
+    goal_id: GoalIdField
+    deadline: Time
+
+
+@dataclass(frozen=True)
+class OpenPage:
+    """A page of the index. `last` is where the next one begins; with `complete` there is none."""
+
+    comm_ids: Sequence[CommId]
+    last: int
+    complete: bool
+
+
+class OpenGroups(Protocol):
+    """The index. Nobody follows it: who needs to know what is open reads it a page at a time.
+
+    An entry is put before anything else is done for a goal or a group, and removed after all is done that its end asks for. So what
+    is missing here needs nothing; what is here may have ended.
+    """
+
+    async def put(self, comm_id: CommId, group: OpenGroup) -> None:
+        """Note that a group is open, or is about to be."""
+
+    async def find(self, comm_id: CommId) -> OpenGroup | None:
+        """Read what is noted of a group, from the index's leader; None if it is not open."""
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Forget a group that has ended. To do it again changes nothing."""
+
+    async def page(self, *, after: int, limit: int) -> OpenPage:
+        """List open groups in the order in which they were put, from behind `after` on, which is 0 at first."""

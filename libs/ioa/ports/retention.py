@@ -1,0 +1,101 @@
+"""What retention needs: goals on record page by page, what stays of those that were removed, and removing the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from ioa.protocol.goals import EndedGoal, GoalRecord
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
+
+
+@dataclass(frozen=True)
+class NumberedRecord:
+    """A goal on record and its number. Numbers rise in the order of acceptance, with gaps."""
+
+    number: int
+    record: GoalRecord
+
+
+@dataclass(frozen=True)
+class GoalPage:
+    """A page of records, and the number to go on from; None when there is no more."""
+
+    records: Sequence[NumberedRecord]
+    next: int | None
+
+
+class GoalPages(Protocol):
+    """Goals on record, a page at a time. A record that cannot be read is left out."""
+
+    async def oldest(self, *, after: int, limit: int) -> GoalPage:
+        """Read up to `limit` records behind the number `after`, oldest first."""
+
+    async def newest(self, *, before: int | None, limit: int) -> GoalPage:
+        """Read up to `limit` records before the number `before`, or the last ones, newest first."""
+
+
+class EndedGoals(Protocol):
+    """What stays of goals that were removed. The first word about a goal stands."""
+
+    async def put(self, ended: EndedGoal) -> None:
+        """Keep the id and the outcome of a goal. Keeping them again changes nothing."""
+
+    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+        """Read how a goal ended whose removal has begun; None for every other one."""
+
+
+@dataclass(frozen=True)
+class Belongings:
+    """What a group's log names: who was in the group, its nested teams, and files by the names of their objects."""
+
+    members: frozenset[AgentId] = frozenset()
+    nested: tuple[CommId, ...] = ()
+    files: frozenset[str] = frozenset()
+
+
+class GoalRemoval(Protocol):
+    """Removing what belongs to a goal, one kind after the other. Removing what is gone does nothing.
+
+    Raises:
+        UnavailableError: From every method: whether it is gone is unknown; it may be removed again.
+    """
+
+    async def belongings(self, comm_id: CommId) -> Belongings:
+        """Read what a group's log names, of entries of any version; nothing if there is no log."""
+
+    async def remove_timers(self, comm_id: CommId) -> None:
+        """Disarm every deadline of a group."""
+
+    async def remove_file(self, object_name: str) -> None:
+        """Remove a file that the system stores, never one in the store that users fill."""
+
+    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        """Take agents out of a group, so that they ask for it no more."""
+
+    async def remove_from_open(self, comm_id: CommId) -> None:
+        """Take a group out of the list of what is open."""
+
+    async def remove_log(self, comm_id: CommId) -> None:
+        """Remove a group's log."""
+
+    async def remove_result(self, goal_id: GoalId) -> None:
+        """Remove a goal's result."""
+
+    async def remove_record(self, comm_id: CommId) -> None:
+        """Remove the record of the goal whose root group is `comm_id`."""
+
+
+class AgentRemoval(Protocol):
+    """Removing what the registry keeps of an agent."""
+
+    async def last_renewal(self, agent_id: AgentId) -> datetime | None:
+        """When the agent's lease was last written, by the store's clock; None if there is no lease on record."""
+
+    async def remove_agent(self, agent_id: AgentId) -> None:
+        """Remove card, lease and session; everybody who follows them is told."""
+
+    async def remove_queue(self, pool: PoolId) -> bool:
+        """Remove the queue of a pool unless goals wait in it; returns whether it is gone."""

@@ -1,0 +1,16 @@
+"""Levels: which rules a group is held to.
+
+A rule that changes what a group's state is, or what its members have to say, holds from a level on. A group has the least level of
+those who take part when it is launched, and keeps it. So logs from before can be replayed, and agents of an older release join.
+"""
+
+from __future__ import annotations
+
+LOST_MEMBERS_ARE_NAMED = 1
+"""Who was lost only just now may be named next speaker or be given a task, and a conclusion says what it may lack."""
+
+TASKS_ARE_FOLDED = 1
+"""Closed tasks leave the state, and a task's id begins with its turn."""
+
+LEVEL = 1
+"""The level of this release."""

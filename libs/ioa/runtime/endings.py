@@ -1,0 +1,51 @@
+"""How goals ended, whether all that belongs to them is still kept or not: nothing ever happens to a goal that has ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from ioa.ports.delivery import Results
+from ioa.ports.retention import EndedGoals
+from ioa.protocol.goals import EndedGoal, Reason
+from ioa.protocol.ids import GoalId
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How and when a goal ended. Without a reason nobody knows how any more."""
+
+    reason: Reason | None
+    at: datetime
+
+    def __str__(self) -> str:
+        how = self.reason or "nobody knows how any more"
+        return f"{how}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+class Endings:
+    """Asks the results, and then what stays of goals that were removed."""
+
+    def __init__(self, results: Results, removed: EndedGoals) -> None:
+        self._results = results
+        self._removed = removed
+
+    async def of(self, goal_id: GoalId) -> Ending | None:
+        """How a goal ended; None while it has not.
+
+        Whoever finds a group's log empty and asks afterwards learns of every ending: what stays of a goal is written before
+        anything of it is removed.
+        """
+        result = await self._results.get(goal_id)
+        if result is not None:
+            return Ending(result.reason, result.finished_at)
+        return ending_of(await self.removed(goal_id))
+
+    async def removed(self, goal_id: GoalId) -> EndedGoal | None:
+        """What stays of a goal that was removed."""
+        return await self._removed.find(goal_id)
+
+
+def ending_of(removed: EndedGoal | None) -> Ending | None:
+    """How a goal ended that was removed."""
+    return None if removed is None else Ending(removed.reason, removed.ended_at)

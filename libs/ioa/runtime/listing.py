@@ -1,0 +1,213 @@
+"""Lists of goals and groups, a page at a time, newest first, whatever their number.
+
+A page is read off the end of the stream of goals on record, whose order is that of acceptance. Beside its record a row costs one or
+two reads, those of all rows side by side: an ended goal its result, an open one the head of its log too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import structlog
+from nats.aio.client import Client
+
+from ioa.adapters.nats_goals import NatsGoalRecords
+from ioa.adapters.nats_keys import stream_of, subject_of
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_reading import first_of, last_of, previous_messages
+from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalPages
+from ioa.adapters.nats_streams import StreamMessage
+from ioa.adapters.nats_topology import GOAL_RECORDS, LOG, OPEN, RESULTS
+from ioa.errors import InvalidInputError, IoaError, NotFoundError
+from ioa.group.events import Entry, GroupLaunched
+from ioa.group.requests import GroupStanding
+from ioa.protocol import subjects
+from ioa.protocol.codec import M, decode
+from ioa.protocol.goals import GoalRecord, GoalResult
+from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal, is_token
+
+PAGE_GOALS = 50
+_NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
+"""Among how many goals, and how many goals' nested teams, the beginning of an id is looked for."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class GoalStatus:
+    """A goal, the group that works for it if one was opened, and its result if it has ended.
+
+    In a list `standing` is None for a goal with a result, and has no charter.
+    """
+
+    record: GoalRecord
+    standing: GroupStanding | None
+    result: GoalResult | None
+
+
+@dataclass(frozen=True)
+class GoalList:
+    """Goals, newest first, and what to ask for the next page with; None when there is no more."""
+
+    goals: Sequence[GoalStatus]
+    before: int | None
+
+
+@dataclass(frozen=True)
+class GroupList:
+    """The groups of some goals, newest goal first, each before the teams nested in it."""
+
+    groups: Sequence[GroupStanding]
+    before: int | None
+
+
+@dataclass(frozen=True)
+class _Records:
+    records: Sequence[GoalRecord]
+    before: int | None
+
+
+class Lists:
+    """Read lists, and complete ids."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._pages = NatsGoalPages(client)
+        self._records = NatsGoalRecords(client.jetstream())
+        self._ended = NatsEndedGoals(client.jetstream())
+        self._log = NatsGroupLog(client)
+
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+        """Read a page of goals.
+
+        Args:
+            limit: How many at the most. With `open_only` there may be fewer although there is more.
+            before: What the page before said; the newest goals if None.
+            open_only: Leave out those that have ended.
+        """
+        page = await self._page(limit, before, open_only=open_only)
+        wanted = {subjects.result_of(record.goal.goal_id) for record in page.records}
+        results = _decoded(GoalResult, await last_of(self._client, RESULTS, wanted))
+        unended = [record for record in page.records if subjects.result_of(record.goal.goal_id) not in results]
+        heads = await self._heads([comm_id_of_goal(record.goal.goal_id) for record in unended])
+        rows = [
+            GoalStatus(
+                record,
+                heads.get(comm_id_of_goal(record.goal.goal_id)),
+                results.get(subjects.result_of(record.goal.goal_id)),
+            )
+            for record in page.records
+        ]
+        return GoalList([row for row in rows if not (open_only and row.result is not None)], page.before)
+
+    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
+        """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
+        page = await self._page(limit, before, open_only=open_only)
+        roots = [comm_id_of_goal(record.goal.goal_id) for record in page.records]
+        found: dict[CommId, GroupStanding] = {}
+        level: Sequence[CommId] = roots
+        while level:
+            heads = await self._heads(level)
+            charters = _decoded(Entry, await first_of(self._client, LOG, map(subjects.log, heads)))
+            for comm_id, standing in heads.items():
+                first = charters.get(subjects.log(comm_id))
+                event = first.event if first is not None else None
+                charter = event.charter if isinstance(event, GroupLaunched) else None
+                found[comm_id] = standing.model_copy(update={"charter": charter})
+            level = [nested for standing in heads.values() for nested in _nested(standing) if nested not in found]
+        ordered = [standing for root in roots for standing in _tree(root, found)]
+        return GroupList([one for one in ordered if not (open_only and one.state.phase.is_terminal)], page.before)
+
+    async def find_goal(self, start: str) -> GoalId:
+        """Complete the id of a goal: a whole one of any goal there ever was, or the beginning of one of the newest.
+
+        Raises:
+            NotFoundError: No goal's id begins so.
+            InvalidInputError: Several do.
+        """
+        if is_token(start):
+            goal_id = GoalId(start)
+            if await self._records.find(comm_id_of_goal(goal_id)) or await self._ended.find(goal_id):
+                return goal_id
+        newest = await self._newest()
+        return GoalId(_only("goal", start, [record.goal.goal_id for record in newest.records], complete=newest.before is None))
+
+    async def find_group(self, start: str) -> CommId:
+        """Complete the id of a group: a whole one, or the beginning of one of the newest.
+
+        Raises:
+            NotFoundError: No group's id begins so.
+            InvalidInputError: Several do.
+        """
+        if is_token(start) and await self._log.last(CommId(start)) is not None:
+            return CommId(start)
+        newest = await self._newest()
+        known = [comm_id_of_goal(record.goal.goal_id) for record in newest.records]
+        with_log = await self._heads([comm_id for comm_id in known if comm_id.startswith(start)])
+        trees = await self.groups(limit=_NEWEST_TREES)
+        nested = [one.state.comm_id for one in trees.groups]
+        complete = newest.before is None and trees.before is None
+        return CommId(_only("group", start, [*dict.fromkeys([*with_log, *nested])], complete=complete))
+
+    async def _newest(self) -> _Records:
+        records: list[GoalRecord] = []
+        before: int | None = None
+        while True:
+            page = await self._page(_NEWEST_GOALS - len(records), before, open_only=False)
+            records += page.records
+            before = page.before
+            if before is None or len(records) >= _NEWEST_GOALS:
+                return _Records(records, before)
+
+    async def _page(self, limit: int, before: int | None, *, open_only: bool) -> _Records:
+        if not open_only:
+            page = await self._pages.newest(before=before, limit=limit)
+            return _Records([one.record for one in page.records], page.next)
+        page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
+        keys = [subject_of(GOAL_RECORDS, message.subject.removeprefix(subject_of(OPEN, ""))) for message in page_back.messages]
+        # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
+        records = _decoded(GoalRecord, await last_of(self._client, stream_of(GOAL_RECORDS), keys))
+        return _Records([records[key] for key in keys if key in records], page_back.before)
+
+    async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupStanding]:
+        messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))
+        heads = _decoded(Entry, messages)
+        return {
+            subjects.parse_comm(subject): GroupStanding(seq=messages[subject].seq, state=entry.state, charter=None)
+            for subject, entry in heads.items()
+        }
+
+
+def _decoded(kind: type[M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
+    """Decode what can be read; a row is shown without the rest."""
+    found: dict[str, M] = {}
+    for subject, message in messages.items():
+        try:
+            found[subject] = decode(kind, message.data)
+        except IoaError as error:
+            _log.warning("not_listed", subject=subject, seq=message.seq, error=error.message)
+    return found
+
+
+def _nested(standing: GroupStanding) -> Sequence[CommId]:
+    return [task.subgroup for task in standing.state.tasks if task.subgroup is not None]
+
+
+def _tree(root: CommId, found: Mapping[CommId, GroupStanding]) -> Sequence[GroupStanding]:
+    standing = found.get(root)
+    if standing is None:
+        return []
+    return [standing, *(below for nested in _nested(standing) for below in _tree(nested, found))]
+
+
+def _only(what: str, start: str, known: Sequence[str], *, complete: bool) -> str:
+    found = [one for one in known if one.startswith(start)]
+    if not found:
+        if complete:
+            raise NotFoundError(f"There is no {what} {start}.", hint=f"`ioa {what}s` lists them.")
+        hint = f"Of an older one write the whole id; `ioa {what}s --all` lists all."
+        raise NotFoundError(f"There is no {what} {start} among the newest.", hint=hint)
+    if len(found) > 1 and start not in found:
+        raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
+    return start if start in found else found[0]

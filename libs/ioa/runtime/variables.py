@@ -1,0 +1,65 @@
+"""The names of all settings, so that a variable which nobody reads is refused instead of ignored.
+
+One environment for all processes is usual, in compose files and on clusters, and a process does not have the code of every other
+one. So every process knows every name. `ioa.runtime.settings_page` holds the list against the code that reads them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+
+from ioa.errors import InvalidInputError
+
+PREFIX = "IOA_"
+
+PROCESS = """
+    IOA_NATS_URL IOA_NATS_CREDENTIALS IOA_NATS_SEED IOA_NATS_CA IOA_NATS_CERTIFICATE IOA_NATS_KEY
+    IOA_LOG_LEVEL IOA_LOG_FORMAT IOA_LOG_CONTENT IOA_DIE_WITH_PARENT IOA_METRICS_PORT IOA_FAULT_POINT
+"""
+CONTROL_PLANE = """
+    IOA_REPLICAS IOA_LEASE IOA_RENEW_EVERY IOA_FLOOR_TIMEOUT IOA_TASK_LEASE IOA_PAUSE_TIMEOUT IOA_CONCLUSION_TIMEOUT
+    IOA_MAX_DEPTH IOA_KEEP IOA_KEEP_AGENTS
+"""
+DISCOVERY = "IOA_QDRANT_URL IOA_QDRANT_API_KEY IOA_INDEX_FOLDER IOA_EMBEDDING_MODEL IOA_EMBEDDING_PROCESSES"
+AGENTS = """
+    IOA_AGENT_DATA IOA_DRAIN IOA_TASKS_AT_ONCE IOA_GOALS_AT_ONCE IOA_TASK_TIMEOUT IOA_AGENT_KEEP IOA_REPLICA IOA_CARD
+    IOA_LLM_BASE_URL IOA_LLM_API_KEY IOA_LLM_MODEL IOA_LLM_BUDGET IOA_WORKSPACE
+"""
+TESTS = """
+    IOA_LOAD_AGENTS IOA_LOAD_ROSTER IOA_LOAD_NOTES IOA_LOAD_SEARCHES IOA_LOAD_TWICE IOA_LOAD_RAISES IOA_CROWD_AGENTS
+    IOA_TEST_EXPLORE IOA_TEST_QDRANT_URL IOA_TEST_SEED IOA_TEST_VALUES
+"""
+
+KNOWN = frozenset(f"{PROCESS} {CONTROL_PLANE} {DISCOVERY} {AGENTS} {TESTS}".split())
+
+_SERVICE_HOST = "_SERVICE_HOST"
+
+
+def refuse_unknown(environment: Mapping[str, str], own: Iterable[str] = ()) -> None:
+    """Refuse variables that begin with `IOA_` and that no process of the system reads.
+
+    Those that Kubernetes makes of services, such as `IOA_NATS_SERVICE_HOST` and `IOA_NATS_PORT_4222_TCP`, are not meant for IoA.
+
+    Args:
+        environment: Where to look.
+        own: Names that are known besides, to a program that is no part of the system.
+
+    Raises:
+        InvalidInputError: There is one; the message names the setting that is spelt most like it.
+    """
+    known = KNOWN.union(own)
+    services = [name.removesuffix(_SERVICE_HOST) for name in environment if name.endswith(_SERVICE_HOST)]
+    made = tuple(f"{service}_{part}" for service in services for part in ("SERVICE_", "PORT_"))
+    ports = {f"{service}_PORT" for service in services}
+    unknown = sorted(
+        name for name in environment if name.startswith(PREFIX) and name not in known | ports and not name.startswith(made)
+    )
+    if unknown:
+        said = ", ".join(f"{name} is no setting (the nearest is {_nearest(name, known)})" for name in unknown)
+        raise InvalidInputError(f"{said}; docs/settings.md lists all of them.")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    [nearest] = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.0)
+    return nearest

@@ -1,0 +1,95 @@
+"""Memberships and the index of what is open, in dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ioa.group.requests import OpenMembership, OpenMemberships
+from ioa.ports.open_groups import OpenGroup, OpenPage
+from ioa.protocol.ids import AgentId, CommId
+
+
+class MemoryMemberships:
+    """`Memberships` for unit tests. False in this: they are lost with the process."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[AgentId, CommId], int] = {}
+        self._last = 0
+
+    async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        """Put agents into a group."""
+        for agent_id in agent_ids:
+            self._last += 1
+            self._numbers[agent_id, comm_id] = self._last
+
+    async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
+        """Forget a membership."""
+        self._numbers.pop((agent_id, comm_id), None)
+
+    async def newest(self, agent_id: AgentId) -> int:
+        """The highest number of the agent."""
+        return max((number for (of, _), number in self._numbers.items() if of == agent_id), default=0)
+
+    async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
+        """A page, by number."""
+        numbered = sorted((number, comm_id) for (of, comm_id), number in self._numbers.items() if of == agent_id and number > after)
+        found = tuple(OpenMembership(comm_id=comm_id, number=number) for number, comm_id in numbered[:limit])
+        return OpenMemberships(memberships=found, complete=len(numbered) <= limit)
+
+    async def of(self, agent_id: AgentId) -> Sequence[CommId]:
+        """All groups of an agent, by number."""
+        return [one.comm_id for one in (await self.page(agent_id, after=0, limit=len(self._numbers))).memberships]
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self._numbers.clear()
+        self._last = 0
+
+    def agents(self) -> Sequence[AgentId]:
+        """Everybody who is in a group, for a test to look at."""
+        return sorted({agent_id for agent_id, _ in self._numbers})
+
+    def comm_ids(self) -> Sequence[CommId]:
+        """Every group that somebody is in, for a test to look at."""
+        return sorted({comm_id for _, comm_id in self._numbers})
+
+    def groups_of(self, agent_id: AgentId) -> Sequence[CommId]:
+        """The groups of an agent, for a test to look at."""
+        return sorted(comm_id for of, comm_id in self._numbers if of == agent_id)
+
+
+class MemoryOpenGroups:
+    """`OpenGroups` for unit tests. False in this: they are lost with the process."""
+
+    def __init__(self) -> None:
+        self._groups: dict[CommId, tuple[int, OpenGroup]] = {}
+        self._last = 0
+
+    async def put(self, comm_id: CommId, group: OpenGroup) -> None:
+        """Note a group."""
+        self._last += 1
+        self._groups[comm_id] = self._last, group
+
+    async def find(self, comm_id: CommId) -> OpenGroup | None:
+        """Read what is noted of a group."""
+        found = self._groups.get(comm_id)
+        return found[1] if found else None
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Forget a group."""
+        self._groups.pop(comm_id, None)
+
+    async def page(self, *, after: int, limit: int) -> OpenPage:
+        """A page, in the order of putting."""
+        numbered = sorted((number, comm_id) for comm_id, (number, _) in self._groups.items() if number > after)
+        page = numbered[:limit]
+        return OpenPage([comm_id for _, comm_id in page], page[-1][0] if page else after, len(numbered) <= limit)
+
+    def lose(self) -> None:
+        """Lose everything."""
+        self._groups.clear()
+        self._last = 0
+
+    def comm_ids(self) -> Sequence[CommId]:
+        """What is open, for a test to look at."""
+        return sorted(self._groups)

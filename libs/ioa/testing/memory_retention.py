@@ -1,0 +1,177 @@
+"""What retention needs, over the other fakes: pages of records, what stays of goals, and removing the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from ioa.errors import UnavailableError
+from ioa.group.events import GroupLaunched, Said, SubgroupClosed, SubgroupOpened
+from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
+from ioa.protocol.goals import EndedGoal, GoalRecord
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.messages import Conclusion, InformTaskResult
+from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_open import MemoryMemberships
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases
+
+
+class MemoryGoalPages:
+    """`GoalPages` for unit tests. False in this: a number is that of a place in the list of all goals there ever were."""
+
+    def __init__(self, goals: MemoryGoalRecords) -> None:
+        self._goals = goals
+        self._numbers: dict[CommId, int] = {}
+
+    async def oldest(self, *, after: int, limit: int) -> GoalPage:
+        """Read on."""
+        return _page([one for one in self._numbered() if one.number > after], limit)
+
+    async def newest(self, *, before: int | None, limit: int) -> GoalPage:
+        """Read back."""
+        return _page([one for one in reversed(self._numbered()) if before is None or one.number < before], limit)
+
+    def _numbered(self) -> list[NumberedRecord]:
+        return [NumberedRecord(self._number(record), record) for record in self._goals.all()]
+
+    def _number(self, record: GoalRecord) -> int:
+        return self._numbers.setdefault(comm_id_of_goal(record.goal.goal_id), len(self._numbers) + 1)
+
+
+def _page(found: Sequence[NumberedRecord], limit: int) -> GoalPage:
+    return GoalPage(found[:limit], found[limit - 1].number if len(found) > limit else None)
+
+
+class MemoryEndedGoals:
+    """`EndedGoals` for unit tests. False in this: they are lost with the process."""
+
+    def __init__(self) -> None:
+        self._ended: dict[GoalId, EndedGoal] = {}
+
+    async def put(self, ended: EndedGoal) -> None:
+        """Keep the first word about a goal."""
+        self._ended.setdefault(ended.goal_id, ended)
+
+    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+        """Read it."""
+        return self._ended.get(goal_id)
+
+
+class MemoryGoalRemoval:
+    """`GoalRemoval` for unit tests. False in this: it fails only when told to."""
+
+    def __init__(
+        self,
+        log: MemoryGroupLog,
+        timers: MemoryTimers,
+        artifacts: MemoryArtifacts,
+        memberships: MemoryMemberships,
+        results: MemoryResults,
+        goals: MemoryGoalRecords,
+    ) -> None:
+        self._log = log
+        self._timers = timers
+        self._artifacts = artifacts
+        self._memberships = memberships
+        self._results = results
+        self._goals = goals
+        self.open: set[CommId] = set()
+        """The groups in the list of what is open."""
+        self.steps_left: int | None = None
+        """How many more removals work; then all fail until this is None again."""
+
+        self.poisoned: set[CommId] = set()
+        """Groups whose logs cannot be removed, by an error that nobody expects."""
+
+    async def belongings(self, comm_id: CommId) -> Belongings:
+        """Read what the log names."""
+        members: set[AgentId] = set()
+        nested: list[CommId] = []
+        files: set[str] = set()
+        for stored in await self._log.read(comm_id, after=0, limit=1_000_000):
+            match stored.entry.event:
+                case GroupLaunched(charter=charter):
+                    members.update(card.agent_id for card in charter.team_members)
+                    files.update(artifact.object_name for artifact in charter.inputs)
+                case SubgroupOpened(subgroup=subgroup):
+                    nested.append(subgroup)
+                case SubgroupClosed(artifacts=artifacts):
+                    files.update(artifact.object_name for artifact in artifacts)
+                case Said(message=message):
+                    if isinstance(message.payload, InformTaskResult | Conclusion):
+                        files.update(artifact.object_name for artifact in message.payload.artifacts)
+                case _:
+                    pass
+        return Belongings(frozenset(members), tuple(nested), frozenset(files))
+
+    async def remove_timers(self, comm_id: CommId) -> None:
+        """Disarm."""
+        self._step()
+        self._timers.remove(comm_id)
+
+    async def remove_file(self, object_name: str) -> None:
+        """Remove a file."""
+        self._step()
+        self._artifacts.remove(object_name)
+
+    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        """Take agents out."""
+        self._step()
+        for agent_id in agent_ids:
+            await self._memberships.remove(agent_id, comm_id)
+
+    async def remove_from_open(self, comm_id: CommId) -> None:
+        """Take the group out."""
+        self._step()
+        self.open.discard(comm_id)
+
+    async def remove_log(self, comm_id: CommId) -> None:
+        """Remove a log."""
+        self._step()
+        if comm_id in self.poisoned:
+            raise ValueError(f"The log of {comm_id} is poisoned.")
+        self._log.remove(comm_id)
+
+    async def remove_result(self, goal_id: GoalId) -> None:
+        """Remove a result."""
+        self._step()
+        self._results.remove(goal_id)
+
+    async def remove_record(self, comm_id: CommId) -> None:
+        """Remove a record."""
+        self._step()
+        self._goals.remove(comm_id)
+
+    def _step(self) -> None:
+        if self.steps_left is not None:
+            if self.steps_left == 0:
+                raise UnavailableError("Nothing can be removed now.")
+            self.steps_left -= 1
+
+
+class MemoryAgentRemoval:
+    """`AgentRemoval` for unit tests. False in this: nobody who follows the stores is told."""
+
+    def __init__(self, cards: MemoryCards, leases: MemoryLeases, work: MemoryWorkQueue) -> None:
+        self._cards = cards
+        self._leases = leases
+        self._work = work
+
+    async def last_renewal(self, agent_id: AgentId) -> datetime | None:
+        """When the lease was last written."""
+        return self._leases.heard_at(agent_id)
+
+    async def remove_agent(self, agent_id: AgentId) -> None:
+        """Remove card and lease."""
+        self._cards.records.pop(agent_id, None)
+        self._leases.forget(agent_id)
+
+    async def remove_queue(self, pool: PoolId) -> bool:
+        """Forget the pool unless goals wait for it."""
+        if self._work.waiting(pool):
+            return False
+        self._work.pools.discard(pool)
+        return True

@@ -1,0 +1,82 @@
+"""Forgetting agents: those that did not come back for very long, and those that an operator names."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import structlog
+
+from ioa.errors import ConflictError, NotFoundError, reason_of
+from ioa.ports.clock import Clock
+from ioa.ports.registry_store import CardRecord, CardStore, RegistryView
+from ioa.ports.retention import AgentRemoval
+from ioa.protocol.ids import AgentId
+from ioa.protocol.registry import Acknowledged, RemoveAgent
+
+EVERY = timedelta(hours=1)
+
+_log = structlog.get_logger(__name__)
+
+
+class AgentRemover:
+    """Forget agents. Any number of replicas may do it."""
+
+    def __init__(self, cards: CardStore, view: RegistryView, removal: AgentRemoval, clock: Clock) -> None:
+        self._cards = cards
+        self._view = view
+        self._removal = removal
+        self._clock = clock
+
+    async def remove(self, request: RemoveAgent) -> Acknowledged:
+        """Forget an agent that is named.
+
+        Raises:
+            NotFoundError: There is no such agent.
+            ConflictError: It is online, and was not to be removed all the same.
+        """
+        record = await self._cards.get(request.agent_id)
+        if record is None:
+            raise NotFoundError(f"There is no agent {request.agent_id}.", hint="`ioa agents` lists them.")
+        if self._view.is_online(request.agent_id) and not request.force:
+            raise ConflictError(
+                f"{request.agent_id} is online.",
+                hint="Stop its process first, or use --force; it comes back if the process goes on.",
+            )
+        await self._forget(record)
+        return Acknowledged()
+
+    async def follow(self, keep: timedelta, every: timedelta = EVERY) -> None:
+        """Forget who has been away for longer than `keep`, and look again `every` so often, for ever."""
+        while True:
+            try:
+                await self.sweep(keep)
+            except Exception as error:
+                _log.warning("agents_not_swept", error=reason_of(error))
+            await asyncio.sleep(every.total_seconds())
+
+    async def sweep(self, keep: timedelta) -> None:
+        """Forget once who has been away for longer than `keep`.
+
+        An agent without a lease on record, as an older release left it behind, is kept: nothing tells since when it is away.
+
+        Raises:
+            UnavailableError: The stores do not answer.
+        """
+        for record in self._view.cards():
+            agent_id = record.card.agent_id
+            if self._view.is_online(agent_id):
+                continue
+            seen = await self._removal.last_renewal(agent_id)
+            if seen is not None and seen + keep < self._clock.now():
+                await self._forget(record)
+
+    async def _forget(self, record: CardRecord) -> None:
+        agent_id, pool = record.card.agent_id, record.card.pool
+        await self._removal.remove_agent(agent_id)
+        is_last = not self._is_of(pool, agent_id)
+        queue_is_gone = is_last and await self._removal.remove_queue(pool)
+        _log.info("agent_removed", agent_id=agent_id, pool=pool, queue_removed=queue_is_gone)
+
+    def _is_of(self, pool: str, but: AgentId) -> bool:
+        return any(other.card.pool == pool and other.card.agent_id != but for other in self._view.cards())

@@ -1,0 +1,155 @@
+"""What the records of memberships and of what is open promise: complete pages whatever is removed, and nothing left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats_streams import next_messages, stream_names, subjects_of
+from ioa.adapters.nats_topology import LOG, MEMBERS, OPEN, STREAMS
+from ioa.errors import UnavailableError
+from ioa.ports.delivery import Memberships
+from ioa.ports.open_groups import OpenGroup, OpenGroups
+from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.testing.memory_open import MemoryMemberships, MemoryOpenGroups
+from tests.unit.group.scenario import START
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+ROOM, OTHER = CommId("room"), CommId("other")
+GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=START)
+
+
+@pytest.fixture
+def memberships(client: Client | None) -> Memberships:
+    """Nobody is in any group."""
+    return MemoryMemberships() if client is None else NatsMemberships(client)
+
+
+@pytest.fixture
+def open_groups(client: Client | None) -> OpenGroups:
+    """Nothing is open."""
+    return MemoryOpenGroups() if client is None else NatsOpenGroups(client)
+
+
+async def _listed(open_groups: OpenGroups, limit: int) -> list[Sequence[CommId]]:
+    """All pages of what is open."""
+    pages, after, complete = list[Sequence[CommId]](), 0, False
+    while not complete:
+        page = await open_groups.page(after=after, limit=limit)
+        pages.append(page.comm_ids)
+        after, complete = page.last, page.complete
+    return pages
+
+
+async def test_nobody_is_in_a_group_at_first(memberships: Memberships) -> None:
+    """An agent without memberships has no newest one, and its first page is complete."""
+    page = await memberships.page(ADA, after=0, limit=5)
+    assert (await memberships.newest(ADA), list(await memberships.of(ADA)), page.memberships, page.complete) == (0, [], (), True)
+
+
+async def test_memberships_are_numbered_in_their_order(memberships: Memberships) -> None:
+    """Numbers rise; the newest is the last of the page; another agent's do not show."""
+    await memberships.add((ADA, BOB), ROOM)
+    await memberships.add((ADA,), OTHER)
+    page = await memberships.page(ADA, after=0, limit=5)
+    numbers = [one.number for one in page.memberships]
+    assert ([one.comm_id for one in page.memberships], numbers, page.complete) == ([ROOM, OTHER], sorted(set(numbers)), True)
+    assert (await memberships.newest(ADA), list(await memberships.of(BOB))) == (numbers[-1], [ROOM])
+
+
+async def test_memberships_are_read_from_behind_a_number(memberships: Memberships) -> None:
+    """Pages follow each other by number, and say when there is nothing more."""
+    for number in range(5):
+        await memberships.add((ADA, BOB), CommId(f"g{number}"))
+    first = await memberships.page(ADA, after=0, limit=3)
+    second = await memberships.page(ADA, after=first.memberships[-1].number, limit=3)
+    third = await memberships.page(ADA, after=second.memberships[-1].number, limit=3)
+    pages = [([one.comm_id for one in page.memberships], page.complete) for page in (first, second, third)]
+    assert pages == [(["g0", "g1", "g2"], False), (["g3", "g4"], True), ([], True)]
+
+
+async def test_a_membership_is_removed_for_good(memberships: Memberships) -> None:
+    """What is removed is in no page; removing what is not there changes nothing."""
+    await memberships.add((ADA, BOB), ROOM)
+    await memberships.add((ADA,), OTHER)
+    await memberships.remove(ADA, OTHER)
+    await memberships.remove(BOB, OTHER)
+    assert (list(await memberships.of(ADA)), list(await memberships.of(BOB))) == ([ROOM], [ROOM])
+    assert await memberships.newest(ADA) < await memberships.newest(BOB)
+
+
+async def test_what_is_open_is_found_and_listed(open_groups: OpenGroups) -> None:
+    """A group is found as it was noted and listed once, in the order of noting, until it is removed."""
+    for comm_id in (ROOM, OTHER, ROOM):
+        await open_groups.put(comm_id, GROUP)
+    listed, found = await _listed(open_groups, 10), await open_groups.find(OTHER)
+    await open_groups.remove(OTHER)
+    await open_groups.remove(OTHER)
+    assert (listed, found, await open_groups.find(OTHER), await _listed(open_groups, 10)) == (
+        [[OTHER, ROOM]],
+        GROUP,
+        None,
+        [[ROOM]],
+    )
+
+
+async def test_pages_are_complete_whatever_is_removed(open_groups: OpenGroups) -> None:
+    """Removing what was listed moves nothing that was not: every group that stays is on exactly one page."""
+    for number in range(9):
+        await open_groups.put(CommId(f"g{number}"), GROUP)
+    seen: list[CommId] = []
+    after, complete = 0, False
+    while not complete:
+        page = await open_groups.page(after=after, limit=2)
+        seen += page.comm_ids
+        for comm_id in page.comm_ids:
+            await open_groups.remove(comm_id)
+        after, complete = page.last, page.complete
+    assert seen == [f"g{number}" for number in range(9)]
+
+
+async def test_nothing_is_left_of_what_was_removed(nats_client: Client) -> None:
+    """A bucket is as large as what is open: no marker stays."""
+    memberships, open_groups = NatsMemberships(nats_client), NatsOpenGroups(nats_client)
+    await memberships.add((ADA, BOB), ROOM)
+    await open_groups.put(ROOM, GROUP)
+    await memberships.remove(ADA, ROOM)
+    await open_groups.remove(ROOM)
+    streams = [await nats_client.jetstream().stream_info(f"KV_{bucket}") for bucket in (MEMBERS, OPEN)]
+    assert [info.state.messages for info in streams] == [1, 0]
+
+
+async def test_markers_of_older_versions_are_passed_over(nats_client: Client) -> None:
+    """What was removed with a marker left behind is no membership, and takes no page from those that are."""
+    memberships = NatsMemberships(nats_client)
+    bucket = await nats_client.jetstream().key_value(MEMBERS)
+    for number in range(5):
+        await memberships.add((ADA,), CommId(f"g{number}"))
+        await bucket.purge(f"ada.g{number}")
+    await memberships.add((ADA,), ROOM)
+    page = await memberships.page(ADA, after=0, limit=2)
+    assert ([one.comm_id for one in page.memberships], page.complete) == ([ROOM], True)
+
+
+async def test_subjects_are_listed_by_pages(nats_client: Client) -> None:
+    """All subjects that match, and no others, whatever a page of the server holds."""
+    memberships = NatsMemberships(nats_client)
+    for number in range(30):
+        await memberships.add((ADA, BOB), CommId(f"g{number:02}"))
+    found = [subject async for page in subjects_of(nats_client, f"KV_{MEMBERS}", f"$KV.{MEMBERS}.ada.*") for subject in page]
+    assert found == [f"$KV.{MEMBERS}.ada.g{number:02}" for number in range(30)]
+    assert [page async for page in subjects_of(nats_client, LOG, "ioa.v1.comm.*.log")] == []
+
+
+async def test_a_stream_that_is_gone_is_out_of_reach(nats_client: Client) -> None:
+    """Whoever pages through a stream that is not there is told that it may come back."""
+    assert set(STREAMS) <= await stream_names(nats_client)
+    await nats_client.jetstream().delete_stream(f"KV_{OPEN}")
+    assert f"KV_{OPEN}" not in await stream_names(nats_client)
+    with pytest.raises(UnavailableError):
+        await next_messages(nats_client, f"KV_{OPEN}", f"$KV.{OPEN}.*", after=0, limit=1)
+    with pytest.raises(UnavailableError):
+        [page async for page in subjects_of(nats_client, f"KV_{OPEN}", ">")]

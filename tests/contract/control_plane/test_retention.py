@@ -1,0 +1,290 @@
+"""What retention relies on: pages of goals in the order of acceptance, what stays of a goal, and removals that remove one thing."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgpack
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_artifacts import NatsArtifacts
+from ioa.adapters.nats_buckets import NatsCards, NatsLeases
+from ioa.adapters.nats_delivery import NatsResults, NatsTimers
+from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_open import NatsMemberships
+from ioa.adapters.nats_retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats_topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.system_clock import SystemClock
+from ioa.errors import NotFoundError
+from ioa.group.events import Entry, Event, encode_entry
+from ioa.ports.delivery import Artifacts, GoalRecords, Memberships, Results, Timers, WorkQueue
+from ioa.ports.group_log import GroupLog
+from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
+from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
+from ioa.protocol import subjects
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.testing.manual_clock import ManualClock
+from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_log import MemoryGroupLog
+from ioa.testing.memory_open import MemoryMemberships
+from ioa.testing.memory_registry import MemoryCards, MemoryLeases
+from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from tests.unit.group.scenario import START, card, launched
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+ROOM, OTHER = CommId("room"), CommId("other")
+SUMS = PoolId("sums")
+
+
+@dataclass(frozen=True)
+class Stores:
+    """All that belongs to goals, and what removes it."""
+
+    records: GoalRecords
+    pages: GoalPages
+    ended: EndedGoals
+    log: GroupLog
+    timers: Timers
+    artifacts: Artifacts
+    memberships: Memberships
+    results: Results
+    removal: GoalRemoval
+
+
+@pytest.fixture
+def stores(client: Client | None) -> Stores:
+    """Nothing yet."""
+    if client is not None:
+        js = client.jetstream()
+        return Stores(
+            *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
+            *(NatsArtifacts(js), NatsMemberships(client), NatsResults(js), NatsGoalRemoval(client)),
+        )
+    log, timers, artifacts, memberships = MemoryGroupLog(), MemoryTimers(ManualClock()), MemoryArtifacts(), MemoryMemberships()
+    results, records = MemoryResults(), MemoryGoalRecords()
+    removal = MemoryGoalRemoval(log, timers, artifacts, memberships, results, records)
+    pages, ended = MemoryGoalPages(records), MemoryEndedGoals()
+    return Stores(records, pages, ended, log, timers, artifacts, memberships, results, removal)
+
+
+def record(number: int) -> GoalRecord:
+    """A goal on record."""
+    return GoalRecord(goal=Goal(goal_id=GoalId(f"goal-{number}"), goal="Count."), accepted_at=START + timedelta(seconds=number))
+
+
+async def filled(stores: Stores, count: int, *, without: range = range(0)) -> None:
+    """Put goals on record and remove some of them."""
+    for number in range(count):
+        await stores.records.create(record(number))
+    for number in without:
+        await stores.removal.remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
+
+
+async def newest(stores: Stores, limit: int) -> list[list[int]]:
+    """Every page, newest first, as the goals' numbers."""
+    pages, before = [], None
+    while True:
+        page = await stores.pages.newest(before=before, limit=limit)
+        pages.append([int(one.record.goal.goal_id.removeprefix("goal-")) for one in page.records])
+        if page.next is None:
+            return pages
+        before = page.next
+
+
+async def oldest(stores: Stores, limit: int) -> list[list[int]]:
+    """Every page, oldest first, as the goals' numbers."""
+    pages, after = [], 0
+    while True:
+        page = await stores.pages.oldest(after=after, limit=limit)
+        pages.append([int(one.record.goal.goal_id.removeprefix("goal-")) for one in page.records])
+        if page.next is None:
+            return pages
+        after = page.next
+
+
+async def test_of_no_goals_there_is_one_empty_page(stores: Stores) -> None:
+    """The first page of nothing is the last."""
+    assert (await newest(stores, 5), await oldest(stores, 5)) == ([[]], [[]])
+
+
+async def test_pages_follow_the_order_of_acceptance(stores: Stores) -> None:
+    """Both ways every goal comes once, in order, in pages of the size that was asked for."""
+    await filled(stores, 12)
+    assert await newest(stores, 5) == [[11, 10, 9, 8, 7], [6, 5, 4, 3, 2], [1, 0]]
+    assert await oldest(stores, 5) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11]]
+
+
+@pytest.mark.parametrize("without", [range(1, 30), range(20), range(10, 40), range(1, 40, 3)], ids=str)
+async def test_gaps_make_no_difference(stores: Stores, without: range) -> None:
+    """Goals that were removed in front, behind or in between shorten no page but the last."""
+    await filled(stores, 40, without=without)
+    kept = [number for number in range(40) if number not in without]
+    for pages, order in ((await newest(stores, 4), kept[::-1]), (await oldest(stores, 4), kept)):
+        assert [number for page in pages for number in page] == order
+        assert {len(page) for page in pages[:-1]} <= {4}
+
+
+async def test_more_than_one_request_of_goals_is_paged(nats_client: Client) -> None:
+    """A page may hold more than the server is asked for at once, also behind a wide gap."""
+    records, pages = NatsGoalRecords(nats_client.jetstream()), NatsGoalPages(nats_client)
+    for number in range(1_200):
+        await records.create(record(number))
+    for number in range(1_190, 1_199):
+        await NatsGoalRemoval(nats_client).remove_record(comm_id_of_goal(GoalId(f"goal-{number}")))
+    page = await pages.newest(before=None, limit=1_100)
+    found = [one.record.goal.goal_id for one in page.records]
+    assert found == [f"goal-{number}" for number in (1_199, *range(1_189, 90, -1))]
+
+
+async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:
+    """The first word stands, and of other goals nothing is known."""
+    first = EndedGoal(goal_id=GoalId("goal-1"), reason=Reason.CONCLUDED, ended_at=START, digest=digest_of("Count."))
+    await stores.ended.put(first)
+    await stores.ended.put(first.model_copy(update={"reason": Reason.FAILED}))
+    assert (await stores.ended.find(GoalId("goal-1")), await stores.ended.find(GoalId("goal-2"))) == (first, None)
+
+
+async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
+    """Members, nested teams and files are read off the entries; an empty log names nothing."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob")
+    await append(stores.log, ROOM, story.log)
+    assert (await stores.removal.belongings(ROOM)).members == {ADA, BOB}
+    assert await stores.removal.belongings(OTHER) == Belongings()
+
+
+async def test_entries_of_other_versions_name_what_belongs_to_them(nats_client: Client) -> None:
+    """Whatever the version of an entry, what it names is found; garbage between them, and names that are none, do no harm."""
+    js, subject = nats_client.jetstream(), subjects.log(ROOM)
+    entries = (
+        {"version": 7, "event": {"type": "new", "deep": [{"team": {"subgroup": "n1"}}, {"agent_id": "ada"}]}},
+        {"version": 1, "event": {"artifacts": [{"object_name": "room/t1/a.txt"}], "agent_id": "*", "subgroup": 7}},
+        {"version": 1, "state": {"agent_id": "eve"}},
+    )
+    for data in (b"\xc1garbage", *map(msgpack.packb, entries), msgpack.packb([1])):
+        await js.publish(subject, data)
+    found = await NatsGoalRemoval(nats_client).belongings(ROOM)
+    assert found == Belongings(frozenset({ADA}), (CommId("n1"),), frozenset({"room/t1/a.txt"}))
+
+
+async def test_removals_remove_one_thing(stores: Stores, client: Client | None) -> None:
+    """Each removes what it names, again and again, and leaves what belongs to others."""
+    goals = [GoalId("goal-0"), GoalId("goal-1")]
+    await filled(stores, 2)
+    files = [await stores.artifacts.put(f"{goal_id}/in/0-a", "a", b"x" * 300_000, "text/plain") for goal_id in goals]
+    for goal_id, comm_id in zip(goals, (ROOM, OTHER), strict=True):
+        await append(stores.log, comm_id, launched("ada", "bob").log)
+        await stores.memberships.add([ADA, BOB], comm_id)
+        await stores.timers.schedule(comm_id, SystemClock().now() + timedelta(hours=1))
+        await stores.results.publish(result(goal_id))
+        if client is not None:
+            await client.jetstream().publish(f"$KV.{OPEN}.{comm_id}", b"")
+            await client.jetstream().publish(f"{subjects.timer(comm_id)}", b"")
+        elif isinstance(stores.removal, MemoryGoalRemoval):
+            stores.removal.open.add(comm_id)
+    for _ in range(2):
+        await stores.removal.remove_file("goal-0/in/0-a")
+        await stores.removal.remove_timers(ROOM)
+        await stores.removal.remove_memberships([ADA, BOB], ROOM)
+        await stores.removal.remove_from_open(ROOM)
+        await stores.removal.remove_log(ROOM)
+        await stores.removal.remove_result(goals[0])
+        await stores.removal.remove_record(comm_id_of_goal(goals[0]))
+    assert ([await stores.results.get(goal_id) for goal_id in goals]) == [None, result(goals[1])]
+    assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
+    assert (await stores.log.last(ROOM), await stores.log.last(OTHER) is None) == (None, False)
+    assert await stores.artifacts.get(files[1]) == b"x" * 300_000
+    with pytest.raises(NotFoundError):
+        await stores.artifacts.get(files[0])
+    if client is not None:
+        streams = {name: await subjects_of(client, name) for name in (TIMERS, f"KV_{OPEN}", f"KV_{MEMBERS}", LOG)}
+        assert [[one for one in found if "room" in one] for found in streams.values()] == [[], [], [], []]
+        assert [len(found) for found in streams.values()] == [2, 1, 2, 1]
+        assert len(await subjects_of(client, f"OBJ_{FILES}")) == 2
+
+
+async def test_a_file_that_names_everybodys_bytes_takes_none_with_it(nats_client: Client) -> None:
+    """Agents write where the bytes of a file lie: a wildcard there removes nothing of others."""
+    js, artifacts = nats_client.jetstream(), NatsArtifacts(nats_client.jetstream())
+    kept = await artifacts.put("room/t1/kept", "kept", b"kept", "text/plain")
+    await artifacts.put("room/t1/evil", "evil", b"evil", "text/plain")
+    subject = next(one for one in await subjects_of(nats_client, f"OBJ_{FILES}") if one.endswith("cm9vbS90MS9ldmls"))
+    info = json.loads((await js.get_last_msg(f"OBJ_{FILES}", subject)).data or b"{}")
+    for nuid in ("*", ">", "x.>", ""):
+        await js.publish(subject, json.dumps({**info, "nuid": nuid}).encode())
+        await NatsGoalRemoval(nats_client).remove_file("room/t1/evil")
+        assert await artifacts.get(kept) == b"kept"
+
+
+@dataclass(frozen=True)
+class Agents:
+    """What the registry keeps, and what removes it."""
+
+    cards: CardStore
+    leases: LeaseStore
+    work: WorkQueue
+    removal: AgentRemoval
+
+
+@pytest.fixture
+def agents(client: Client | None) -> Agents:
+    """Nobody yet."""
+    if client is not None:
+        return Agents(NatsCards(client), NatsLeases(client), NatsWorkQueue(client.jetstream()), NatsAgentRemoval(client))
+    cards, leases, work = MemoryCards(), MemoryLeases(ManualClock(), timedelta(seconds=1)), MemoryWorkQueue()
+    return Agents(cards, leases, work, MemoryAgentRemoval(cards, leases, work))
+
+
+async def test_an_agent_is_forgotten(agents: Agents) -> None:
+    """Its card and lease go, as often as it is asked, and another's stay."""
+    for name in ("ada", "bob"):
+        await agents.cards.put(CardRecord(card=card(name), registered_at=START))
+        await agents.leases.renew(AgentId(name))
+    assert await agents.removal.last_renewal(ADA) is not None
+    for _ in range(2):
+        await agents.removal.remove_agent(ADA)
+    assert (await agents.cards.get(ADA), await agents.cards.get(BOB) is None) == (None, False)
+    assert await agents.removal.last_renewal(AgentId("nobody")) is None
+
+
+async def test_a_queue_goes_unless_something_waits(agents: Agents, client: Client | None) -> None:
+    """A pool's queue with a goal in it stays; an empty one goes, and so does one that is gone."""
+    await agents.work.ensure_pool(SUMS)
+    await agents.work.ensure_pool(PoolId("words"))
+    await agents.work.put(GoalRecord(goal=Goal(goal_id=GoalId("goal-1"), goal="Count."), accepted_at=START), SUMS)
+    removed = [await agents.removal.remove_queue(PoolId(pool)) for pool in ("sums", "words", "words")]
+    assert removed == [False, True, True]
+    if client is not None:
+        names = {consumer.name for consumer in await client.jetstream().consumers_info(WORK)}
+        assert names == {"any", pool_consumer(SUMS)}
+
+
+async def append(log: GroupLog, comm_id: CommId, events: tuple[Event, ...]) -> None:
+    """Put events into a log, as they come."""
+    state, seq = launched("ada", "bob").state, 0
+    for event in events:
+        seq = await log.append(comm_id, encode_entry(Entry(event=event, state=state, audience=())), expected_seq=seq)
+
+
+def result(goal_id: GoalId) -> GoalResult:
+    """How a goal ended."""
+    return GoalResult(
+        goal_id=goal_id,
+        reason=Reason.CONCLUDED,
+        content="Ten.",
+        comm_id=comm_id_of_goal(goal_id),
+        turns=3,
+        finished_at=START,
+    )
+
+
+async def subjects_of(client: Client, stream: str) -> list[str]:
+    """Every subject of a stream."""
+    info = await client.jetstream().stream_info(stream, subjects_filter=">")
+    return list(info.state.subjects or {})

@@ -1,0 +1,57 @@
+"""Agents whose functions do what their task says, each in a process of its own: `python agents.py NAME`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+from pathlib import Path
+
+from ioa import Agent
+from ioa.agent.sdk import TaskContext
+
+FOLDER = Path(os.environ["NOTES"])
+
+
+def _note(ctx: TaskContext, task: str) -> None:
+    with (FOLDER / "runs").open("a") as runs:
+        runs.write(f"{os.getpid()} {ctx.task_id} {ctx.attempt} {task}\n")
+
+
+hanger = Agent("hanger", description="Hangs in a thread, or is quick.", examples=["hang or be quick"], may_team_up=False)
+swallower = Agent("swallower", description="Hangs on the loop, or is quick.", examples=["hang or be quick"], may_team_up=False)
+twin = Agent("twin", description="Does what it is told, twice as fast.", examples=["do something as a twin"], may_team_up=False)
+
+
+@hanger.task
+def hang(task: str, ctx: TaskContext) -> str:
+    """Block a thread for ever."""
+    _note(ctx, task)
+    if "hang" in task:
+        threading.Event().wait()
+    return "quick"
+
+
+@swallower.task
+async def swallow(task: str, ctx: TaskContext) -> str:
+    """Swallow every cancellation."""
+    _note(ctx, task)
+    while "hang" in task:
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            continue
+    return "quick"
+
+
+@twin.task
+async def work(task: str, ctx: TaskContext) -> str:
+    """Take a moment."""
+    _note(ctx, task)
+    await asyncio.sleep(0.2)
+    return "done"
+
+
+if __name__ == "__main__":
+    {"hanger": hanger, "swallower": swallower, "twin": twin}[sys.argv[1]].run()

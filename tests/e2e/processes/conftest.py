@@ -1,0 +1,78 @@
+"""One system for all tests of agents' processes, and a way to start such a process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings
+from ioa.runtime.system import System, open_system
+from ioa.testing.deadline import eventually
+from tests.e2e.command_line import CommandLine, running_system
+
+AGENTS = Path(__file__).parent / "agents.py"
+_PATIENCE = timedelta(seconds=60)
+
+
+class Stage:
+    """The system, and the agents' processes of one test."""
+
+    def __init__(self, system: System, url: str, folder: Path) -> None:
+        self.system = system
+        self._env = {**os.environ, "IOA_NATS_URL": url, "NOTES": str(folder), "IOA_DRAIN": "1"}
+        self.folder = folder
+
+    @asynccontextmanager
+    async def agent(self, name: str, data: Path | None = None) -> AsyncIterator[asyncio.subprocess.Process]:
+        """Run an agent; whoever still runs at the end is killed."""
+        env = {**self._env, "IOA_AGENT_DATA": str(data or self.folder / "agents")}
+        with (self.folder / "agents.log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(sys.executable, str(AGENTS), name, env=env, stdout=log, stderr=log)
+        try:
+            yield process
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
+
+    def runs(self) -> list[list[str]]:
+        """Every run that began: process, task, attempt, words."""
+        path = self.folder / "runs"
+        return [line.split(" ", 3) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def log(self) -> str:
+        """What the agents' processes have written."""
+        return (self.folder / "agents.log").read_text()
+
+    async def ready(self, agent_id: str, *, times: int = 1) -> None:
+        """Wait until processes of this test have said so often that an agent is ready."""
+        await eventually(lambda: self._readies().count(agent_id), until=lambda count: count >= times, within=_PATIENCE)
+
+    def _readies(self) -> list[str]:
+        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
+        return [line["agent_id"] for line in lines if line["event"] == "agent_ready"]
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A system without agents."""
+    folder = tmp_path_factory.mktemp("processes")
+    with running_system(CommandLine(folder), "--data", folder / "data") as running:
+        yield running.url
+
+
+@pytest.fixture
+async def stage(url: str, tmp_path: Path) -> AsyncIterator[Stage]:
+    """A stage for one test."""
+    async with AsyncExitStack() as stack:
+        settings = NatsSettings(url, "e2e-processes")
+        system = await stack.enter_async_context(open_system(settings, patience=timedelta(seconds=10)))
+        yield Stage(system, url, tmp_path)

@@ -1,0 +1,98 @@
+"""Agents' processes at their worst: functions that never return, a damaged memory, and one file started twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.group.requests import CancelGroup
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import AgentId, GoalId
+from ioa.testing.deadline import eventually
+from tests.e2e.processes.conftest import Stage
+
+pytestmark = pytest.mark.slow
+
+_PATIENCE = timedelta(seconds=60)
+
+
+async def _launch(stage: Stage, agent: str, goal: str, timeout: float = 60) -> GoalId:
+    return await stage.system.launch(GoalOrder(goal=goal, agent=AgentId(agent), timeout=timeout))
+
+
+async def _result(stage: Stage, goal_id: GoalId) -> GoalResult:
+    async with asyncio.timeout(_PATIENCE.total_seconds()):
+        return await stage.system.wait_for_result(goal_id)
+
+
+@pytest.mark.parametrize("name", ["hanger", "swallower"])
+async def test_functions_that_never_return_cost_nobody_else_anything(stage: Stage, name: str) -> None:
+    """Four tasks hang: a quick goal ends before its deadline; when they are cancelled one is reached; SIGTERM ends the process."""
+    async with stage.agent(name) as process:
+        await stage.ready(name)
+        hanging = [await _launch(stage, name, f"hang number {number}", timeout=600) for number in range(4)]
+        await eventually(lambda: len(stage.runs()) == 4, within=_PATIENCE)
+
+        crowded = await _result(stage, await _launch(stage, name, "be quick", timeout=25))
+        for goal_id in hanging:
+            await stage.system.cancel(CancelGroup(goal_id=goal_id, why="It hangs."))
+        free = await _result(stage, await _launch(stage, name, "be quick again", timeout=25))
+        process.terminate()
+        told = time.monotonic()
+        async with asyncio.timeout(_PATIENCE.total_seconds()):
+            code = await process.wait()
+
+    assert (crowded.reason is not Reason.DEADLINE, "slots of" in crowded.content) == (True, True), crowded
+    assert (free.reason, free.content, code, time.monotonic() - told < 10) == (Reason.CONCLUDED, "quick", 0, True), stage.log()
+    assert ("never awaited" in stage.log(), "was destroyed" in stage.log()) == (False, False)
+
+
+async def test_a_damaged_memory_is_begun_afresh(stage: Stage) -> None:
+    """An agent whose file was overwritten between two starts serves the next goal."""
+    async with stage.agent("twin") as process:
+        await stage.ready("twin")
+        results = [await _result(stage, await _launch(stage, "twin", f"do something as a twin, {number}")) for number in range(3)]
+        process.terminate()
+        await process.wait()
+    path = stage.folder / "agents" / "twin" / "memory.sqlite"
+    await asyncio.to_thread(_overwrite, path)
+    async with stage.agent("twin"):
+        await stage.ready("twin", times=2)
+        results.append(await _result(stage, await _launch(stage, "twin", "do something as a twin once more")))
+
+    assert {result.reason for result in results} == {Reason.CONCLUDED}
+    assert ("memory_damaged" in stage.log(), path.with_name("memory.sqlite.damaged-1").exists()) == (True, True)
+
+
+def _overwrite(path: Path) -> None:
+    pages = bytearray(path.read_bytes())
+    for start in range(4_096, len(pages), 4_096):
+        pages[start : start + 2_000] = os.urandom(2_000)
+    path.write_bytes(pages)
+
+
+async def test_an_agent_started_twice_on_one_folder_shares_its_work(stage: Stage) -> None:
+    """The second process is one more replica with a folder of its own; each task runs once, and both serve."""
+    async with stage.agent("twin") as first:
+        await stage.ready("twin")
+        async with stage.agent("twin") as second:
+            await stage.ready("twin-2")
+            goals = [await _launch(stage, "twin", f"do something as a twin, {number}") for number in range(12)]
+            reasons = {(await _result(stage, goal_id)).reason for goal_id in goals}
+            tasks = [(task, words) for _, task, _, words in stage.runs()]
+            pids = {int(pid) for pid, *_ in stage.runs()}
+            first.send_signal(signal.SIGKILL)
+            await first.wait()
+            async with stage.agent("twin"):
+                await stage.ready("twin", times=2)
+                after = await _result(stage, await _launch(stage, "twin", "do something as a twin afterwards", timeout=30))
+
+    assert (reasons, len(tasks), len(set(tasks)), pids) == ({Reason.CONCLUDED}, 12, 12, {first.pid, second.pid})
+    assert (after.reason, stage.log().count("joins_as_replica")) == (Reason.CONCLUDED, 1), stage.log()

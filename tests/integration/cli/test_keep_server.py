@@ -1,0 +1,63 @@
+"""nats-server on a disk that was full: it is started again once there is room, since it would never store again by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import nats.errors
+import pytest
+from nats.js import JetStreamContext
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_server import open_nats_server
+from ioa.cli.embedded import keep_server
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
+from ioa.testing.small_volume import SmallVolume, open_small_volume
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")]
+
+
+@pytest.fixture
+async def volume(tmp_path: Path) -> AsyncIterator[SmallVolume]:
+    """A disk with room for 32 MiB."""
+    async with open_small_volume(tmp_path / "volume", size_bytes=32 * 1024 * 1024) as volume:
+        yield volume
+
+
+async def _stores(js: JetStreamContext) -> bool:
+    try:
+        await js.publish("kept.a", b"x" * 4_000, timeout=1)
+    except (nats.errors.Error, TimeoutError):
+        return False
+    return True
+
+
+async def test_nats_server_stores_again_when_there_is_room(volume: SmallVolume) -> None:
+    """What was acknowledged is there; what was refused while the disk was full is told apart by its missing acknowledgement."""
+    folder = volume.folder / "nats"
+    async with (
+        open_nats_server(folder, None) as server,
+        background(keep_server(server, folder, {}, asyncio.Event())),
+        open_connection(NatsSettings(server.url, "test")) as client,
+    ):
+        js = client.jetstream()
+        await js.add_stream(name="kept", subjects=["kept.>"])
+        acknowledged = [await _stores(js) for _ in range(10)].count(True)
+        volume.fill()
+        while await _stores(js):
+            acknowledged += 1
+        error = await server.write_error()
+        volume.free()
+        refused_with_room = not await _stores(js)
+        await eventually(lambda: _stores(js), within=timedelta(seconds=30))
+        kept = (await js.stream_info("kept")).state.messages
+        assert (refused_with_room, await server.write_error()) == (True, None)
+
+    assert error is not None
+    assert "no space left" in error
+    assert kept >= acknowledged + 1

@@ -1,0 +1,164 @@
+"""Lists of goals and groups on a real server: whole, in order, page by page, whatever lies behind."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from nats.aio.client import Client
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats_goals import NatsGoalRecords
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_open import NatsOpenGroups
+from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_topology import OPEN, Topology
+from ioa.adapters.system_clock import SystemClock
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened
+from ioa.group.state import ParentTask
+from ioa.protocol import subjects
+from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.runtime import listing
+from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.system import System
+from tests.unit.group.scenario import START, charter, launched, limits
+
+
+class Goals:
+    """Puts goals and groups into the stores as the services do."""
+
+    def __init__(self, client: Client) -> None:
+        js, self._clock = client.jetstream(), SystemClock()
+        self.client = client
+        self.records = NatsGoalRecords(js)
+        self.log = NatsGroupLog(client)
+        self._ledger = GroupLedger(
+            self.log, NatsTimers(js), NatsInboxes(client), NatsResults(js), NatsOpenGroups(client), self._clock
+        )
+
+    async def accept(self, goal_id: str) -> CommId:
+        """Put a goal on record."""
+        goal = Goal(goal_id=GoalId(goal_id), goal=f"Do {goal_id}.")
+        await self.records.create(GoalRecord(goal=goal, accepted_at=START))
+        comm_id = comm_id_of_goal(GoalId(goal_id))
+        await self.client.jetstream().publish(f"$KV.{OPEN}.{comm_id}", b"")
+        return comm_id
+
+    async def open(self, goal_id: str, comm_id: CommId | None = None, parent: ParentTask | None = None) -> CommId:
+        """Open a group for a goal, or a nested one."""
+        comm_id = comm_id or await self.accept(goal_id)
+        rules = limits(max_turns=10).model_copy(update={"deadline": self._clock.now() + timedelta(hours=1)})
+        told = {"comm_id": comm_id, "goal_id": GoalId(goal_id), "parent": parent}
+        await self._ledger.record(
+            comm_id, GroupLaunched(at=self._clock.now(), charter=charter("ada", "bob", limits=rules).model_copy(update=told))
+        )
+        return comm_id
+
+    async def nest(self, root: CommId, nested: CommId, assigned: Event) -> None:
+        """Open a team nested in a group, for its task t1-1."""
+        assert isinstance(assigned, Said)
+        header = assigned.message.header.model_copy(update={"comm_id": root})
+        said = assigned.model_copy(update={"message": assigned.message.model_copy(update={"header": header})})
+        await self._ledger.record(root, said)
+        opened = SubgroupOpened(at=self._clock.now(), task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=nested)
+        await self._ledger.record(root, opened)
+        await self.open("nests", nested, ParentTask(comm_id=root, task_id=TaskId("t1-1")))
+
+    async def end(self, goal_id: str) -> None:
+        """Open a group and cancel it."""
+        comm_id = await self.open(goal_id)
+        await self._ledger.record(comm_id, CancelRequested(at=self._clock.now()))
+        await self.client.jetstream().purge_stream(f"KV_{OPEN}", subject=f"$KV.{OPEN}.{comm_id}")
+
+
+async def names(system: System, *, limit: int, open_only: bool = False) -> list[list[GoalId]]:
+    """Every page of goals, as ids and how they stand."""
+    pages, before = [], None
+    while True:
+        page = await system.goals(limit=limit, before=before, open_only=open_only)
+        pages.append([status.record.goal.goal_id for status in page.goals])
+        if page.before is None:
+            return pages
+        before = page.before
+
+
+async def test_goals_are_listed_newest_first_with_how_they_stand(nats_server: NatsServer) -> None:
+    """Each page goes on where the one before ended; a row tells whether its goal waits, is at work, or how it ended."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), System(client)
+        assert ((await system.goals()).goals, (await system.groups()).groups) == ([], [])
+        for number in range(5):
+            await goals.end(f"ended-{number}")
+        await goals.accept("waiting")
+        await goals.open("at-work")
+        first = (await system.goals(limit=3)).goals
+        assert [row.result.reason if row.result else None for row in first] == [None, None, Reason.CANCELLED]
+        assert [row.standing.state.phase if row.standing else None for row in first] == ["discussing", None, None]
+        ended = [f"ended-{number}" for number in range(4, -1, -1)]
+        assert await names(system, limit=3) == [["at-work", "waiting", ended[0]], ended[1:4], ended[4:]]
+        assert await names(system, limit=100) == [["at-work", "waiting", *ended]]
+        assert await names(system, limit=100, open_only=True) == [["at-work", "waiting"]]
+
+
+async def test_groups_are_listed_with_the_teams_nested_in_them(nats_server: NatsServer) -> None:
+    """A nested team comes behind its parent; a goal that waits has no group; what has ended may be left out."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), System(client)
+        await goals.end("ended")
+        root = await goals.open("nests")
+        story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob")
+        nested = comm_id_of_task(root, TaskId("t1-1"))
+        await goals.nest(root, nested, story.log[1])
+        await goals.accept("waiting")
+        found = (await system.groups()).groups
+        assert [one.state.comm_id for one in found] == [root, nested, comm_id_of_goal(GoalId("ended"))]
+        assert [one.charter is not None for one in found] == [True] * 3
+        assert [one.state.comm_id for one in (await system.groups(open_only=True)).groups] == [root, nested]
+        assert await system.find_group(nested[:5]) == nested
+
+
+async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
+    nats_server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The beginning of an old id is not found, and the answer says what to do; a whole one is, also of a goal that was removed."""
+    monkeypatch.setattr(listing, "_NEWEST_GOALS", 3)
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system = Goals(client), System(client)
+        with pytest.raises(NotFoundError, match="no goal old-1"):
+            await system.find_goal("old-1")
+        for goal_id in ("old-1", "old-2", "new-1", "new-2", "last"):
+            await goals.accept(goal_id)
+        assert [await system.find_goal(start) for start in ("old-1", "last", "la", "new-2")] == ["old-1", "last", "last", "new-2"]
+        with pytest.raises(NotFoundError, match="among the newest"):
+            await system.find_goal("old")
+        with pytest.raises(InvalidInputError, match="2 goals begin with new"):
+            await system.find_goal("new")
+        with pytest.raises(NotFoundError):
+            await system.find_goal("no id at all")
+        gone = EndedGoal(goal_id=GoalId("old-1"), reason=Reason.FAILED, ended_at=START, digest=digest_of("Do old-1."))
+        await NatsEndedGoals(client.jetstream()).put(gone)
+        await NatsGoalRemoval(client).remove_record(comm_id_of_goal(GoalId("old-1")))
+        assert await system.find_goal("old-1") == "old-1"
+
+
+async def test_a_row_that_cannot_be_read_hides_no_other(nats_server: NatsServer) -> None:
+    """Garbage among records, results and logs costs its own row, or what the row would say."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        await Topology().ensure(client.jetstream())
+        goals, system, js = Goals(client), System(client), client.jetstream()
+        for goal_id in ("first", "second", "third"):
+            await goals.accept(goal_id)
+        await js.publish(f"$KV.IOA_GOAL_RECORDS.{comm_id_of_goal(GoalId('garbage'))}", b"\xc1")
+        await js.publish("$KV.IOA_GOAL_RECORDS.a.b.c", b"x")
+        await js.publish("$KV.IOA_GOAL_RECORDS._odd=key", b"x")
+        await js.publish(subjects.result_of(GoalId("first")), b"garbage")
+        await js.publish(subjects.log(comm_id_of_goal(GoalId("second"))), b"garbage")
+        assert await names(system, limit=4) == [["third"], ["second", "first"]]
+        assert (await system.groups()).groups == []

@@ -1,0 +1,238 @@
+"""Outages longer than a lease, with the real processes: agents that were never away are online, in their groups, and found."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_agent_network import NatsAgentNetwork
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_log import NatsGroupLog
+from ioa.adapters.nats_server import NatsServer
+from ioa.agent.patience import patiently
+from ioa.errors import AlreadyRunningError, SupersededError, UnavailableError
+from ioa.group.events import MemberLost, MemberReturned
+from ioa.group.requests import SayReply
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId
+from ioa.protocol.messages import Discussion, Header, Message, Phase
+from ioa.protocol.registry import Acknowledged, Agents, Deregister, Lease, ListAgents, Register, Renew
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.nats_server import crash
+from ioa.testing.processes import ServiceProcesses, open_services
+from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import session
+
+# nats-py drops the socket of an attempt to connect that a frozen server never answers; Python closes it, and says so.
+_DROPPED = pytest.mark.filterwarnings("ignore:.*StreamWriter:pytest.PytestUnraisableExceptionWarning")
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), _DROPPED]
+
+LEASE, RENEW_EVERY = timedelta(seconds=6), timedelta(seconds=1)
+TEAM = (ADA, BOB, EVE)
+
+Fault = Callable[[ServiceProcesses, NatsServer], Awaitable[None]]
+
+
+async def _pass(leases: float) -> None:
+    """Let as much time pass as the fault is to last: it is the fault."""
+    await asyncio.sleep(leases * LEASE.total_seconds())
+
+
+async def nats_frozen(_services: ServiceProcesses, server: NatsServer) -> None:
+    """nats-server stands still, and goes on."""
+    os.kill(server.pid, signal.SIGSTOP)
+    await _pass(1.5)
+    os.kill(server.pid, signal.SIGCONT)
+
+
+async def nats_dead(_services: ServiceProcesses, server: NatsServer) -> None:
+    """nats-server is killed, and started again."""
+    await crash(server)
+    await _pass(1.5)
+    await server.start()
+
+
+async def every_registry_dead(services: ServiceProcesses, _server: NatsServer) -> None:
+    """All replicas of the registry are killed, and started again."""
+    for replica in services.running("ioa_registry"):
+        await replica.kill()
+    await _pass(1.5)
+    await services.start("ioa_registry")
+
+
+async def one_registry_frozen(services: ServiceProcesses, _server: NatsServer) -> None:
+    """One of two registries stands still, and goes on."""
+    frozen = services.running("ioa_registry")[0].pid
+    os.kill(frozen, signal.SIGSTOP)
+    await _pass(2.5)
+    os.kill(frozen, signal.SIGCONT)
+
+
+async def group_setup_frozen(services: ServiceProcesses, _server: NatsServer) -> None:
+    """The only group setup, which tells groups who is lost, stands still, and goes on."""
+    frozen = services.running("ioa_groups")[0].pid
+    os.kill(frozen, signal.SIGSTOP)
+    await _pass(1.5)
+    os.kill(frozen, signal.SIGCONT)
+
+
+@pytest.fixture
+async def services(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[ServiceProcesses]:
+    """Two registries, one group setup and one router."""
+    env = {"IOA_LEASE": str(LEASE.total_seconds()), "IOA_RENEW_EVERY": str(RENEW_EVERY.total_seconds())}
+    async with open_services(nats_server.url, tmp_path / "logs", env) as processes:
+        await processes.start("ioa_registry")
+        await processes.start("ioa_groups", "ioa_router", replicas=1)
+        yield processes
+
+
+@asynccontextmanager
+async def living(server: NatsServer, *agents: AgentId) -> AsyncIterator[Caller]:
+    """Agents that register, and renew as agents do, each over a connection of its own."""
+
+    async def live(agent_id: AgentId) -> None:
+        async with open_connection(NatsSettings(server.url, agent_id)) as client:
+            network = NatsAgentNetwork(client)
+            while True:
+                await patiently(lambda: network.renew(Renew(agent_id=agent_id)), agent_id=agent_id)
+                await asyncio.sleep(RENEW_EVERY.total_seconds())
+
+    async with open_connection(NatsSettings(server.url, "caller")) as client:
+        caller = Caller(client)
+        await caller.register(*agents)
+        async with background(*(live(agent_id) for agent_id in agents)):
+            yield caller
+
+
+async def online(caller: Caller) -> list[str]:
+    """Who is alive, as a registry sees it."""
+    agents = (await caller.ask(subjects.LIST_AGENTS, ListAgents(online_only=True), Agents)).agents
+    return [status.card.agent_id for status in agents]
+
+
+async def losses(caller: Caller, comm_id: CommId) -> list[AgentId]:
+    """Who was said to be lost, or back, in a group."""
+    log = NatsGroupLog(caller.client)
+    entries = await patiently(lambda: log.read(comm_id, after=0, limit=100))
+    return [one.entry.event.agent_id for one in entries if isinstance(one.entry.event, MemberLost | MemberReturned)]
+
+
+@pytest.mark.parametrize("fault", [nats_frozen, nats_dead, every_registry_dead, one_registry_frozen, group_setup_frozen])
+async def test_nobody_is_lost_by_an_outage(fault: Fault, services: ServiceProcesses, nats_server: NatsServer) -> None:
+    """A fault that lasts longer than a lease loses no member and no agent, neither at once nor when it is over."""
+    async with living(nats_server, *TEAM) as caller:
+        await eventually(lambda: online(caller), lambda ids: ids == sorted(TEAM))
+        await caller.publish_goal(GoalId("before"))
+        comm_id = (await caller.launch(GoalId("before"), *TEAM)).state.comm_id
+        await fault(services, nats_server)
+        # No NoAgentError: a team can be formed of them as soon as the system answers.
+        await caller.publish_goal(GoalId("after"))
+        launched = await caller.launch(GoalId("after"), *TEAM)
+        await _pass(1.3)
+        seen = await online(caller), launched.state.living(), await losses(caller, comm_id)
+    assert seen == (sorted(TEAM), TEAM, [])
+
+
+async def test_who_dies_is_lost_although_the_system_had_an_outage(services: ServiceProcesses, nats_server: NatsServer) -> None:
+    """An agent that died while nats-server was away is told from those that could not be heard."""
+    async with living(nats_server, ADA, BOB) as caller, living(nats_server, EVE) as eve:
+        await caller.publish_goal(GoalId("before"))
+        comm_id = (await caller.launch(GoalId("before"), *TEAM)).state.comm_id
+        await eve.client.close()
+        await nats_frozen(services, nats_server)
+    async with living(nats_server, ADA, BOB) as caller:
+        assert await eventually(lambda: losses(caller, comm_id), bool, within=timedelta(seconds=40)) == [EVE]
+
+
+async def test_an_orderly_restart_loses_no_floor(services: ServiceProcesses, nats_server: NatsServer) -> None:
+    """An agent that deregisters is not found, keeps its place in its groups until its lease would have run out, and then not."""
+    assert services.running("ioa_groups")
+    async with living(nats_server, BOB) as caller:
+        await caller.register(ADA)
+        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
+        await caller.publish_goal(GoalId("talk"))
+        comm_id = (await caller.launch(GoalId("talk"), ADA, BOB)).state.comm_id
+        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA), Acknowledged)
+        await eventually(lambda: online(caller), lambda ids: ids == [BOB])
+        await asyncio.sleep(LEASE.total_seconds() / 2)
+        during = (await caller.state(comm_id)).floor_holder
+        await caller.register(ADA)
+        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
+        before = await losses(caller, comm_id)
+        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA), Acknowledged)
+        after = await eventually(lambda: losses(caller, comm_id), bool, within=LEASE * 4)
+    assert (during, before, after) == (ADA, [], [ADA])
+
+
+async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: NatsServer) -> None:
+    """A second process is refused while the first is heard; who succeeds the first silences it, in registry and router alike."""
+    assert services.running("ioa_router")
+    first, second = SessionId("s1"), SessionId("s2")
+    async with living(nats_server, BOB) as caller:
+
+        async def register(name: SessionId, previous: SessionId | None = None) -> None:
+            request = Register(card=card("ada"), session=session(name), previous=previous)
+            await caller.ask(subjects.register(ADA), request, Lease)
+
+        async def say(name: SessionId, number: int) -> SayReply:
+            header = Header(
+                message_id=MessageId(f"m-{number}"),
+                comm_id=comm_id,
+                sender=ADA,
+                state=Phase.DISCUSSING,
+                turn=(await caller.state(comm_id)).turn,
+                after=0,
+                sent_at=NEW_YEAR,
+                session=name,
+            )
+            said = Message(header=header, payload=Discussion(content="You.", next_speaker=BOB))
+            return await caller.ask(subjects.say(comm_id, ADA), said, SayReply)
+
+        await register(first)
+        await eventually(lambda: online(caller), lambda ids: ids == [ADA, BOB])
+        with pytest.raises(AlreadyRunningError, match="process 7 on box"):
+            await register(second)
+        await caller.publish_goal(GoalId("talk"))
+        with pytest.raises(SupersededError):
+            await caller.launch(GoalId("talk"), ADA, BOB)
+        comm_id = (await caller.launch(GoalId("talk"), ADA, BOB, session=first)).state.comm_id
+        await register(second, previous=first)
+
+        async def is_silenced() -> bool:
+            try:
+                await caller.ask(subjects.renew(ADA), Renew(agent_id=ADA, session=first), Lease)
+            except SupersededError:
+                return True
+            return False
+
+        await eventually(is_silenced)
+        with pytest.raises(SupersededError):
+            await say(first, 1)
+        answer = (await say(second, 2)).answer.outcome
+        await caller.ask(subjects.deregister(ADA), Deregister(agent_id=ADA, session=first), Acknowledged)
+        still = await online(caller)
+    assert (answer, still) == ("accepted", [ADA, BOB])
+
+
+async def test_a_registry_that_cannot_read_yet_renews_all_the_same(nats_server: NatsServer, tmp_path: Path) -> None:
+    """A registry that has just started answers the first renewal that reaches it."""
+    async with open_services(nats_server.url, tmp_path / "logs") as services, living(nats_server) as caller:
+        await services.start("ioa_registry", replicas=1)
+        network = NatsAgentNetwork(caller.client)
+        await network.register(Register(card=card("ada")))
+        await services.running("ioa_registry")[0].kill()
+        with pytest.raises(UnavailableError):
+            await network.renew(Renew(agent_id=ADA))
+        await services.start("ioa_registry", replicas=1)
+        assert (await network.renew(Renew(agent_id=ADA))).epoch

@@ -1,0 +1,60 @@
+"""Leases are kept whatever groups there are."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats_open import NatsMemberships
+from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats_server import NatsServer
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.registry import Lease, Register, Renew
+from ioa.runtime.process import background
+from ioa.testing.processes import open_services
+from tests.unit.group.scenario import card
+
+pytestmark = pytest.mark.blocks_loop  # 15,000 memberships are written by one loop
+
+AGENTS = [AgentId(f"agent-{number}") for number in range(30)]
+GROUPS = [CommId(f"g{number}") for number in range(500)]
+
+
+async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, tmp_path: Path) -> None:
+    """Thirty agents in 500 open groups each, while other groups go on: every renewal is answered, and soon."""
+    async with (
+        open_connection(NatsSettings(nats_server.url, "test")) as client,
+        open_services(nats_server.url, tmp_path / "logs", show_logs=False) as services,
+    ):
+        await services.start("ioa_registry", replicas=1)
+        requester, loop = NatsRequester(client), asyncio.get_running_loop()
+        for agent_id in AGENTS:
+            await requester.request(subjects.register(agent_id), Register(card=card(agent_id)), Lease)
+        at_once = asyncio.Semaphore(64)
+
+        async def join(comm_id: CommId) -> None:
+            async with at_once:
+                await NatsMemberships(client).add(AGENTS, comm_id)
+
+        await asyncio.gather(*(join(comm_id) for comm_id in GROUPS))
+
+        async def append() -> None:
+            while True:
+                await client.publish(subjects.log(CommId("other")), b"")
+                await asyncio.sleep(0.02)
+
+        async def renew(agent_id: AgentId) -> tuple[float, Lease]:
+            started = loop.time()
+            lease = await requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease)
+            return loop.time() - started, lease
+
+        async with background(append()):
+            answers = [answer for _ in range(10) for answer in await asyncio.gather(*map(renew, AGENTS))]
+        newest = [await NatsMemberships(client).newest(agent_id) for agent_id in AGENTS]
+    seconds = sorted(took for took, _ in answers)
+    assert [lease.joined for _, lease in answers] == newest * 10
+    assert seconds[int(len(seconds) * 0.99)] < 0.5

@@ -1,0 +1,59 @@
+"""Streams that go missing are made again by whoever keeps them, and a process that lacks them is not ready."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from pathlib import Path
+
+from nats.aio.client import Client
+
+from ioa import readiness
+from ioa.adapters.nats_connection import NatsSettings, at_renewal, open_connection
+from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats_streams import stream_names
+from ioa.adapters.nats_topology import LOG, STREAMS
+from ioa.errors import UnavailableError
+from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
+
+
+async def _missing(client: Client) -> set[str]:
+    """The streams that are not there; all while JetStream does not answer."""
+    try:
+        return set(STREAMS) - await stream_names(client)
+    except UnavailableError:
+        return set(STREAMS)
+
+
+async def test_a_stream_that_was_deleted_is_made_again(nats_server: NatsServer) -> None:
+    """Nothing has to be restarted, and whoever follows streams is told to begin anew."""
+    told = asyncio.Event()
+    async with (
+        open_connection(NatsSettings(nats_server.url, "test")) as client,
+        open_topology(client, ControlPlaneSettings()),
+    ):
+        with at_renewal(client, told.set):
+            await client.jetstream().delete_stream(LOG)
+            await eventually(lambda: _missing(client), lambda missing: not missing)
+            await asyncio.wait_for(told.wait(), 10)
+
+
+async def test_an_empty_store_is_filled_and_makes_unready_until_then(nats_server: NatsServer, tmp_path: Path) -> None:
+    """A server that comes back without anything has every stream again; who only looks waits for them and says so."""
+    async with (
+        open_connection(NatsSettings(nats_server.url, "maker")) as maker,
+        open_connection(NatsSettings(nats_server.url, "watcher")) as watcher,
+        open_topology(watcher, ControlPlaneSettings(), make=False),
+    ):
+        before = readiness.missing()
+        async with open_topology(maker, ControlPlaneSettings()):
+            await eventually(readiness.missing, lambda missing: not missing)
+            await crash(nats_server)
+            await eventually(readiness.missing, lambda missing: "JetStream" in missing)
+            await asyncio.to_thread(shutil.rmtree, tmp_path / "nats" / "jetstream")
+            await nats_server.start()
+            await eventually(lambda: _missing(watcher), lambda missing: not missing)
+            await eventually(readiness.missing, lambda missing: not missing)
+    assert before == ["JetStream"]

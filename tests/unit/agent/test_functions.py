@@ -1,0 +1,238 @@
+"""An author's function runs in a slot, keeps nobody waiting, and is left behind if it never returns."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ioa.agent.agent_metrics import abandoned_functions
+from ioa.agent.functions import Functions, Patience
+from ioa.errors import TaskError
+from ioa.testing.deadline import eventually
+
+_AT_ONCE = timedelta(milliseconds=10)
+_EVER = timedelta(hours=1)
+
+
+def _patience(left: timedelta = _EVER, lease: timedelta = _EVER) -> Patience:
+    return Patience(lease, lambda: left)
+
+
+async def _call(functions: Functions, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    async with functions.slot(options.pop("patience", _patience())) as slot:
+        return await slot.call(function, arguments, **options)
+
+
+class Stubborn:
+    """Functions that go on, whoever tells them to stop, until the test lets them go."""
+
+    def __init__(self) -> None:
+        self.began = threading.Semaphore(0)
+        self.let_go = threading.Event()
+        self._let_go = asyncio.Event()
+
+    def sync(self) -> str:
+        """Block a thread."""
+        self.began.release()
+        self.let_go.wait(20)
+        return "at last"
+
+    async def swallowing(self) -> str:
+        """Swallow every cancellation."""
+        self.began.release()
+        while not self._let_go.is_set():
+            try:
+                await self._let_go.wait()
+            except asyncio.CancelledError:
+                continue
+        return "at last"
+
+    def release(self) -> None:
+        """Let them all go."""
+        self.let_go.set()
+        self._let_go.set()
+
+
+@contextmanager
+def _stubborn() -> Iterator[Stubborn]:
+    stubborn = Stubborn()
+    try:
+        yield stubborn
+    finally:
+        stubborn.release()
+
+
+async def _begin(functions: Functions, function: Callable[..., Any], stubborn: Stubborn) -> asyncio.Task[Any]:
+    running = asyncio.create_task(_call(functions, function))
+    await eventually(lambda: stubborn.began.acquire(blocking=False))
+    return running
+
+
+async def _cancelled(running: asyncio.Task[Any]) -> None:
+    running.cancel()
+    await asyncio.wait([running])
+    assert running.cancelled()
+
+
+async def test_a_call_in_a_thread_sees_its_callers_context() -> None:
+    """Context variables, such as a trace, are the caller's, and the thread keeps no process from ending."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("mine")
+
+    seen = await _call(
+        Functions("worker", 1, _EVER), lambda name: (variable.get(), threading.current_thread().daemon, name), "argument"
+    )
+
+    assert seen == ("mine", True, "argument")
+
+
+async def test_what_a_plain_function_returns_to_be_awaited_is_awaited_in_its_callers_context() -> None:
+    """A plain function may return a coroutine."""
+    variable = contextvars.ContextVar("variable", default="none")
+    variable.set("mine")
+
+    async def later() -> str:
+        await asyncio.sleep(0)
+        return variable.get()
+
+    assert await _call(Functions("worker", 1, _EVER), lambda: later()) == "mine"
+
+
+@pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt(), asyncio.CancelledError()])
+async def test_what_a_function_raises_is_raised(error: BaseException) -> None:
+    """Every kind of exception comes back to the caller, from threads and coroutines."""
+
+    def fail() -> None:
+        raise error
+
+    async def fail_later() -> None:
+        raise error
+
+    for function in (fail, fail_later):
+        with pytest.raises(type(error)) as raised:
+            await _call(Functions("worker", 1, _EVER), function)
+        assert raised.value is error
+
+
+@pytest.mark.parametrize("kind", ["sync", "swallowing"])
+async def test_a_function_that_does_not_stop_is_left_behind(kind: str) -> None:
+    """Who waits for it is free at once; after the grace its slot is, and it is counted until it ends."""
+    before, functions = abandoned_functions._value.get(), Functions("worker", 1, _AT_ONCE)
+    with _stubborn() as stubborn:
+        await _cancelled(await _begin(functions, getattr(stubborn, kind), stubborn))
+
+        answer = await _call(functions, lambda: "quick")
+        counted = functions.abandoned, abandoned_functions._value.get() - before
+    await eventually(lambda: functions.abandoned == 0)
+
+    assert (answer, counted, abandoned_functions._value.get()) == ("quick", (1, 1.0), before)
+
+
+async def test_a_function_that_stops_keeps_its_slot_until_it_has() -> None:
+    """An async function that tidies up first is not run beside its successor, and nothing is left behind."""
+    functions, log = Functions("worker", 1, _EVER), list[str]()
+    tidy, began = asyncio.Event(), asyncio.Event()
+
+    async def tidying() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await tidy.wait()
+            log.append("tidied")
+
+    running = asyncio.create_task(_call(functions, tidying))
+    await began.wait()
+    await _cancelled(running)
+    following = asyncio.create_task(_call(functions, lambda: log.append("next")))
+    await asyncio.sleep(0)
+    tidy.set()
+    await following
+
+    assert (log, functions.abandoned) == (["tidied", "next"], 0)
+
+
+async def test_a_function_that_was_stopped_before_it_began_is_no_trouble() -> None:
+    """A coroutine that never got to run is not complained about."""
+
+    async def never() -> None:
+        raise AssertionError("it ran")
+
+    functions = Functions("worker", 1, _EVER)
+    running = asyncio.create_task(_call(functions, never))
+    await asyncio.sleep(0)
+    await _cancelled(running)
+
+    assert await _call(functions, lambda: "next") == "next"
+
+
+@pytest.mark.parametrize("kind", ["sync", "swallowing"])
+async def test_a_function_is_given_so_much_time_and_no_more(kind: str) -> None:
+    """After its timeout the call fails, whatever the function does."""
+    functions = Functions("worker", 1, _AT_ONCE)
+    with _stubborn() as stubborn, pytest.raises(TaskError, match=r"The function of worker was not done within 0\.02 s"):
+        await _call(functions, getattr(stubborn, kind), timeout=timedelta(milliseconds=20))
+    await eventually(lambda: functions.abandoned == 0)
+
+
+async def test_who_waits_in_vain_is_told() -> None:
+    """When no slot was freed for half of the time that is left, waiting ends with the reason and a slot is not lost."""
+    functions = Functions("worker", 2, _EVER)
+    with _stubborn() as stubborn:
+        running = [await _begin(functions, stubborn.sync, stubborn) for _ in range(2)]
+        with pytest.raises(TaskError) as told:
+            await _call(functions, lambda: "never", patience=_patience(left=timedelta(milliseconds=50)))
+    await asyncio.gather(*running)
+    after = await asyncio.gather(*(_call(functions, lambda: "free") for _ in range(3)))
+
+    assert told.value.message == "All 2 slots of worker are taken by tasks that have run for 0 to 0 s, and none has ended for 0 s."
+    assert (told.value.hint, after) == ("Give the task to another agent, or to this one later.", ["free"] * 3)
+
+
+async def test_an_agent_that_knows_how_long_its_function_takes_waits_no_longer_than_a_lease() -> None:
+    """Once a run has ended, runs that take many times as long hang, however much time the task has left."""
+    functions = Functions("worker", 1, _EVER)
+    await _call(functions, lambda: "quick")
+    with _stubborn() as stubborn:
+        running = await _begin(functions, stubborn.sync, stubborn)
+        with pytest.raises(TaskError, match="All 1 slots of worker are taken"):
+            await _call(functions, lambda: "never", patience=_patience(lease=timedelta(milliseconds=50)))
+    await running
+
+
+async def test_a_queue_that_moves_is_waited_in_however_long() -> None:
+    """Tasks that wait for longer than a lease in all are done in the order in which they came, as long as others end."""
+    functions, done = Functions("worker", 1, _EVER), list[int]()
+
+    async def work(number: int) -> None:
+        await asyncio.sleep(0.01)
+        done.append(number)
+
+    patience = _patience(lease=timedelta(seconds=1))
+    await asyncio.gather(*(_call(functions, work, number, patience=patience) for number in range(150)))
+
+    assert done == list(range(150))
+
+
+async def test_a_slot_that_was_granted_to_somebody_who_left_is_not_lost() -> None:
+    """A waiter that is cancelled in the moment of its turn passes the slot on."""
+    functions = Functions("worker", 1, _EVER)
+    let_go = asyncio.Event()
+    running = asyncio.create_task(_call(functions, let_go.wait))
+    await asyncio.sleep(0)
+    waiting = asyncio.create_task(_call(functions, lambda: "never"))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    let_go.set()
+    await running
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    assert await _call(functions, lambda: "next") == "next"

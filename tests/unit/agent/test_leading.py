@@ -1,0 +1,286 @@
+"""Leading a goal until its group is open: few formations, each paid for, and a result whatever comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from ioa.agent.leading import Leader
+from ioa.errors import ForbiddenError, IoaError, UnavailableError
+from ioa.group.events import GroupLaunched
+from ioa.group.requests import GroupStanding, LaunchGroup
+from ioa.group.state import PlannedTask
+from ioa.ports.agent_network import GoalOffer
+from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Goal, GoalResult, Reason
+from ioa.protocol.ids import AgentId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.registry import Register
+from ioa.protocol.usage import Usage
+from ioa.testing.manual_clock import ManualClock
+from ioa.testing.memory_network import MemoryNetwork
+from ioa.testing.memory_store import MemoryStore
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import GOAL
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import session
+
+LEAD, WORKER = AgentId("lead"), AgentId("worker")
+SPENT = Usage(tokens_in=4_000, tokens_out=1_000)
+ROOM = comm_id_of_goal(GOAL.goal_id)
+
+
+class Costly(ScriptedBrain):
+    """Spends five thousand tokens on each formation, and raises what it is told to."""
+
+    def __init__(self, *teams: Team | NobodyFits, errors: Sequence[Exception] = ()) -> None:
+        super().__init__(teams=teams)
+        self._errors = list(errors)
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Spend, then raise or play the next team."""
+        mission.meter.add(SPENT)
+        self.missions.append(mission)
+        if self._errors:
+            raise self._errors.pop(0)
+        return self._teams.popleft()
+
+
+class Desk:
+    """A leader, and a network with its members and a goal on record."""
+
+    def __init__(self, brain: Costly) -> None:
+        self.clock, self.brain = ManualClock(), brain
+        self.network = MemoryNetwork(self.clock)
+        self.leader = Leader(card(LEAD), brain, self.network, MemoryStore(), self.clock, SessionId("s-lead"), timedelta(0))
+        self.deliveries = 0
+
+    async def open(self, *members: AgentCard, goal: Goal = GOAL) -> None:
+        """Have members join and a goal accepted."""
+        self.goal = goal
+        for member in (card(LEAD), *members):
+            await self.network.register(Register(card=member, session=session("s-lead") if member.agent_id == LEAD else None))
+        await self.network.offer(goal)
+
+    async def deliver(self) -> Exception | None:
+        """Offer the goal once more, and return what leading it raised."""
+        self.deliveries += 1
+        offer = GoalOffer(self.goal, self.clock.now() + self.goal.timeout, self.deliveries)
+        try:
+            await self.leader.lead(offer)
+        except Exception as error:
+            return error
+        return None
+
+    async def result(self) -> GoalResult:
+        """The goal's result, which there must be."""
+        found = await self.network.result(self.goal)
+        assert found is not None
+        return found
+
+    async def launched(self) -> GroupLaunched:
+        """How the goal's group began."""
+        event = (await self.network.entries(ROOM))[0].entry.event
+        assert isinstance(event, GroupLaunched)
+        return event
+
+
+def too_many() -> Team:
+    """More members than any group takes."""
+    return Team(members=tuple(AgentId(f"agent-{number}") for number in range(70)))
+
+
+def too_long() -> Team:
+    """A plan that fits into no message."""
+    tasks = [PlannedTask(task_id=TaskId(f"t{number}"), assignee=WORKER, task_desc="d" * 20_000) for number in range(60)]
+    return Team(members=(WORKER,), plan=tuple(tasks))
+
+
+def nearly_too_long() -> Team:
+    """A plan that fits into the request and not into the group's first entry."""
+    return Team(members=(WORKER,), plan=too_long().plan[:47])
+
+
+@pytest.mark.parametrize("team", [too_many, too_long, nearly_too_long])
+async def test_a_launch_that_never_can_be_ends_the_goal(team: object) -> None:
+    """One formation, its cost in the result, and the reason in words."""
+    assert callable(team)
+    desk = Desk(Costly(team()))
+    await desk.open(card(WORKER))
+    assert await desk.deliver() is None
+    result = await desk.result()
+    assert (result.reason, result.usage, len(desk.brain.missions)) == (Reason.FAILED, SPENT, 1)
+    assert result.content.startswith("lead could not open a group: ")
+
+
+async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None:
+    """An error of our own in launching is tried again, with the same team, and then told; each formation is paid for."""
+    desk = Desk(Costly(Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+
+    async def fail(_request: LaunchGroup) -> GroupStanding:
+        raise ZeroDivisionError("half a \ud800 pair" + "x" * 2_000_000)
+
+    desk.network.launch = fail  # type: ignore[assignment,method-assign]
+    raised = [type(await desk.deliver()) for _ in range(3)]
+    result = await desk.result()
+    assert (raised, len(desk.brain.missions), result.usage) == ([ZeroDivisionError, ZeroDivisionError, type(None)], 1, SPENT)
+    assert (result.reason, "ZeroDivisionError: half a ? pair" in result.content, len(result.content) < 10_000) == (
+        Reason.FAILED,
+        True,
+        True,
+    )
+
+
+async def test_an_outage_launches_the_same_team_again() -> None:
+    """While the system, or a member for a moment, is away, nothing is asked of the brain."""
+    desk = Desk(Costly(Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    launch, refusals = desk.network.launch, [UnavailableError("Away for a moment.")] * 3
+
+    async def refuse_first(request: LaunchGroup) -> GroupStanding:
+        if refusals:
+            raise refusals.pop()
+        return await launch(request)
+
+    desk.network.launch = refuse_first  # type: ignore[method-assign]
+    assert await desk.deliver() is None
+    assert ((await desk.launched()).usage, len(desk.brain.missions), refusals) == (SPENT, 1, [])
+
+
+async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> None:
+    """An agent that is given the goal again launches the team that it has formed."""
+    desk = Desk(Costly(Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    launch, asked = desk.network.launch, asyncio.Event()
+
+    async def hang(_request: LaunchGroup) -> GroupStanding:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    desk.network.launch = hang  # type: ignore[assignment,method-assign]
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(desk.deliver())
+        await asked.wait()
+        first.cancel()
+    desk.network.launch = launch  # type: ignore[method-assign]
+    assert await desk.deliver() is None
+    assert ((await desk.launched()).usage, len(desk.brain.missions)) == (SPENT, 1)
+
+
+async def test_formations_that_came_to_nothing_are_paid_for() -> None:
+    """The group that is launched in the end bears the cost of all."""
+    gone = Team(members=(AgentId("gone"),))
+    desk = Desk(Costly(gone, gone, Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    assert await desk.deliver() is None
+    assert (await desk.launched()).usage == SPENT.plus(SPENT).plus(SPENT)
+
+
+async def test_no_goal_has_more_than_three_formations() -> None:
+    """A team that never holds is given up, with what it has cost."""
+    desk = Desk(Costly(*[Team(members=(AgentId("gone"),))] * 4))
+    await desk.open()
+    assert await desk.deliver() is None
+    result = await desk.result()
+    assert (result.reason, len(desk.brain.missions), result.usage.tokens) == (Reason.NO_AGENT, 3, 15_000)
+
+
+async def test_forming_stops_when_the_goal_has_no_budget_left() -> None:
+    """Formations that outages cut short come back, and what they cost is bounded by what the goal may cost."""
+    desk = Desk(Costly(errors=[UnavailableError("The model is away.")] * 10))
+    await desk.open(goal=GOAL.model_copy(update={"max_tokens": 10_000}))
+    raised = [await desk.deliver() for _ in range(3)]
+    result = await desk.result()
+    assert ([type(error) for error in raised], len(desk.brain.missions)) == ([UnavailableError, UnavailableError, type(None)], 2)
+    assert (result.reason, result.usage.tokens) == (Reason.FAILED, 10_000)
+
+
+async def test_nothing_is_asked_after_the_deadline() -> None:
+    """A goal whose time is over goes back to the queue, which drops it by the server's clock; the brain hears nothing of it."""
+    desk = Desk(Costly())
+    await desk.open()
+    late = GoalOffer(GOAL, desk.clock.now(), 1)
+    with pytest.raises(UnavailableError, match="time of the goal"):
+        await desk.leader.lead(late)
+    assert desk.brain.missions == []
+
+
+async def test_forming_ends_with_the_goal() -> None:
+    """A brain that thinks beyond the deadline is stopped, and so is a launch that nobody answers."""
+    desk = Desk(Costly(Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    desk.network.reachable = False
+    soon = GoalOffer(GOAL, desk.clock.now() + timedelta(milliseconds=50), 1)
+    with pytest.raises(UnavailableError, match="time of the goal"):
+        await desk.leader.lead(soon)
+
+
+@pytest.mark.parametrize("owner", [LEAD, WORKER])
+async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId) -> None:
+    """A second delivery finds the group there, whoever launched it, without asking the brain."""
+    desk = Desk(Costly())
+    await desk.open(card(WORKER))
+    session = SessionId("s-lead") if owner == LEAD else None
+    await desk.network.launch(LaunchGroup(owner=owner, members=(), goal_id=GOAL.goal_id, session=session))
+    desk.deliveries = 1
+    assert (await desk.deliver(), desk.brain.missions) == (None, [])
+
+
+@pytest.mark.parametrize("error", [ForbiddenError("The searches are spent."), KeyError("idea")])
+async def test_a_brain_that_fails_is_paid_for(error: Exception) -> None:
+    """What the brain spent before it raised is in the result."""
+    desk = Desk(Costly(errors=[error]))
+    await desk.open()
+    assert await desk.deliver() is None
+    result = await desk.result()
+    assert (result.reason, result.usage) == (Reason.FAILED, SPENT)
+
+
+async def test_what_is_given_up_has_a_result() -> None:
+    """The queue may give up for the leader."""
+    desk = Desk(Costly())
+    await desk.open()
+    await desk.leader.give_up(GoalOffer(GOAL, None, 5), "it failed five times")
+    result = await desk.result()
+    assert (result.reason, result.content) == (Reason.FAILED, "lead could not lead the goal: it failed five times")
+
+
+async def test_an_error_of_the_system_in_abandoning_comes_back() -> None:
+    """Nothing is acknowledged before the goal has its result."""
+    desk = Desk(Costly(NobodyFits(needs=("a poem",))))
+    desk.clock.advance(timedelta(minutes=1))
+    await desk.open()
+    abandon = desk.network.abandon
+
+    async def refuse(_request: object) -> None:
+        raise IoaError("The log cannot be read.")
+
+    desk.network.abandon = refuse  # type: ignore[assignment,method-assign]
+    assert isinstance(await desk.deliver(), IoaError)
+    desk.network.abandon = abandon  # type: ignore[method-assign]
+    assert await desk.network.result(GOAL) is None
+
+
+@pytest.mark.parametrize(("age", "reason", "formations"), [(0, None, 2), (4, None, 2), (6, Reason.NO_AGENT, 1)])
+async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Reason | None, formations: int) -> None:
+    """Discovery may not know it yet, nor those that started with it: that nobody is found proves nothing in its first seconds."""
+    desk = Desk(Costly(NobodyFits(needs=("a poem",)), Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    desk.clock.advance(timedelta(seconds=age))
+    await desk.deliver()
+    result = await desk.network.result(GOAL)
+    assert (None if result is None else result.reason, len(desk.brain.missions)) == (reason, formations)
+
+
+async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None:
+    """After three formations it is told that nobody fits."""
+    desk = Desk(Costly(*[NobodyFits(needs=("a poem",))] * 3))
+    await desk.open()
+    await desk.deliver()
+    result = await desk.result()
+    assert (result.reason, len(desk.brain.missions)) == (Reason.NO_AGENT, 3)

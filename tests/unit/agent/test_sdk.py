@@ -1,0 +1,133 @@
+"""What an author writes is checked when it is written, not at the first task."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ioa import Agent, TaskContext
+from ioa.errors import InvalidInputError
+
+
+def agent() -> Agent:
+    """Make an agent without a function."""
+    return Agent("tester", description="Is tested")
+
+
+def plain(task: str) -> str:
+    """Take a task."""
+    return task
+
+
+def with_context(task: str, ctx: TaskContext) -> str:
+    """Take a task and its context."""
+    return task + ctx.goal
+
+
+def unannotated(task, ctx=None):  # type: ignore[no-untyped-def]
+    """Say nothing of types."""
+    return task
+
+
+def anything(task: str) -> Any:
+    """Say that it may return anything."""
+    return task
+
+
+async def awaited(task: str) -> str:
+    """Be async."""
+    return task
+
+
+def handing_on(task: str) -> Awaitable[str]:
+    """Return what is to be awaited."""
+    return awaited(task)
+
+
+@pytest.mark.parametrize("function", [plain, with_context, unannotated, anything, awaited, handing_on])
+def test_what_can_run_is_taken(function: Callable[..., Any]) -> None:
+    """Sync or async, with or without a context, with or without annotations."""
+    one = agent()
+    one.task(function)
+    assert one.function is function
+
+
+def yielding(task: str) -> Iterator[str]:
+    """Yield."""
+    yield task
+
+
+async def yielding_async(task: str) -> AsyncIterator[str]:
+    """Yield, later."""
+    yield task
+
+
+def by_keyword(task: str, *, ctx: TaskContext) -> str:
+    """Want the context by its name."""
+    return task
+
+
+def three(task: str, ctx: TaskContext, more: str) -> str:
+    """Want more than there is."""
+    return task
+
+
+def giving_a_dict(task: str) -> dict[str, str]:
+    """Return no text."""
+    return {"task": task}
+
+
+async def giving_a_number(task: str) -> int:
+    """Return no text, later."""
+    return len(task)
+
+
+def by_keyword_perhaps(task: str, *, ctx: TaskContext | None = None) -> str:
+    """Would never be given the context."""
+    return task
+
+
+def giving_perhaps(task: str) -> str | None:
+    """Return text, or nothing."""
+    return task or None
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (yielding, "yields"),
+        (yielding_async, "yields"),
+        (by_keyword, "needs ctx by name"),
+        (by_keyword_perhaps, "needs ctx by name"),
+        (three, "one argument (task) or two (task, ctx)"),
+        (lambda: "", "one argument (task) or two (task, ctx)"),
+        (giving_a_dict, "annotated to return dict"),
+        (giving_a_number, "annotated to return int"),
+        (giving_perhaps, "annotated to return str | None"),
+    ],
+)
+def test_what_would_fail_at_the_first_task_is_refused(function: Callable[..., Any], words: str) -> None:
+    """The error names the function and what is wrong with it."""
+    with pytest.raises(InvalidInputError, match=r".") as caught:
+        agent().task(function)
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+def test_an_agent_has_one_function() -> None:
+    """The second one does not take the place of the first in silence."""
+    one = agent()
+    one.task(plain)
+    with pytest.raises(InvalidInputError, match="has the task function plain already"):
+        one.task(with_context)
+    assert one.function is plain
+
+
+@pytest.mark.parametrize("listed", ["skills", "examples", "tags"])
+def test_a_text_in_the_place_of_a_list_is_refused(listed: str) -> None:
+    """It would become a list of letters."""
+    with pytest.raises(InvalidInputError, match=f"{listed} is one text") as caught:
+        Agent("tester", description="Is tested", **{listed: "say hello"})  # type: ignore[arg-type]
+    assert caught.value.hint == f"Write {listed}=['say hello']."

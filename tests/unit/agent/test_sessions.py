@@ -1,0 +1,274 @@
+"""One id is one process: what an agent does when another one has its id, and when it cannot be trusted with work itself."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ioa import readiness
+from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
+from ioa.group.requests import Accepted, Rejected
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
+from ioa.protocol.registry import Lease, Register, Renew
+from ioa.testing.deadline import eventually
+from ioa.testing.memory_network import MemoryNetwork
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+WORKER = AgentId("worker")
+
+
+class Fences:
+    """What the registry and the routers refuse an agent from now on, as they do when another process has its id."""
+
+    def __init__(self, network: MemoryNetwork) -> None:
+        self.registered: list[Register] = []
+        self.renewed: list[SessionId | None] = []
+        self.said: list[Message] = []
+        self.refuse_register: IoaError | None = None
+        self.refuse_renew: IoaError | None = None
+        self.refuse_say: IoaError | None = None
+        self._register, self._renew, self._say = network.register, network.renew, network.say
+        network.register = self.register  # type: ignore[method-assign]
+        network.renew = self.renew  # type: ignore[method-assign]
+        network.say = self.say  # type: ignore[method-assign]
+
+    async def register(self, request: Register) -> Lease:
+        """Register, or refuse."""
+        self.registered.append(request)
+        if self.refuse_register is not None:
+            raise self.refuse_register
+        return await self._register(request)
+
+    async def renew(self, request: Renew) -> Lease:
+        """Renew, or refuse."""
+        self.renewed.append(request.session)
+        if self.refuse_renew is not None and request.agent_id == WORKER:
+            raise self.refuse_renew
+        return await self._renew(request)
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Say, or refuse."""
+        self.said.append(message)
+        if self.refuse_say is not None and message.header.sender == WORKER:
+            raise self.refuse_say
+        return await self._say(message)
+
+
+@pytest.fixture
+def fences(company: Company) -> Fences:
+    """The refusals of a company's network."""
+    return Fences(company.network)
+
+
+async def _refusal(company: Company) -> ConflictError | None:
+    member = company.members["worker"]
+    assert member.running is not None
+    await asyncio.wait([member.running])
+    return member.refusal
+
+
+async def test_a_process_says_who_it_is_and_whom_it_succeeds(company: Company, fences: Fences) -> None:
+    """Each start has a session of its own, and names the one that had the memory before; an empty memory names nobody."""
+    await company.start(idle("worker"))
+    for starts, forgetful in ((1, False), (2, True)):
+        await eventually(lambda: len(set(fences.renewed)) == starts)  # noqa: B023
+        await company.crash("worker")
+        await company.restart("worker", forgetful=forgetful)
+    await eventually(lambda: len(set(fences.renewed)) == 3)
+
+    first, second, third = (request.session.session for request in fences.registered if request.session)
+    assert [request.previous for request in fences.registered] == [None, first, None]
+    assert list(dict.fromkeys(fences.renewed)) == [first, second, third]
+
+
+async def test_everything_said_names_the_session_that_says_it(company: Company, fences: Fences) -> None:
+    """What an earlier process had prepared is sent by this one, under its name, as the same message."""
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    await company.crash("worker")
+    await company.restart("worker")
+    await company.has_done()
+
+    [session] = {message.header.session for message in fences.said if message.header.sender == WORKER}
+    assert fences.registered[-1].session is not None
+    assert session == fences.registered[-1].session.session
+
+
+async def test_a_prepared_message_is_sent_by_the_process_that_finds_it(company: Company, fences: Fences) -> None:
+    """A message in the outbox of a process that died keeps its id, and is sent in the name of its successor."""
+    await company.start(idle("worker"))
+    lead = await company.start(idle("lead"), one_task())
+    put, dead = lead.store.put_outgoing, asyncio.Event()
+
+    async def die_after(key: str, message: Message) -> None:
+        await put(key, message)
+        dead.set()
+        await asyncio.Event().wait()
+
+    lead.store.put_outgoing = die_after  # type: ignore[method-assign]
+    await company.network.offer(GOAL)
+    await dead.wait()
+    await company.crash("lead")
+    lead.store.put_outgoing = put  # type: ignore[method-assign]
+    prepared = await lead.store.outgoing(ROOM, "turn:1")
+    await company.restart("lead")
+    await company.result()
+
+    assert prepared is not None
+    [sent] = [message for message in fences.said if message.header.message_id == prepared.header.message_id]
+    assert sent.header.session not in (None, prepared.header.session)
+
+
+@pytest.mark.parametrize("error", [AlreadyRunningError("It runs."), IdTakenError("It is taken.")])
+async def test_an_id_that_stays_in_use_is_not_taken(company: Company, fences: Fences, error: ConflictError) -> None:
+    """An agent whose id another process goes on to hold ends with what the registry said, and frees nobody's lease."""
+    fences.refuse_register = error
+    company.hire(idle("worker"))
+    company.begin("worker")
+
+    assert (await _refusal(company), company.network.is_online(WORKER)) == (error, False)
+
+
+async def test_an_id_whose_holder_was_killed_is_waited_for(tmp_path: Path) -> None:
+    """While a lease that nobody renews may still stand, the agent asks again."""
+    async with open_company(tmp_path, takeover=timedelta(seconds=30)) as company:
+        fences = Fences(company.network)
+        fences.refuse_register = AlreadyRunningError("It runs.")
+        company.hire(idle("worker"))
+        company.begin("worker")
+        await eventually(lambda: fences.registered)
+        fences.refuse_register = None
+
+        assert await eventually(lambda: company.network.is_online(WORKER))
+
+
+async def test_an_agent_that_was_superseded_ends_itself(company: Company, fences: Fences) -> None:
+    """When its lease is another process's it stops what it does, reports nothing and takes nobody offline."""
+    began, stopped = asyncio.Event(), asyncio.Event()
+
+    async def work(words: str) -> str:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return "done"
+
+    await company.start(working(work))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await began.wait()
+    fences.refuse_renew = SupersededError("Another process runs it.")
+
+    assert isinstance(await _refusal(company), SupersededError)
+    await stopped.wait()
+    results = [message for message in company.network.said if isinstance(message.payload, InformTaskResult)]
+    assert (results, company.network.is_online(WORKER)) == ([], True)
+
+
+async def test_a_message_refused_as_superseded_ends_the_agent_too(company: Company, fences: Fences) -> None:
+    """Whoever learns first that the id is another's, its duty or its renewal, ends the agent; what it had to say is kept."""
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    fences.refuse_say = SupersededError("Another process runs it.")
+    await company.network.offer(GOAL)
+
+    assert isinstance(await _refusal(company), SupersededError)
+
+
+async def test_a_registry_that_forgot_the_agent_for_another_supersedes_it(company: Company, fences: Fences) -> None:
+    """An agent that has to register again, and may not, has been superseded."""
+    await company.start(idle("worker"))
+    fences.refuse_register = AlreadyRunningError("It runs elsewhere.")
+    fences.refuse_renew = NotFoundError("Nobody knows it.")
+
+    refusal = await _refusal(company)
+
+    assert (type(refusal), refusal and refusal.message) == (SupersededError, "It runs elsewhere.")
+
+
+async def test_an_agent_whose_memory_does_not_answer_is_offline_until_it_does(company: Company, fences: Fences) -> None:
+    """It neither renews nor is ready nor takes goals; when its memory is well it registers again and goes on."""
+    await company.start(idle("worker"))
+    lead = await company.start(idle("lead"), one_task())
+    with capture_logs() as lines:
+        lead.store.is_well = False
+        await eventually(lambda: not company.network.is_online(AgentId("lead")))
+        await company.network.offer(GOAL)
+        missing = readiness.missing()
+        lead.store.is_well = True
+        result = await company.result()
+
+    assert (missing, result.reason, readiness.missing()) == (
+        ["lead to be fit for work", "registration of lead"],
+        Reason.CONCLUDED,
+        [],
+    )
+    [line] = [line for line in lines if line["event"] == "agent_unfit"]
+    assert (line["agent_id"], line["why"]) == ("lead", "its memory does not answer")
+
+
+async def test_an_agent_with_many_functions_that_never_return_takes_no_more_work(company: Company) -> None:
+    """Four hanging tasks are cancelled, and four, and one: then the agent is offline, until they end after all."""
+    let_go = threading.Event()
+    tasks = tuple(task(f"t{number}") for number in range(1, 4))
+    brain = ScriptedBrain(
+        teams=list(one_task()._teams) * 4,
+        utterances=[SyncTaskAssignment(tasks=tasks)] * 3 + [ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="done")],
+    )
+    await company.start(working(lambda words: str(let_go.wait(30))))
+    await company.start(idle("lead"), brain)
+    worker = company.members["worker"].client
+    assert worker is not None
+    try:
+        for number in range(3):
+            goal = GOAL.model_copy(update={"goal_id": GoalId(f"goal-{number}")})
+            room = await company.network.offer(goal)
+            await eventually(lambda: company.network.load(WORKER).tasks == 3)
+            await eventually(lambda: len(worker._functions._runs) == 3 * (number + 1))  # noqa: B023
+            online = company.network.is_online(WORKER)
+            await company.network.cancel(room)
+            await eventually(lambda: worker.functions_abandoned == 3 * (number + 1))  # noqa: B023
+        await eventually(lambda: not company.network.is_online(WORKER))
+    finally:
+        let_go.set()
+
+    assert (online, await eventually(lambda: company.network.is_online(WORKER)), worker.functions_abandoned) == (True, True, 0)
+
+
+async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
+    """Four tasks that never end cost another goal's task half of its time, not the goal: its leader hears why."""
+    let_go = threading.Event()
+    tasks = tuple(task(f"t{number}") for number in range(1, 5))
+    brain = ScriptedBrain(
+        teams=list(one_task()._teams) * 2,
+        utterances=[SyncTaskAssignment(tasks=tasks), SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="done without")],
+    )
+    async with open_company(tmp_path) as company:
+        await company.start(working(lambda words: str(let_go.wait(30))))
+        await company.start(idle("lead"), brain)
+        await company.network.offer(GOAL)
+        worker = company.members["worker"].client
+        assert worker is not None
+        await eventually(lambda: len(worker._functions._runs) == 4)
+
+        quick = GOAL.model_copy(update={"goal_id": GoalId("quick"), "timeout": timedelta(seconds=0.2)})
+        try:
+            result = await company.has_done(quick)
+        finally:
+            let_go.set()
+        told = await company.task_result(comm_id_of_goal(quick.goal_id))
+
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "done without")
+    assert told.task_conclusion.startswith("All 4 slots of worker are taken by tasks that have run for ")

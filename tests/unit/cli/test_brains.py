@@ -1,0 +1,62 @@
+"""Which brain runs, and how its model answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.cli.brains import ask_model, model_of
+from ioa.cli.examination import Health, model_finding
+from ioa.cli.terminal import Terminal
+from ioa.cli.up import tell_brain
+from ioa.errors import InvalidInputError
+from tests.unit.agent.model.http_script import Line, completion, serving
+
+KEY = "sk-very-secret-indeed"
+
+
+def _environment(url: str) -> dict[str, str]:
+    return {"IOA_LLM_BASE_URL": url, "IOA_LLM_MODEL": "tiny", "IOA_LLM_API_KEY": KEY}
+
+
+async def _told(capsys: pytest.CaptureFixture[str], *lines: Line) -> str:
+    with serving(*lines) as (url, _):
+        await tell_brain(Terminal(as_json=False), model_of(_environment(url)))
+    return capsys.readouterr().err
+
+
+async def test_without_a_model_rules_decide(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said, and nothing is asked."""
+    await tell_brain(Terminal(as_json=False), model_of({"OPENAI_API_KEY": KEY}))
+    finding = model_finding(None)
+    assert (capsys.readouterr().err, finding.health) == ("brain: rules (no model set)\n", Health.OK)
+
+
+async def test_a_model_that_answers_is_named_with_its_host(capsys: pytest.CaptureFixture[str]) -> None:
+    """The model, the host and the seconds are told; the key is not."""
+    told = await _told(capsys, completion('{"word": "ready"}'))
+    assert told.startswith("brain: tiny at 127.0.0.1:") and told.endswith(" s\n") and KEY not in told
+
+
+async def test_a_model_that_refuses_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever starts the system learns that rules decide, and why."""
+    told = await _told(capsys, Line(status=401, body=KEY))
+    assert told.startswith("brain: rules, until tiny at 127.0.0.1:")
+    assert ("refuses the key (401). Check IOA_LLM_API_KEY." in told, KEY in told) == (True, False)
+
+
+async def test_the_doctor_asks_the_model() -> None:
+    """One that does not answer is a warning with what to do; one that does is told with the time it took."""
+    findings = []
+    for line in (completion('{"word": "ready"}'), Line(status=404, body="no such model")):
+        with serving(line) as (url, _):
+            settings = model_of(_environment(url))
+            assert settings is not None
+            findings.append(model_finding(await ask_model(settings)))
+    assert [finding.health for finding in findings] == [Health.OK, Health.WARNING]
+    assert ("answered in" in findings[0].message, "IOA_LLM_MODEL" in findings[1].hint) == (True, True)
+
+
+def test_an_address_without_a_model_is_refused() -> None:
+    """Before anything is started."""
+    with pytest.raises(InvalidInputError, match="no model is named"):
+        model_of({"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1"})

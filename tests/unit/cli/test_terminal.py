@@ -1,0 +1,140 @@
+"""What foreign text may do to a terminal: nothing."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import RenderableType
+from rich.markdown import Markdown
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+from typer.testing import CliRunner
+
+import ioa.cli
+from ioa.cli.console import create_console
+from ioa.cli.terminal import Terminal, report, report_bug
+from ioa.errors import UnavailableError
+from ioa.foreign_text import escaped_json, shown, shown_in_line
+
+HOSTILE = "a\x1b]52;c;cm0gLXJmIC8=\x07b\x1b[2A\x9b31m\x9d0;t\x9c\u202etxt\u2066\x7f\r\x08\ud800 z"
+"""Writes the clipboard, moves the cursor, sets title and colour with one-byte codes, and turns the reading order round."""
+
+
+def test_control_characters_become_visible() -> None:
+    """Each becomes one character, so that what was laid out stays so; text of any script, lines and tabs stay."""
+    assert shown("\x1b[0m \x7f\x9b\u202e\ud800\u2028") == "␛[0m ␡\ufffd\ufffd\ufffd\ufffd"
+    assert (len(shown(HOSTILE)), shown(shown(HOSTILE))) == (len(HOSTILE), shown(HOSTILE))
+    assert shown("héllo 你好 שלום 👩‍💻\n\tx") == "héllo 你好 שלום 👩‍💻\n\tx"
+
+
+def test_a_name_begins_no_line() -> None:
+    """What stands within a line stays in it."""
+    assert shown_in_line("a\nok\tb\r") == "a␊ok␉b␍"
+
+
+def test_json_is_the_same_document() -> None:
+    """What a terminal would obey is escaped, in names and in values, and reads back as it was."""
+    document = {HOSTILE: [HOSTILE, "你好"]}
+    written = escaped_json(json.dumps(document, ensure_ascii=False))
+    assert (json.loads(written), shown(written), "你好" in written) == (document, written, True)
+
+
+class _Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _table() -> Table:
+    table = Table(HOSTILE, title=HOSTILE)
+    table.add_row(HOSTILE)
+    return table
+
+
+def _tree() -> Tree:
+    tree = Tree(HOSTILE)
+    tree.add(Text(HOSTILE))
+    return tree
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        HOSTILE,
+        Text(HOSTILE),
+        Text(HOSTILE, style="link https://x.example/\x1b]52;c;eA==\x07"),
+        _table(),
+        _tree(),
+        Markdown(HOSTILE),
+    ],
+    ids=["text", "styled", "link", "table", "tree", "markdown"],
+)
+@pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
+def test_whatever_is_drawn_is_fit(what: RenderableType, terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all that stands in a text no control code comes through, however it is drawn."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    stream = _Screen() if terminal else io.StringIO()
+    create_console(stream).print(what)
+    written = stream.getvalue()
+    assert not any(code in written for code in ("\x1b]", "\x1b[2A", "\x9b", "\x9d", "\u202e", "\u2066", "\x07", "\ud800"))
+
+
+def test_every_way_out_of_a_command_is_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Results, progress, notes, documents, lines, errors and tracebacks alike."""
+    out, error = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", error)
+    for_people, for_programs = Terminal(as_json=False), Terminal(as_json=True)
+    for_people.print(HOSTILE)
+    for_people.progress.print(HOSTILE)
+    for_people.note(HOSTILE)
+    for_programs.document({"x": HOSTILE})
+    for_programs.line("x", y=HOSTILE)
+    for as_json in (True, False):
+        report("x", HOSTILE, HOSTILE, as_json=as_json)
+    report_bug(ExceptionGroup(HOSTILE, [UnavailableError(HOSTILE), ValueError(HOSTILE)]))
+    written = out.getvalue() + error.getvalue()
+    assert (shown(written), written.count("52;c;cm0gLXJmIC8=") >= 10) == (written, True)
+
+
+def test_a_bug_is_told_fit_to_be_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody foresaw keeps its traceback, without what a terminal would obey in its message; the exit code is 1."""
+    from ioa.cli import main
+
+    def break_down(**_: object) -> None:
+        raise ValueError(HOSTILE)
+
+    monkeypatch.setattr(main, "Terminal", break_down)
+    ended = CliRunner().invoke(main.app, ["doctor"])
+    assert (ended.exit_code, "ValueError: a␛]52" in ended.stderr, shown(ended.stderr)) == (1, True, ended.stderr)
+
+
+def test_quiet_is_told_nothing_but_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither progress nor notes."""
+    terminal = Terminal(as_json=False, quiet=True)
+    terminal.progress.print("how it goes")
+    terminal.note("a note")
+    terminal.print("the answer")
+    assert capsys.readouterr() == ("the answer\n", "")
+
+
+def test_only_one_place_writes() -> None:
+    """No command writes to a stream or opens a console by itself, so that none can forget to make foreign text fit."""
+    ways = {"sys.stdout", "sys.stderr", "print", "typer.echo", "typer.secho", "Console", "os.write"}
+    allowed = {
+        "terminal": {"sys.stdout", "sys.stderr"},
+        "console": {"Console"},
+        "joining": {"sys.stderr"},  # asks whether it is a terminal
+    }
+    found: dict[str, set[str]] = {}
+    for path in sorted(Path(str(ioa.cli.__file__)).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            named = node.func if isinstance(node, ast.Call) else node
+            if isinstance(node, ast.Call | ast.Attribute) and (written := ast.unparse(named)) in ways:
+                found.setdefault(path.stem, set()).add(written)
+    assert {name: used - allowed.get(name, set()) for name, used in found.items() if used - allowed.get(name, set())} == {}

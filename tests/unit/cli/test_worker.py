@@ -1,0 +1,116 @@
+"""The agents of one process: an id that is in use, and one agent's end beside others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ioa import readiness
+from ioa.adapters.folder_lock import locked_folder
+from ioa.adapters.this_process import new_session
+from ioa.cli.worker import Crew, WorkerSettings, host, load_agent
+from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
+from ioa.protocol.ids import AgentId
+from ioa.runtime.process import settings_from
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import CountedIds, ManualClock
+from ioa.testing.memory_network import MemoryNetwork
+from ioa.testing.scripted_brain import ScriptedBrain
+from tests.unit.agent.company import Stop, idle
+
+
+@asynccontextmanager
+async def _serving(
+    network: MemoryNetwork, folder: Path, agents: Sequence[str], seed: str | None = None
+) -> AsyncIterator[asyncio.Task[None]]:
+    stop = Stop()
+    settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
+    crew = Crew(settings, ScriptedBrain(), network, network.clock, CountedIds())
+    with capture_logs():
+        serving = asyncio.create_task(crew.serve([host(idle(name)) for name in agents], stop))
+        try:
+            yield serving
+        finally:
+            stop.tell()
+            await asyncio.wait([serving])
+
+
+async def test_an_agent_whose_folder_is_in_use_joins_as_one_more_replica(tmp_path: Path) -> None:
+    """It takes the next free number, with the same pool and a folder of its own."""
+    network = MemoryNetwork(ManualClock())
+    others = CountedIds()
+    async with (
+        locked_folder(tmp_path / "worker", new_session(network.clock, others)),
+        locked_folder(tmp_path / "worker-2", new_session(network.clock, others)),
+        _serving(network, tmp_path, ["worker"]) as serving,
+    ):
+        await eventually(lambda: network.is_online(AgentId("worker-3")))
+    await serving
+
+    assert (tmp_path / "worker-3" / "memory.sqlite").exists()
+
+
+async def test_an_agent_with_a_key_of_its_own_takes_no_other_id(tmp_path: Path) -> None:
+    """Where the connection speaks for one agent alone, a second process ends, and says who holds the id."""
+    network = MemoryNetwork(ManualClock())
+    async with (
+        locked_folder(tmp_path / "worker", new_session(network.clock, CountedIds())),
+        _serving(network, tmp_path, ["worker"], seed="SUAB") as serving,
+    ):
+        with pytest.raises(AlreadyRunningError, match=r"worker is in use by process \d+ on "):
+            await serving
+
+
+async def test_the_end_of_one_agent_leaves_the_others_alone(tmp_path: Path) -> None:
+    """An agent whose folder cannot be used ends by itself, and the process says that it is not whole."""
+    network = MemoryNetwork(ManualClock())
+    (tmp_path / "first").write_text("in the way")
+    async with _serving(network, tmp_path, ["first", "second"]) as serving:
+        await eventually(lambda: network.is_online(AgentId("second")))
+        await eventually(readiness.missing, until=lambda missing: missing == ["first, which has ended with an error"])
+    await serving
+
+    assert readiness.missing() == []
+
+
+async def test_a_process_without_any_agent_left_ends_with_the_first_error(tmp_path: Path) -> None:
+    """It ends without being told to."""
+    network = MemoryNetwork(ManualClock())
+    (tmp_path / "first").write_text("in the way")
+    (tmp_path / "second").write_text("in the way")
+    async with _serving(network, tmp_path, ["first", "second"]) as serving:
+        with pytest.raises(UnavailableError, match="cannot be locked"):
+            await serving
+
+
+def test_an_authors_mistake_is_told_by_the_authors_lines(tmp_path: Path) -> None:
+    """An error while a file is loaded names it, with the lines of that file and not one of ours."""
+    file = tmp_path / "mistaken.py"
+    file.write_text("import json\n\ndef half(x):\n    return x / 0\n\nhalf(json.loads('1'))\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match="cannot be loaded") as told:
+        load_agent(f"{file}:agent")
+    lines = told.value.message.splitlines()
+    assert (len(lines) <= 10, lines[-1]) == (True, "ZeroDivisionError: division by zero")
+    assert [line.split('"')[1] for line in lines if line.startswith('  File "')] == [str(file), str(file)]
+
+
+def test_a_file_that_is_no_python_is_told_with_the_place(tmp_path: Path) -> None:
+    """A slip of the pen is shown where it stands."""
+    file = tmp_path / "slipped.py"
+    file.write_text("agent = (\n", encoding="utf-8")
+    with pytest.raises(InvalidInputError, match=r"slipped.py cannot be loaded:\n") as told:
+        load_agent(f"{file}:agent")
+    assert ("line 1" in told.value.message, "importlib" in told.value.message) == (True, False)
+
+
+async def test_a_timeout_of_tasks_is_read_in_seconds() -> None:
+    """A setting that is none by default is read like every other duration."""
+    read = settings_from(WorkerSettings, {"IOA_TASK_TIMEOUT": "90", "IOA_AGENT_KEEP": "PT1H"})
+
+    assert (read.task_timeout, read.agent_keep) == (timedelta(seconds=90), timedelta(hours=1))

@@ -1,0 +1,168 @@
+"""Logs on record, so that a later machine can show that it comes to the same states: `python -m tests.unit.group.golden FOLDER`.
+
+A folder holds what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log,
+each line an entry: its event, and those fields of the state that are not as the line before left them.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ioa.group.events import Event, LaunchAbandoned, TimerFired
+from ioa.group.machine import step
+from ioa.group.state import GroupState, ParentTask
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import InformTaskResult, TaskOutcome
+from ioa.protocol.usage import Usage
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
+from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
+
+FOLDER = Path(__file__).parents[2] / "data" / "logs"
+WALKS = 30
+_STEPS = 40
+
+
+def read(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Yield each event of a log and the state on record after it, as plain data."""
+    state: dict[str, Any] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        entry = json.loads(line)
+        state = {**state, **entry["state"]}
+        yield entry["event"], state
+
+
+def write(path: Path, events: Sequence[Event]) -> None:
+    """Record what the machine makes of some events."""
+    state: GroupState | None = None
+    before: dict[str, Any] = {}
+    lines = []
+    for event in events:
+        state = step(state, event).state
+        after = state.model_dump(mode="json")
+        changed = {name: value for name, value in after.items() if name not in before or before[name] != value}
+        lines.append(json.dumps({"event": event.model_dump(mode="json"), "state": changed}, separators=(",", ":")))
+        before = after
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def stories() -> dict[str, Sequence[Event]]:
+    """Every kind of event and every way to end, told on purpose; the walks add what nobody thought of."""
+    nested = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").nests("t1-1", "sub1").nests("t1-2", "sub2")
+    tasked = launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve").progresses("t1-1").progresses("t1-2", tokens=7)
+    parent = ParentTask(comm_id=CommId("root"), task_id=TaskId("t1-1"))
+    told = {
+        "discussion": launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").announces("ada").concludes("ada"),
+        "sync": launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1").finishes("t1-1").announces("ada"),
+        "pause": tasked.pauses("ada", "t1-1", "t1-2").finishes("t1-2", tokens=9).finishes("t1-1").announces("ada").concludes("ada"),
+        "failed-task": _fails(tasked.pauses("ada", "t1-1"), "t1-1")
+        .finishes("t1-2")
+        .announces("ada")
+        .concludes("ada", Reason.FAILED),
+        "nesting": nested.nested_ends("t1-1", "sub1", turns=2, usage=Usage(tokens_in=5)).nested_ends("t1-2", "sub2", Reason.FAILED),
+        "nested": launched("bob", "eve", parent=parent, depth=1).assigns("bob", "t1-1:eve").nests("t1-1").cancelled(),
+        "cancelled-team": nested.finishes("t1-1").nested_ends("t1-1", "sub1", Reason.CANCELLED, turns=1).cancelled(),
+        "cancel": tasked.cancelled(),
+        "silence": launched("ada", "bob", "eve").says("ada", to="bob").timers(6),
+        "silent-conclusion": launched("ada", "bob").announces("ada").timers(4),
+        "handing-timeout": launched("ada", "bob").assigns("ada", "t1-1:bob").timers(4).timers(2),
+        "pause-timeout": _keeps(tasked.pauses("ada", "t1-1"), 25),
+        "lease": launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").timers(2).announces("ada").concludes("ada"),
+        "outage": _late(launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").timer()).timer(),
+        "deadline": _late(tasked, 100_000),
+        "loss": tasked.loses("bob", "ada").regains("bob").finishes("t1-1").loses("eve").timers(3).regains("ada"),
+        "all-lost": launched("ada", "bob").says("ada", to="bob").loses("ada", "bob").timers(4),
+        "all-lost-returning": launched("ada", "bob", "eve")
+        .loses("bob", "eve", "ada")
+        .regains("eve")
+        .announces("eve")
+        .concludes("eve"),
+        "concluded-without-a-member": tasked.finishes("t1-2")
+        .pauses("ada", "t1-1")
+        .loses("bob")
+        .timer()
+        .announces("ada")
+        .concludes("ada"),
+        "lost-speaker": launched("ada", "bob", "eve").announces("ada").loses("ada").concludes("bob"),
+        "repetition-pause": tasked.repeats_itself("ada", "m1").repeats_itself("ada", "m2").finishes("t1-1").finishes("t1-2"),
+        "repetition-conclusion": launched("ada", "bob")
+        .says("ada", to="bob")
+        .repeats_itself("bob", "m1")
+        .repeats_itself("bob", "m2"),
+        "max-turns": launched("ada", "bob", max_turns=2)
+        .assigns("ada", "t1-1:bob")
+        .progresses("t1-1")
+        .says("ada", to="bob")
+        .concludes("ada"),
+        "budget": tasked.progresses("t1-1", tokens=MAX_TOKENS).concludes("ada"),
+        "task-budget": launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS).concludes("ada"),
+        "many-tasks": _gives_out(36),
+    }
+    abandoned = LaunchAbandoned(
+        at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
+    )
+    return {**{name: story.log for name, story in told.items()}, "abandoned": (abandoned,)}
+
+
+def walk(seed: int) -> Sequence[Event]:
+    """What is accepted on a random walk."""
+    choose, now = random.Random(seed).choice, START
+    log: list[Event] = [any_launch(choose)]
+    state = step(None, log[0]).state
+    for _ in range(_STEPS):
+        at = any_time(state, now, choose)
+        event = any_event(state, at, choose)
+        if is_legal(state, event):
+            state, now = step(state, event).state, max(at, now)
+            log.append(event)
+    return log
+
+
+def _fails(story: Scenario, task_id: str) -> Scenario:
+    task = story.open(task_id)
+    report = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion="It broke.")
+    return story.speaks(task.assignee, report, turn=task.turn)
+
+
+def _keeps(story: Scenario, reports: int) -> Scenario:
+    """Report progress every 25 s, and look at the deadlines in between."""
+    for _ in range(reports):
+        if story.phase != "paused":
+            break
+        story = story.after(25).progresses("t1-1").progresses("t1-2")
+        due = story.state.next_deadline()
+        if due is not None and due <= story.now:
+            story = story.happens(TimerFired(at=story.now))
+    return story
+
+
+def _late(story: Scenario, seconds: float = 3_600) -> Scenario:
+    late = story.after(seconds)
+    return late.happens(TimerFired(at=late.now))
+
+
+def _gives_out(tasks: int) -> Scenario:
+    story = launched("ada", "bob", "eve", max_turns=tasks + 2)
+    for number in range(tasks):
+        story = story.assigns_and_waits("ada", f"t{number + 1}-1:{('bob', 'eve')[number % 2]}").finishes(
+            f"t{number + 1}-1", tokens=1
+        )
+    return story.announces("ada").concludes("ada")
+
+
+def main() -> None:
+    """Record the logs of this version of the machine."""
+    folder = Path(sys.argv[1])
+    folder.mkdir(parents=True)
+    logs = {**stories(), **{f"walk-{seed}": walk(seed) for seed in range(WALKS)}}
+    for name, events in logs.items():
+        write(folder / f"{name}.jsonl", events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""Retention: what belongs to a goal goes together, whatever cuts it short, and what was concluded stays concluded."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import ConflictError
+from ioa.group.events import SubgroupOpened
+from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
+from ioa.protocol import subjects
+from ioa.protocol.goals import Artifact, Reason, digest_of
+from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
+from ioa.protocol.registry import Acknowledged
+from ioa.protocol.retention import Prune, Pruned
+from ioa.runtime.process import background
+from ioa.testing.deadline import eventually
+from tests.unit.group.scenario import specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+KEEP = timedelta(days=30)
+LATER = timedelta(days=31)
+NESTED = comm_id_of_task(ROOM, TaskId("t1"))
+
+
+async def made(plane: Plane, object_name: str) -> Artifact:
+    """A file in the store."""
+    return await plane.artifacts.put(object_name, object_name.rpartition("/")[2], b"data", "text/plain")
+
+
+async def conclude(plane: Plane) -> None:
+    """Have a goal with a nested team, an input and two files concluded."""
+    await plane.join(ADA, BOB, EVE)
+    await made(plane, f"{GOAL}/in/0-in.csv")
+    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
+    await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "1")
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.nest("t1", BOB, EVE)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1:eve",))), comm_id=NESTED)
+    chart = await made(plane, f"{NESTED}/t1/chart.png")
+    await plane.says(EVE, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Five.", artifacts=(chart,)), comm_id=NESTED)
+    await plane.says(BOB, ConcludeGroupDiscussion(), comm_id=NESTED)
+    await plane.says(BOB, Conclusion(content="Five.", artifacts=(chart,)), comm_id=NESTED)
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    foreign = await made(plane, "another-goal/in/0-shared.csv")
+    await plane.says(ADA, Conclusion(content="Ten.", artifacts=(chart, foreign)))
+    assert await plane.reason() is Reason.CONCLUDED
+    plane.removal.open |= {ROOM, NESTED}
+
+
+async def prune(plane: Plane, keep: timedelta = KEEP, *, dry_run: bool = False) -> Pruned:
+    """Remove what is old enough."""
+    return await plane.janitor.prune(Prune(older_than=keep, dry_run=dry_run))
+
+
+def left(plane: Plane) -> dict[str, object]:
+    """What is kept of goals."""
+    return {
+        "records": [record.goal.goal_id for record in plane.goals.all()],
+        "logs": sorted(plane.log.stored()),
+        "open": sorted(plane.removal.open),
+        "members": sorted(plane.memberships.comm_ids()),
+        "timers": plane.timers.next_at() is not None,
+        "files": sorted(plane.artifacts.stored()),
+    }
+
+
+EMPTY = {"records": [], "logs": [], "open": [], "members": [], "timers": False, "files": ["another-goal/in/0-shared.csv"]}
+
+
+async def test_what_belongs_to_a_goal_goes_together() -> None:
+    """After its time the record, logs, timers, memberships, result and files go, nested teams' too; id and outcome stay."""
+    plane = Plane()
+    await conclude(plane)
+    ended_at = plane.clock.now()
+    plane.clock.advance(LATER)
+    done = await prune(plane)
+    assert (done.goals, done.groups, done.files, done.failed, done.after) == ({"concluded": 1}, 2, 2, 0, None)
+    assert (left(plane), await plane.results.get(GOAL)) == (EMPTY, None)
+    ended = await plane.ended.find(GOAL)
+    assert ended is not None
+    assert (ended.reason, ended.ended_at, ended.digest) == (Reason.CONCLUDED, ended_at, digest_of("Count to ten."))
+
+
+async def test_nothing_goes_before_its_time() -> None:
+    """A goal that ended a day too late is kept whole."""
+    plane = Plane()
+    await conclude(plane)
+    before = left(plane)
+    plane.clock.advance(timedelta(days=29))
+    assert (await prune(plane)).goals == {}
+    assert (left(plane), await plane.reason(), await plane.ended.find(GOAL)) == (before, Reason.CONCLUDED, None)
+
+
+async def test_what_would_go_is_told_without_removing_it() -> None:
+    """A dry run counts the same and changes nothing."""
+    plane = Plane()
+    await conclude(plane)
+    before = left(plane)
+    plane.clock.advance(LATER)
+    would = await prune(plane, dry_run=True)
+    assert (left(plane), await plane.reason(), await plane.ended.find(GOAL)) == (before, Reason.CONCLUDED, None)
+    assert await prune(plane) == would
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
+    """After a crash behind any step nothing takes the goal for one that was never begun, and the next look removes the rest."""
+    plane = Plane()
+    await conclude(plane)
+    plane.clock.advance(LATER)
+    plane.removal.steps_left = steps
+    assert (await prune(plane)).failed == 1
+    for router in plane.routers:
+        await router.fire_timer(ROOM)
+    await plane.run_timers()
+    await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "2")
+    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+    assert await plane.reason() in (Reason.CONCLUDED, None)
+    plane.removal.steps_left = None
+    assert (await prune(plane)).failed == 0
+    ended = await plane.ended.find(GOAL)
+    assert ended is not None
+    assert (left(plane), ended.reason, await plane.results.get(GOAL)) == (EMPTY, Reason.CONCLUDED, None)
+
+
+async def test_many_janitors_at_once_do_no_harm() -> None:
+    """Replicas that look at the same time remove each goal, and it counts as ended once."""
+    plane = Plane()
+    await conclude(plane)
+    plane.clock.advance(LATER)
+    done = await asyncio.gather(*(prune(plane) for _ in range(5)))
+    assert {part.failed for part in done} == {0}
+    assert left(plane) == EMPTY
+
+
+async def test_a_goal_that_cannot_be_removed_holds_up_no_other() -> None:
+    """What fails is counted and logged; the goals behind it go."""
+    plane = Plane()
+    await plane.join(ADA)
+    for number in range(3):
+        await plane.accept(GoalId(f"goal-{number}"), timeout=timedelta(minutes=1))
+    await plane.run_timers()
+    plane.clock.advance(LATER)
+    plane.removal.poisoned.add(comm_id_of_goal(GoalId("goal-1")))
+    done = await prune(plane)
+    assert (done.goals, done.failed, [record.goal.goal_id for record in plane.goals.all()]) == ({"deadline": 2}, 1, ["goal-1"])
+
+
+async def test_open_goals_are_skipped_and_pages_go_on() -> None:
+    """Goals in front that are open stay; what lies behind them goes, page by page."""
+    plane = Plane()
+    for number in range(150):
+        timeout = timedelta(days=30) if number % 3 == 0 else timedelta(minutes=1)
+        await plane.accept(GoalId(f"goal-{number}"), timeout=timeout)
+    while plane.clock.now() < plane.goals.all()[0].accepted_at + timedelta(days=1):
+        plane.clock.advance(timedelta(hours=12))
+        await plane.fire_due()
+    counted, after = 0, 0
+    for _ in range(10):
+        part = await plane.janitor.prune(Prune(older_than=timedelta(hours=1), after=after))
+        counted += sum(part.goals.values())
+        if part.after is None:
+            break
+        after = part.after
+    assert (counted, len(plane.goals.all())) == (100, 50)
+
+
+async def test_a_goal_without_result_ends_as_its_log_says() -> None:
+    """Of a goal whose result an older release let run out, the log's last entry tells the outcome."""
+    plane = Plane()
+    await conclude(plane)
+    plane.results.remove(GOAL)
+    plane.clock.advance(LATER)
+    await prune(plane)
+    ended = await plane.ended.find(GOAL)
+    assert ended is not None
+    assert (ended.reason, left(plane)) == (Reason.CONCLUDED, EMPTY)
+
+
+async def test_a_group_that_has_just_ended_is_left_to_its_router() -> None:
+    """Whoever removes at once does not take the log away from the router that has yet to publish the result."""
+    plane = Plane()
+    await conclude(plane)
+    plane.results.remove(GOAL)
+    assert (await prune(plane, timedelta(0))).goals == {}
+    await plane.routers[0].fire_timer(ROOM)
+    assert ((await prune(plane, timedelta(0))).goals, left(plane)) == ({"concluded": 1}, EMPTY)
+
+
+async def test_of_a_goal_without_result_and_log_nothing_is_known() -> None:
+    """It counts as ended long after its deadline, without a reason, and never as failed."""
+    plane = Plane()
+    record = await plane.accept()
+    plane.timers.remove(ROOM)
+    plane.clock.advance_to(record.deadline + timedelta(days=29))
+    assert (await prune(plane, timedelta(0))).goals == {}
+    plane.clock.advance(timedelta(days=2))
+    assert (await prune(plane, timedelta(0))).goals == {"unknown": 1}
+    ended = await plane.ended.find(GOAL)
+    assert ended is not None
+    assert (ended.reason, ended.ended_at, plane.goals.all()) == (None, record.deadline, [])
+
+
+async def test_a_removed_goal_is_not_taken_in_again() -> None:
+    """The same goal again has ended, another one under its id is a conflict; neither is put on record, or stores its inputs."""
+    plane = Plane()
+    await conclude(plane)
+    plane.clock.advance(LATER)
+    await prune(plane)
+    inputs = [{"name": "x.txt", "text": "x"}]
+    for text in ("Count to ten.", "Count to eleven."):
+        await plane.intake.accept(subjects.GOAL, json.dumps({"goal": text, "goal_id": GOAL, "inputs": inputs}).encode(), "2")
+    letters = [(letter.reason, "concluded" in letter.why, "2026-01-01" in letter.why) for letter in plane.dead.letters]
+    assert letters == [("ended", True, True), ("conflict", True, True)]
+    assert left(plane) == EMPTY
+
+
+async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled() -> None:
+    """To launch it is refused; to end what has ended changes nothing."""
+    plane = Plane()
+    await conclude(plane)
+    plane.clock.advance(LATER)
+    await plane.join(ADA, BOB)
+    await prune(plane)
+    with pytest.raises(ConflictError, match="concluded"):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+    abandoned = await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+    cancelled = await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    assert (abandoned, cancelled, left(plane)) == (Acknowledged(), Acknowledged(), EMPTY)
+
+
+async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
+    """With the result there, neither a timer nor a launch nor the goal published again makes anything of an empty log."""
+    plane = Plane()
+    await conclude(plane)
+    plane.log.remove(ROOM)
+    plane.clock.advance(timedelta(hours=2))
+    await plane.join(ADA, BOB)
+    for router in plane.routers:
+        await router.fire_timer(ROOM)
+    with pytest.raises(ConflictError):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+    waiting = len(plane.work.waiting())
+    order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
+    await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "2")
+    assert (await plane.entries(), await plane.reason(), len(plane.work.waiting())) == ([], Reason.CONCLUDED, waiting)
+
+
+async def test_it_looks_by_itself_and_survives_what_goes_wrong() -> None:
+    """Left alone it removes what is old enough, also after the records were out of reach."""
+    plane = Plane()
+    await conclude(plane)
+    plane.clock.advance(LATER)
+    plane.removal.steps_left = 0
+    async with background(plane.janitor.follow(KEEP, every=timedelta(milliseconds=1))):
+        await eventually(lambda: plane.ended.find(GOAL))
+        plane.removal.steps_left = None
+        await eventually(lambda: left(plane), EMPTY.__eq__)
+
+
+async def test_the_nested_teams_log_names_what_it_opened() -> None:
+    """The scenario of this file has a nested team, or it would test less than it says."""
+    plane = Plane()
+    await conclude(plane)
+    assert any(isinstance(stored.entry.event, SubgroupOpened) for stored in await plane.entries())

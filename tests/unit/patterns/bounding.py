@@ -1,0 +1,32 @@
+"""Giving up what may never end, by a timer of CPU time: a match looks at it now and then, and a busy machine changes nothing."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class TakesForEverError(Exception):
+    """Raised inside of a match, which looks for signals now and then."""
+
+
+@contextmanager
+def bounded(cpu_seconds: float) -> Iterator[None]:
+    """Interrupt what runs on the main thread once it has used up so much CPU time.
+
+    Raises:
+        TakesForEverError: It has.
+    """
+
+    def give_up(_signal: int, _frame: FrameType | None) -> None:
+        raise TakesForEverError
+
+    before = signal.signal(signal.SIGVTALRM, give_up)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)

@@ -1,0 +1,109 @@
+"""No text that anybody sends keeps a process busy for longer than its length explains: every regular expression is tried."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from ioa.group.wording import wording_of
+from ioa.protocol.outcomes import kind_of_need
+from tests.unit.patterns.attacks import attacks_on
+from tests.unit.patterns.bounding import TakesForEverError, bounded
+from tests.unit.patterns.collecting import Source, hidden, patterns, sources
+
+_IN_A_KILLABLE_PLACE = "ioa.agent.rules"
+"""What splits goals reads few characters, beside the event loop, and is given up on: `ioa.agent.rules.brain`."""
+
+_CHARS = (80, 320, 1_280, 5_120)
+"""Each four times the one before, and all of them longer than the pieces of a text that its reader remembers (64)."""
+_STEEP = 8.0
+"""What takes four times the text takes four times the time if it is linear, and sixteen times if it is quadratic."""
+_MEASURABLE_SECONDS = 0.001
+"""Below this, growth cannot be told from noise. What is quadratic takes several times as long at the largest length."""
+_CPU_SECONDS = 5.0
+"""What takes so long for one text is exponential: no growth can be measured."""
+_REPEATS = 5
+_CONFIRMATIONS = 3
+"""What grows too fast does so each time; what was disturbed, by a cache that others empty, does not."""
+
+_SOURCES = sources(_IN_A_KILLABLE_PLACE)
+
+Ask = Callable[[str], object]
+
+
+def _seconds(ask: Ask, text: str, *, repeats: int = 1) -> float:
+    """The least CPU time of some tries; other processes do not count, and what disturbs one try seldom disturbs them all."""
+    least = float("inf")
+    for _ in range(repeats):
+        began = time.thread_time()
+        ask(text)
+        least = min(least, time.thread_time() - began)
+    return least
+
+
+def _grows_too_fast(ask: Ask, text: Callable[[int], str]) -> bool:
+    """Whether time grows faster than the text, at some length at which it can be measured."""
+    for shorter, longer in pairwise(_CHARS):
+        try:
+            with bounded(_CPU_SECONDS):
+                if _seconds(ask, text(longer)) < _MEASURABLE_SECONDS:
+                    continue
+                if all(_is_steep(ask, text(shorter), text(longer)) for _ in range(_CONFIRMATIONS)):
+                    return True
+        except TakesForEverError:
+            return True
+    return False
+
+
+def _is_steep(ask: Ask, shorter: str, longer: str) -> bool:
+    taken = _seconds(ask, longer, repeats=_REPEATS)
+    return taken >= _MEASURABLE_SECONDS and taken > _STEEP * _seconds(ask, shorter, repeats=_REPEATS)
+
+
+def _asking(pattern: re.Pattern[str], method: str) -> Ask:
+    match method:
+        case "sub" | "subn":
+            return lambda text: pattern.sub(" ", text)
+        case "finditer":
+            return lambda text: sum(1 for _ in pattern.finditer(text))
+        case _:
+            return getattr(pattern, method)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("source", _SOURCES, ids=lambda source: source.name)
+def test_every_expression_takes_time_in_proportion_to_the_text(source: Source) -> None:
+    """No part of any expression, repeated, makes it try each position anew, or one position in many ways."""
+    slow = [
+        f"{found.where}.{method}: {attack}"
+        for found in patterns(source)
+        for attack in attacks_on(found.pattern)
+        for method in found.methods
+        if _grows_too_fast(_asking(found.pattern, method), attack.text)
+    ]
+    assert slow == []
+
+
+@pytest.mark.parametrize("source", _SOURCES, ids=lambda source: source.name)
+def test_no_expression_is_made_in_a_function(source: Source) -> None:
+    """Each expression stands in its module or in a call as it is, so that the test above finds it."""
+    assert hidden(source) == []
+
+
+@pytest.mark.parametrize("expression", [r"\d[\d,.]*x", r"(?:a+)+b", r"<(\s*/?\s*a)", r"\S+\.\w{1,5}\b", r"(?:\w+\.)*\w+@", r"\s+$"])
+def test_what_backtracks_is_found(expression: str) -> None:
+    """The attacks and the measure tell quadratic and exponential expressions from linear ones."""
+    pattern = re.compile(expression)
+    assert any(_grows_too_fast(_asking(pattern, "sub"), attack.text) for attack in attacks_on(pattern))
+
+
+@pytest.mark.parametrize(
+    "unit", ["1.", "1,", "a.", "twenty two 1.", "two ", "x, y, ", '"a', "“", "[…", "- ", "\n> ", "half ", "a-1-"]
+)
+@pytest.mark.parametrize("read", [wording_of, kind_of_need.__wrapped__], ids=["wording_of", "kind_of_need"])
+def test_what_routers_and_discovery_read_takes_time_in_proportion_to_the_text(read: Ask, unit: str) -> None:
+    """No wording of a message or of a task stalls who has to read it; a numeral before it has the numbers looked at."""
+    assert not _grows_too_fast(read, lambda chars: "twenty two " + unit * (chars // len(unit)))

@@ -1,0 +1,341 @@
+"""What one group's load costs others: nothing is searched for nothing, deadlines go first, and progress stays out of the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import UnavailableError
+from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
+from ioa.group.rejection import RejectionCode
+from ioa.group.requests import Accepted, CancelGroup, Rejected
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Phase,
+    SyncTaskAssignment,
+)
+from ioa.protocol.usage import Usage
+from tests.unit.group.scenario import specs
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
+
+T1 = TaskId("t1")
+
+
+async def _talk(plane: Plane, turns: int) -> list[Message]:
+    """Let two members speak in turn; return what they said."""
+    said = []
+    for number in range(turns):
+        speaker, other = ((ADA, BOB), (BOB, ADA))[number % 2]
+        message = await plane.message(speaker, Discussion(content=f"The {number}th thing to note.", next_speaker=other))
+        assert isinstance(await plane.send(message), Accepted)
+        said.append(message)
+    return said
+
+
+async def _at_work(plane: Plane, *, max_tokens: int | None = None) -> None:
+    """Give Bob a task that he has acknowledged."""
+    await plane.open(ADA, BOB, max_tokens=max_tokens)
+    await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.says(BOB, InformTaskProgress(task_id=T1, number=1))
+
+
+async def test_a_message_of_a_stranger_searches_nothing() -> None:
+    """Who is no member is refused by the state alone, however long the log is."""
+    plane = Plane()
+    await plane.open(ADA, BOB, max_turns=200)
+    await _talk(plane, 100)
+    answer = await plane.says(EVE, Discussion(content="Me too.", next_speaker=ADA))
+    assert isinstance(answer, Rejected)
+    assert (answer.code, plane.log.searched) == (RejectionCode.NOT_A_MEMBER, 0)
+
+
+async def test_a_refused_report_of_progress_searches_nothing() -> None:
+    """Nobody needs to know whether a report was in the log before."""
+    plane = Plane()
+    await _at_work(plane)
+    await plane.says(BOB, InformTaskResult(task_id=T1, task_conclusion="Ten."))
+    answer = await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
+    assert isinstance(answer, Rejected)
+    assert (answer.code, plane.log.searched) == (RejectionCode.TASK_CLOSED, 0)
+
+
+async def test_a_refused_message_is_looked_for_in_one_page() -> None:
+    """A message is found among the 64 entries behind what its sender had seen; beyond them it is refused, and nothing is lost."""
+    plane = Plane()
+    await plane.open(ADA, BOB, max_turns=200)
+    said = await _talk(plane, 100)
+    entries = await plane.entries()
+    near, far = said[62], said[63]
+    answers = [await plane.send(message) for message in (near, far)]
+    assert isinstance(answers[1], Rejected)
+    assert (answers[0], answers[1].code) == (Accepted(seq=entries[63].seq), RejectionCode.STALE_TURN)
+    assert plane.log.searched == 128
+    assert len(messages_of(await plane.entries())) == 100
+
+
+async def test_a_message_that_waited_past_the_deadline_came_too_late() -> None:
+    """What counts is when a message's turn at the group has come, not when it arrived."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    lock = plane.ledgers[0]._group(ROOM).lock
+    async with asyncio.TaskGroup() as group:
+        await lock.acquire()
+        sending = group.create_task(plane.send(message))
+        await asyncio.sleep(0)
+        plane.clock.advance(timedelta(seconds=46))
+        lock.release()
+    answer = sending.result()
+    assert isinstance(answer, Rejected)
+    assert (answer.code, messages_of(await plane.entries())) == (RejectionCode.TOO_LATE, [])
+
+
+async def test_deadlines_and_cancellations_go_before_messages() -> None:
+    """A group that is busy with messages ends at its deadline: none of those that wait is taken any more."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(tuple(f"t{number}:bob" for number in range(20)))))
+    results = [
+        await plane.message(BOB, InformTaskResult(task_id=TaskId(f"t{number}"), task_conclusion="Ten.")) for number in range(20)
+    ]
+    async with asyncio.TaskGroup() as group:
+        sent = [group.create_task(plane.send(result)) for result in results]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        group.create_task(plane.ledgers[0].record(ROOM, CancelRequested(at=plane.clock.now(), why="Enough.")))
+    refused = [answer.code for answer in (one.result() for one in sent) if isinstance(answer, Rejected)]
+    assert (await plane.reason(), set(refused), len(refused) >= 18) == (Reason.CANCELLED, {RejectionCode.GROUP_ENDED}, True)
+
+
+async def test_many_timers_of_one_group_are_one_look_and_one_more() -> None:
+    """Timers that fire while their group is looked at return at once; it is looked at once more, with the latest time."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
+    lock, fired_at = plane.ledgers[0]._group(ROOM).lock, plane.clock.now()
+    async with asyncio.TaskGroup() as group:
+        await lock.acquire()
+        looking = group.create_task(plane.routers[0].fire_timer(ROOM, fired_at))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for seconds in (50, 10, 20):
+            await plane.routers[0].fire_timer(ROOM, fired_at + timedelta(seconds=seconds))
+        assert not looking.done()
+        lock.release()
+    fired = [stored.entry.event for stored in await plane.entries() if isinstance(stored.entry.event, TimerFired)]
+    assert ([event.at for event in fired], await plane.reason()) == ([fired_at + timedelta(seconds=50)], Reason.DEADLINE)
+
+
+async def test_a_look_that_fails_leaves_the_group_watched() -> None:
+    """The timer that began the look comes back when the log is out of reach, and the next one is not taken for a copy of it."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
+    plane.clock.advance(timedelta(seconds=46))
+    plane.log.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.routers[0].fire_timer(ROOM)
+    plane.log.reachable = True
+    await plane.routers[0].fire_timer(ROOM)
+    assert await plane.reason() is Reason.DEADLINE
+
+
+async def test_a_copy_of_a_message_under_way_is_answered_by_the_same_work() -> None:
+    """A client that gave up and asks by the other way gets the first one's answer, entry included; the log is not read for it."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    first, copy = await asyncio.gather(plane.send(message), plane.send(message))
+    assert isinstance(first, Accepted) and first.entry is not None
+    assert (copy, plane.log.searched) == (first, 0)
+
+
+async def test_a_copy_shares_a_failure_too() -> None:
+    """Both hear that they may ask again; and then they are answered."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    plane.log.reachable = False
+    failed = await asyncio.gather(plane.send(message), plane.send(message), return_exceptions=True)
+    plane.log.reachable = True
+    again = await plane.send(message)
+    assert ([type(one) for one in failed], type(again)) == ([UnavailableError] * 2, Accepted)
+
+
+async def test_a_copy_is_not_cancelled_with_the_first() -> None:
+    """When the work on a message ends before it is done, whoever waits for its answer is told to come again."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    message = await plane.message(ADA, Discussion(content="You.", next_speaker=BOB))
+    lock = plane.ledgers[0]._group(ROOM).lock
+    await lock.acquire()
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(plane.send(message))
+        copy = group.create_task(_outcome(plane, message))
+        await asyncio.sleep(0)
+        first.cancel()
+    assert isinstance(copy.result(), UnavailableError)
+    lock.release()
+    assert isinstance(await plane.send(message), Accepted)
+
+
+async def _outcome(plane: Plane, message: Message) -> object:
+    try:
+        return await plane.send(message)
+    except UnavailableError as error:
+        return error
+
+
+async def test_reports_after_the_first_are_no_entries() -> None:
+    """They are accepted with the head's sequence and shown to whoever watches; the log stays as it is."""
+    plane = Plane()
+    await _at_work(plane)
+    before = await plane.entries()
+    answers = [await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, content="On it.")) for number in (2, 3)]
+    assert (answers, await plane.entries()) == ([Accepted(seq=before[-1].seq)] * 2, before)
+    assert [said.message.payload for said in plane.progress.reports] == [
+        InformTaskProgress(task_id=T1, number=number, content="On it.") for number in (2, 3)
+    ]
+
+
+async def test_what_one_router_heard_keeps_the_lease_at_another() -> None:
+    """Reports to one replica are evidence at every one; without any, the task is suspected, and fails after another lease."""
+    plane = Plane()
+    await _at_work(plane)
+    for _ in range(10):
+        plane.clock.advance(timedelta(seconds=10))
+        await plane.says(BOB, InformTaskProgress(task_id=T1, number=2), router=0)
+        await plane.fire_due(router=1)
+        assert not open_task(await plane.state(), T1).suspect
+    plane.clock.advance(timedelta(seconds=40))
+    await plane.fire_due(router=1)
+    suspected = open_task(await plane.state(), T1).suspect
+    plane.clock.advance(timedelta(seconds=30))
+    await plane.fire_due(router=1)
+    assert (suspected, (await plane.state()).open_tasks) == (True, ())
+
+
+async def test_a_report_clears_a_suspicion() -> None:
+    """A task that was suspected since its reports were lost is none when the next look finds one."""
+    plane = Plane()
+    await _at_work(plane)
+    plane.clock.advance(timedelta(seconds=31))
+    await plane.fire_due()
+    assert open_task(await plane.state(), T1).suspect
+    plane.clock.advance(timedelta(seconds=20))
+    await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
+    plane.clock.advance(timedelta(seconds=11))
+    await plane.fire_due()
+    assert not open_task(await plane.state(), T1).suspect
+
+
+async def test_usage_is_an_entry_where_there_is_a_budget() -> None:
+    """A report that tells of more usage than is counted ends the discussion when that spends the budget; without one it waits."""
+    plane, free = Plane(), Plane()
+    await _at_work(plane, max_tokens=100)
+    await _at_work(free)
+    for one in (plane, free):
+        await one.says(BOB, InformTaskProgress(task_id=T1, number=2, usage=Usage(tokens_out=60)))
+        await one.says(BOB, InformTaskProgress(task_id=T1, number=3, usage=Usage(tokens_out=60)))
+        await one.says(BOB, InformTaskProgress(task_id=T1, number=4, usage=Usage(tokens_out=100)))
+    numbers = [_reported(await one.entries()) for one in (plane, free)]
+    assert numbers == [[1, 2, 4], [1]]
+    assert [(await one.state()).phase for one in (plane, free)] == [Phase.CONCLUDING, Phase.ASSIGNED]
+
+
+def _reported(entries: Sequence[StoredEntry]) -> list[int]:
+    said = [stored.entry.event.message.payload for stored in entries if isinstance(stored.entry.event, Said)]
+    return [payload.number for payload in said if isinstance(payload, InformTaskProgress)]
+
+
+@pytest.mark.parametrize(
+    ("number", "turn", "sender", "code"),
+    [
+        (1, 1, BOB, RejectionCode.STALE_PROGRESS),
+        (2, 0, BOB, RejectionCode.STALE_TURN),
+        (2, 1, ADA, RejectionCode.NOT_YOUR_TASK),
+        (2, 1, EVE, RejectionCode.NOT_A_MEMBER),
+    ],
+)
+async def test_an_illegal_report_is_refused_as_the_machine_refuses_it(
+    number: int, turn: int, sender: AgentId, code: RejectionCode
+) -> None:
+    """That nothing is written for a report makes it no more lenient."""
+    plane = Plane()
+    await _at_work(plane)
+    message = await plane.message(sender, InformTaskProgress(task_id=T1, number=number), turn=turn)
+    answer = await plane.send(message)
+    assert isinstance(answer, Rejected)
+    assert (answer.code, plane.progress.reports) == (code, [])
+
+
+async def test_a_report_is_judged_on_the_log_before_it_is_refused() -> None:
+    """What a replica remembers may be old: a task that another one has opened since is known after a look at the log."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, Discussion(content="You.", next_speaker=BOB), router=0)
+    await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1:ada",))), router=1)
+    await plane.says(ADA, InformTaskProgress(task_id=T1, number=1), router=1)
+    answer = await plane.says(ADA, InformTaskProgress(task_id=T1, number=2), router=0)
+    assert (answer, len(await plane.entries())) == (Accepted(seq=(await plane.entries())[-1].seq), 4)
+
+
+async def test_heads_of_ended_groups_are_not_kept() -> None:
+    """Nothing is remembered of where an ended group stands, nor of what was heard of its tasks."""
+    plane = Plane()
+    await _at_work(plane)
+    await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
+    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    plane.clock.advance(timedelta(seconds=5))
+    await plane.fire_due()
+    ledger = plane.ledgers[0]
+    assert (ledger._groups[ROOM].head, ledger._cached_bytes, plane.routers[0]._heard._groups) == (None, 0, {})
+
+
+async def test_remembered_heads_are_bounded_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the heads together are too large, those used longest ago are forgotten, and every group goes on all the same."""
+    monkeypatch.setattr("ioa.runtime.ledger._MAX_CACHED_BYTES", 5_000)
+    plane = Plane()
+    ledger, rooms = plane.ledgers[0], [CommId(f"room-{number}") for number in range(20)]
+    for room in rooms:
+        await ledger.record(room, plane.begin(room, ADA, BOB))
+    kept = [room for room in rooms if (group := ledger._groups.get(room)) is not None and group.head is not None]
+    assert kept == rooms[-len(kept) :] and 1 <= len(kept) < 10
+    assert ledger._cached_bytes == sum(group.head.size_bytes for group in ledger._groups.values() if group.head is not None)
+    await plane.says(ADA, ConcludeGroupDiscussion(), comm_id=rooms[0])
+    assert (await plane.state(rooms[0])).phase is Phase.CONCLUDING
+
+
+async def test_a_copy_refused_for_its_lateness_alone_leaves_the_log_in_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An append under way when the deadline passes may land after a copy was refused: one entry, one result, and no other end."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(seconds=45))
+    await plane.says(ADA, ConcludeGroupDiscussion())
+    message = await plane.message(ADA, Conclusion(content="Ten."))
+    append, under_way, go = plane.log.append, asyncio.Event(), asyncio.Event()
+
+    async def append_late(comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+        under_way.set()
+        await go.wait()
+        return await append(comm_id, entry, expected_seq=expected_seq)
+
+    monkeypatch.setattr(plane.log, "append", append_late)
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(plane.send(message, 0))
+        await under_way.wait()
+        plane.clock.advance(timedelta(seconds=46))
+        copy = await plane.send(message, 1)
+        go.set()
+    await plane.run_timers()
+    assert (first.result().outcome, copy.outcome) == ("accepted", "rejected")
+    assert (await plane.reason(), len(messages_of(await plane.entries()))) == (Reason.CONCLUDED, 2)

@@ -1,0 +1,104 @@
+"""Groups whose logs cannot be read: their goals end all the same, and nobody else is held up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from ioa.errors import UnavailableError
+from ioa.group.requests import CancelGroup
+from ioa.ports.delivery import DeadReason
+from ioa.ports.group_log import UnreadableEntryError
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId
+from ioa.protocol.subjects import timer
+from ioa.runtime.group_metrics import unreadable
+from ioa.runtime.unreadable import UnreadableEntries
+from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters
+from ioa_router.standstill import Standstill
+from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
+
+
+def standstill(plane: Plane) -> Standstill:
+    """What a router has beside its `Router`."""
+    return Standstill(plane.log, plane.goals, plane.results, plane.timers, plane.clock)
+
+
+async def fire(plane: Plane) -> None:
+    """Bring every due timer to a router, as its process does."""
+    for comm_id in plane.timers.take_due():
+        try:
+            await plane.routers[0].fire_timer(comm_id)
+        except UnreadableEntryError as error:
+            await standstill(plane).end_goal(error, plane.clock.now())
+
+
+async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline() -> None:
+    """Until the deadline there is no result; then there is one, once, that says which entry cannot be read."""
+    plane = Plane()
+    await plane.open(ADA, BOB, timeout=timedelta(minutes=5))
+    seq = plane.log.spoil(ROOM)
+    plane.clock.advance(timedelta(minutes=2))
+    await fire(plane)
+    before = await plane.reason()
+    plane.clock.advance(timedelta(minutes=3))
+    for _ in range(2):
+        await fire(plane)
+    result = await plane.results.get(GOAL)
+    assert result is not None
+    assert (before, result.reason, f"Entry {seq}" in result.content, plane.timers.next_at()) == (None, Reason.FAILED, True, None)
+
+
+async def test_a_timer_of_nothing_on_record_is_done() -> None:
+    """A nested team, or a stranger's group, has no goal to be ended."""
+    plane = Plane()
+    error = UnreadableEntryError("Entry 1 cannot be read.", comm_id=CommId("stranger"), seq=1)
+    await standstill(plane).end_goal(error, plane.clock.now())
+    assert (plane.timers.next_at(), await plane.reason()) == (None, None)
+
+
+async def test_the_timer_of_an_open_group_is_never_dropped() -> None:
+    """However often acting on it failed; those of ended groups, of garbage, and of none at all may go."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    with pytest.raises(UnavailableError, match="stays"):
+        await standstill(plane).keep_timer(timer(ROOM))
+    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    plane.log.spoil(CommId("garbage"))
+    for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
+        await standstill(plane).keep_timer(subject)
+
+
+async def test_an_unreadable_entry_is_counted_said_and_kept_once() -> None:
+    """A copy lies where it can be looked at, by whatever process and however often it is met."""
+    dead = MemoryDeadLetters()
+    error = UnreadableEntryError("Entry 7 cannot be read.", comm_id=ROOM, seq=7, data=b"garbage")
+    before = unreadable._value.get()
+    with capture_logs() as lines:
+        noting = UnreadableEntries(dead)
+        for _ in range(3):
+            await noting.note(error)
+    await UnreadableEntries(dead).note(error)
+    assert (dead.letters, unreadable._value.get() - before, len(lines)) == (
+        [DeadLetter(DeadReason.UNREADABLE_ENTRY, "Entry 7 cannot be read.", f"ioa.v1.comm.{ROOM}.log", b"garbage")],
+        4,
+        1,
+    )
+
+
+async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other() -> None:
+    """An ended team whose parent cannot be written to owes the world the rest all the same, and its timer comes to rest."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+
+    async def refuse(result: object) -> bool:
+        raise ValueError("too large")
+
+    publish, plane.results.publish = plane.results.publish, refuse  # type: ignore[method-assign]
+    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    await plane.run_timers()
+    plane.results.publish = publish  # type: ignore[method-assign]
+    await plane.ledgers[0].settle(await plane.state())
+    assert await plane.reason() is Reason.CANCELLED

@@ -1,0 +1,98 @@
+"""Sweeping: everything that is open is looked at, whatever is wrong with some of it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.ports.open_groups import OpenGroup, OpenPage
+from ioa.protocol.ids import CommId, GoalId
+from ioa.runtime.group_metrics import unreadable
+from ioa.testing.deadline import eventually
+from ioa.testing.manual_clock import NEW_YEAR
+from ioa.testing.memory_open import MemoryOpenGroups
+from ioa_router.sweep import Sweep
+
+GROUP = OpenGroup(goal_id=GoalId("goal-1"), deadline=NEW_YEAR)
+
+
+async def _open(number: int) -> tuple[MemoryOpenGroups, list[CommId]]:
+    open_groups, comm_ids = MemoryOpenGroups(), [CommId(f"g{one}") for one in range(number)]
+    for comm_id in comm_ids:
+        await open_groups.put(comm_id, GROUP)
+    return open_groups, comm_ids
+
+
+async def test_every_open_group_is_looked_at_once() -> None:
+    """Over all pages, a bounded number of them side by side."""
+    open_groups, comm_ids = await _open(1_203)
+    seen: list[CommId] = []
+    at_work = most = 0
+
+    async def look_at(comm_id: CommId) -> None:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        await asyncio.sleep(0)
+        seen.append(comm_id)
+        at_work -= 1
+
+    assert await Sweep(open_groups, look_at).once() == []
+    assert (sorted(seen), most) == (sorted(comm_ids), 8)
+
+
+async def test_a_group_that_cannot_be_read_holds_up_no_other() -> None:
+    """Whatever is raised over a group is counted, and the others are looked at; one that is out of reach is named."""
+    open_groups, comm_ids = await _open(20)
+    errors = {comm_ids[3]: KeyError("odd"), comm_ids[7]: InvalidInputError("garbage"), comm_ids[9]: UnavailableError("away")}
+    seen: list[CommId] = []
+
+    async def look_at(comm_id: CommId) -> None:
+        seen.append(comm_id)
+        if comm_id in errors:
+            raise errors[comm_id]
+
+    before = unreadable._value.get()
+    put_off = await Sweep(open_groups, look_at).once()
+    assert (put_off, sorted(seen), unreadable._value.get() - before) == ([comm_ids[9]], sorted(comm_ids), 2)
+
+
+async def test_what_was_out_of_reach_is_looked_at_again() -> None:
+    """A sweep goes on with the groups it could not reach until it has reached them, without looking at the others again."""
+    open_groups, comm_ids = await _open(3)
+    looks: dict[CommId, int] = dict.fromkeys(comm_ids, 0)
+
+    async def look_at(comm_id: CommId) -> None:
+        looks[comm_id] += 1
+        if comm_id == comm_ids[1] and looks[comm_id] < 2:
+            raise UnavailableError("away")
+
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(Sweep(open_groups, look_at).keep())
+        await eventually(lambda: looks[comm_ids[1]] == 2)
+        keeping.cancel()
+    assert looks == {comm_ids[0]: 1, comm_ids[1]: 2, comm_ids[2]: 1}
+
+
+async def test_a_sweep_is_repeated_when_asked_and_when_nothing_could_be_listed() -> None:
+    """A renewed connection asks for another sweep; an index that is out of reach puts it off."""
+    open_groups, [comm_id] = await _open(1)
+    seen: list[CommId] = []
+    page, failures = open_groups.page, iter([UnavailableError("away")])
+
+    async def failing(*, after: int, limit: int) -> OpenPage:
+        for failure in failures:
+            raise failure
+        return await page(after=after, limit=limit)
+
+    async def look_at(comm_id: CommId) -> None:
+        seen.append(comm_id)
+
+    open_groups.page = failing  # type: ignore[method-assign]
+    sweep = Sweep(open_groups, look_at)
+    async with asyncio.TaskGroup() as group:
+        keeping = group.create_task(sweep.keep())
+        await eventually(lambda: seen == [comm_id])
+        sweep.begin_again()
+        await eventually(lambda: seen == [comm_id, comm_id])
+        keeping.cancel()

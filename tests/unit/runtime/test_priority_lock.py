@@ -1,0 +1,110 @@
+"""A lock whose urgent waiters come first, and that nobody loses, whoever is cancelled when."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+
+from ioa.runtime.priority_lock import PriorityLock
+
+
+async def _rounds(count: int = 5) -> None:
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def test_urgent_ones_come_first_and_equals_in_their_order() -> None:
+    """Four messages wait, then two deadlines: the deadlines are served first, and each class in the order in which it came."""
+    lock, served = PriorityLock(), list[str]()
+
+    async def use(name: str, *, urgent: bool) -> None:
+        async with lock.held(urgent=urgent):
+            served.append(name)
+            await asyncio.sleep(0)
+
+    async with asyncio.TaskGroup() as group:
+        await lock.acquire()
+        for number in range(4):
+            group.create_task(use(f"message {number}", urgent=False))
+        await _rounds()
+        for number in range(2):
+            group.create_task(use(f"deadline {number}", urgent=True))
+        await _rounds()
+        lock.release()
+    assert served == ["deadline 0", "deadline 1", "message 0", "message 1", "message 2", "message 3"]
+
+
+async def test_a_free_lock_is_taken_without_waiting() -> None:
+    """Nothing else runs before whoever takes a lock that nobody holds."""
+    lock, ran = PriorityLock(), list[str]()
+    asyncio.get_running_loop().call_soon(ran.append, "another")
+    async with lock.held():
+        assert (lock.locked(), ran) == (True, [])
+    assert not lock.locked()
+
+
+async def test_who_comes_between_release_and_turn_does_not_slip_in() -> None:
+    """The lock is handed over: who asks while the next one is about to run waits behind it."""
+    lock, served = PriorityLock(), list[str]()
+
+    async def use(name: str) -> None:
+        async with lock.held():
+            served.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        await lock.acquire()
+        group.create_task(use("first"))
+        await _rounds()
+        lock.release()
+        await use("second")
+    assert served == ["first", "second"]
+
+
+@pytest.mark.parametrize("handed_over", [False, True], ids=["waiting", "handed over"])
+async def test_who_is_cancelled_leaves_the_lock_to_the_next(handed_over: bool) -> None:
+    """A waiter that is cancelled, even at the moment at which it is given the lock, holds nobody up."""
+    lock, served = PriorityLock(), list[str]()
+
+    async def use(name: str) -> None:
+        async with lock.held():
+            served.append(name)
+
+    async with asyncio.TaskGroup() as group:
+        await lock.acquire()
+        first = group.create_task(use("first"))
+        group.create_task(use("second"))
+        await _rounds()
+        if handed_over:
+            lock.release()
+        first.cancel()
+        if not handed_over:
+            lock.release()
+    assert (served, lock.locked()) == (["second"], False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_no_two_hold_it_and_all_who_stay_get_it(seed: int) -> None:
+    """With waiters that come, go and fail at random one at most holds the lock, and in the end it is free."""
+    rng, lock, inside, got = random.Random(seed), PriorityLock(), 0, 0
+
+    async def use(rounds: int, *, urgent: bool) -> None:
+        nonlocal inside, got
+        async with lock.held(urgent=urgent):
+            inside += 1
+            assert inside == 1
+            try:
+                await _rounds(rounds)
+                got += 1
+            finally:
+                inside -= 1
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(use(rng.randrange(4), urgent=rng.random() < 0.3)) for _ in range(40)]
+        gone = rng.sample(tasks, 15)
+        for task in gone:
+            await _rounds(rng.randrange(6))
+            task.cancel()
+    assert got == len([task for task in tasks if not task.cancelled()])
+    assert not lock.locked()
