@@ -158,6 +158,8 @@ async def _attempt(settings: NatsSettings) -> Client:
     async def failed(error: Exception) -> None:
         # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
         log = _log.warning if client.is_connected else _log.debug
+        if asyncio.current_task() is client._reconnection_task:
+            _leave_attempt(client)
         nats_errors.labels(type(error).__name__).inc()
         if _REFUSED in str(error).lower():
             refusals.append(str(error))
@@ -193,7 +195,16 @@ async def _attempt(settings: NatsSettings) -> Client:
         if refusals:
             raise nats.errors.AuthorizationError from None
         raise
+    finally:
+        if not client.is_connected:
+            _leave_attempt(client)
     return client
+
+
+def _leave_attempt(client: Client) -> None:
+    """Close the socket of an attempt to connect that came to nothing, which nats-py forgets open: a frozen server takes such."""
+    if client._transport is not None:
+        client._transport.close()  # type: ignore[no-untyped-call]
 
 
 def _tls_of(settings: NatsSettings) -> ssl.SSLContext | None:

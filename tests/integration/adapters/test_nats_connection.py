@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ioa.adapters import nats_connection
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_failures import unavailable_unless_answered
 from ioa.adapters.nats_requests import Endpoint, NatsRequester, open_service
 from ioa.adapters.nats_server import NatsServer, open_nats_server
-from ioa.errors import InvalidInputError, PayloadTooLargeError
+from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.protocol.registry import Acknowledged
+from ioa.testing.deadline import eventually
+from ioa.testing.nats_server import crash
 
 
 def _interrupted(close: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:
@@ -68,6 +72,57 @@ async def test_a_client_that_was_closed_connects_no_more(nats_server: NatsServer
         client._reconnection_task = reconnecting = asyncio.create_task(connect_again())
         await asyncio.sleep(0)
     assert (client.is_closed, reconnecting.cancelled()) == (True, True)
+
+
+class Silence:
+    """A server that takes connections and says nothing, as one that is frozen does."""
+
+    def __init__(self) -> None:
+        self.taken = self.left = 0
+
+    async def hear(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Hold a connection until the other side closes it."""
+        self.taken += 1
+        await reader.read()
+        self.left += 1
+        writer.close()
+        await writer.wait_closed()
+
+
+@asynccontextmanager
+async def open_silence() -> AsyncIterator[tuple[Silence, str]]:
+    """A silent server and its URL."""
+    silence = Silence()
+    server = await asyncio.start_server(silence.hear, "127.0.0.1")
+    async with server:
+        yield silence, f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+@pytest.fixture
+def short_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attempt to connect may take a second."""
+    monkeypatch.setattr(nats_connection, "_ATTEMPT_TIMEOUT", timedelta(seconds=1))
+
+
+@pytest.mark.usefixtures("short_attempts")
+async def test_a_first_attempt_that_fails_leaves_no_socket_open() -> None:
+    """Whoever gives up a server that says nothing is gone for good."""
+    async with open_silence() as (silence, url):
+        with pytest.raises(UnavailableError):
+            async with open_connection(NatsSettings(url, "patient"), patience=timedelta(seconds=1)):
+                pass
+        await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1] > 0)
+
+
+@pytest.mark.usefixtures("short_attempts")
+async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServer) -> None:
+    """While a server says nothing, there is one connection to it at most."""
+    async with open_silence() as (silence, url):
+        async with open_connection(NatsSettings(f"{nats_server.url},{url}", "patient")):
+            await crash(nats_server)
+            await eventually(lambda: silence.taken, lambda taken: taken > 2)
+            assert silence.taken - silence.left <= 1
+        await eventually(lambda: (silence.taken, silence.left), lambda seen: seen[0] == seen[1])
 
 
 async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None:
