@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,6 +35,8 @@ ENV = {"IOA_FLOOR_TIMEOUT": "2", "IOA_PAUSE_TIMEOUT": "5", "IOA_LOG_LEVEL": "err
 WANTED = {"discussing", "assigned", "paused"}
 WITHIN = timedelta(seconds=45)
 BATCHES, BATCH_WITHIN = 6, timedelta(seconds=8)
+SETTLED_SECONDS = 0.3
+LEAST_OPEN = 6
 TIMEOUT = timedelta(hours=2)
 
 
@@ -40,6 +45,28 @@ async def phases(fleet: Fleet, goals: list[GoalId]) -> dict[GoalId, str]:
     log = NatsGroupLog(fleet.client)
     heads = {goal_id: await log.last(comm_id_of_goal(goal_id)) for goal_id in goals}
     return {goal_id: str(head.entry.state.phase) for goal_id, head in heads.items() if head is not None}
+
+
+def is_wanted(seen: dict[GoalId, str]) -> bool:
+    """Whether enough goals are open, and there are some in every phase."""
+    still_open = [phase for phase in seen.values() if phase in WANTED]
+    return set(still_open) == WANTED and len(still_open) >= LEAST_OPEN
+
+
+async def stands(fleet: Fleet, goals: list[GoalId]) -> bool:
+    """Freeze the routers at a moment when the goals are as wanted; if they are not by then, let them go on."""
+    await eventually(lambda: phases(fleet, goals), is_wanted, within=BATCH_WITHIN)
+    for name in ROUTERS:
+        os.kill(fleet.pid(name), signal.SIGSTOP)
+    seen, before = await phases(fleet, goals), None
+    while seen != before:  # what the routers had sent may still arrive
+        await asyncio.sleep(SETTLED_SECONDS)
+        seen, before = await phases(fleet, goals), seen
+    if is_wanted(seen):
+        return True
+    for name in ROUTERS:
+        os.kill(fleet.pid(name), signal.SIGCONT)
+    return False
 
 
 async def publish(fleet: Fleet, batch: int) -> list[GoalId]:
@@ -63,16 +90,15 @@ async def write(folder: Path) -> None:
         left = await publish(fleet, 0)
         await eventually(lambda: phases(fleet, left), lambda seen: len(seen) > len(left) // 2, within=WITHIN)
         await fleet.kill(WORKERS[1])
-        # On a busy machine goals may end before others begin: more of them come until there is one in every phase.
+        # On a busy machine goals may end before others begin: more of them come until there are some in every phase.
         for batch in range(1, BATCHES):
-            try:
-                await eventually(lambda: phases(fleet, left), lambda seen: set(seen.values()) >= WANTED, within=BATCH_WITHIN)
-                break
-            except AssertionError:
-                left.extend(await publish(fleet, batch))
+            with suppress(AssertionError):
+                if await stands(fleet, left):
+                    break
+            left.extend(await publish(fleet, batch))
         else:
-            raise AssertionError(f"No time at which goals were in all of {WANTED}: {await phases(fleet, left)}")
-        for name in (*ROUTERS, WORKERS[0]):  # the routers first, so that what was seen stays so
+            raise AssertionError(f"No time at which enough goals were in all of {WANTED}: {await phases(fleet, left)}")
+        for name in (*ROUTERS, WORKERS[0]):
             await fleet.kill(name)
         waits = GoalId("waits")
         await fleet.publish(waits, "sync", timeout=TIMEOUT, agent=AgentId(POOL))
