@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 from nats.aio.client import Client
@@ -32,9 +33,10 @@ _SERVER_TIME = "ts"
 _log = structlog.get_logger(__name__)
 
 
-def _since_boot() -> float:
-    """Seconds that nobody can set, those in which the machine slept included where the system counts them."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+_since_boot: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
+"""Seconds that nobody can set, those in which the machine slept included where the system counts them."""
 
 
 class NatsClock:

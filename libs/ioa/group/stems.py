@@ -12,10 +12,11 @@ _LEAST_STEM = 3
 def stem_of(lower: str) -> str:
     """Cut inflections and common derivations off a word, and spell it the American way."""
     word = _uninflected(singular_of(_american(lower)))
-    for suffix in _DERIVED:
-        if word.endswith(suffix) and len(word) - len(suffix) >= _LEAST_STEM:
-            word = word[: -len(suffix)]
-            break
+    if word.endswith(_DERIVED):
+        for suffix in _DERIVED:
+            if word.endswith(suffix) and len(word) - len(suffix) >= _LEAST_STEM:
+                word = word[: -len(suffix)]
+                break
     if len(word) > _LEAST_STEM and word[-1] == word[-2] and word[-1] not in "aeiou":
         word = word[:-1]
     return word.rstrip("ey") if len(word) > _LEAST_STEM + 1 else word
