@@ -36,6 +36,13 @@ MAX_REFUSALS = 3
 _INBOX_GRACE_SECONDS = 0.25
 """How long one's own message may take through the inbox before the log is asked for it."""
 
+_OVERTAKEN_SECONDS = 0.05
+"""How long an entry that came too early waits for what is before it while nothing else arrives. Answers and pushes come on ways of
+their own, and overtake each other."""
+
+_MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
+"""How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
+
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
 
@@ -55,7 +62,9 @@ class GroupSession:
         self._files = files
         self._history = GroupHistory(comm_id)
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
-        self._head = 0
+        self._early: dict[int, SequencedEntry] = {}
+        """What came before the entry that it follows, by the sequence of that one."""
+        self._head = self._latest = 0
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
         self._meter = Meter()
@@ -82,11 +91,12 @@ class GroupSession:
 
     def receive(self, entry: SequencedEntry) -> None:
         """Take a pushed entry in; it may be one that is known, or lie behind a gap."""
+        self._latest = max(self._latest, entry.seq)
         self._arrived.put_nowait(entry)
 
     def catch_up(self, head: int) -> None:
-        """Look for what was missed, up to `head` at least."""
-        if head > max(self._head, self.cursor):
+        """Look for what was missed, up to `head` at least. What has arrived and waits to be applied was not missed."""
+        if head > max(self._head, self._latest, self.cursor):
             self._head = head
             self._arrived.put_nowait(None)
 
@@ -126,19 +136,44 @@ class GroupSession:
 
     async def _follow(self) -> None:
         """Apply at least one arrival and everything that lies ready behind it, then fetch what is missing."""
-        entry, complete = await self._arrived.get(), True
-        while True:
-            if entry is not None and not await self._apply(entry):
-                complete = False
-            if self._arrived.empty():
-                break
-            entry = self._arrived.get_nowait()
+        complete = await self._take_arrivals()
         looks, self._looks = self._looks, []
         if not complete or looks or self._head > self.cursor:
             await self._repair()
         for looked in looks:
             if not looked.done():
                 looked.set_result(None)
+
+    async def _take_arrivals(self) -> bool:
+        """Apply what has arrived, and what comes a moment later where that is missing; False if something stays missing."""
+        loop = asyncio.get_running_loop()
+        if not await self._take(await self._arrived.get()):
+            return False
+        until = loop.time() + _MAX_EARLY_SECONDS
+        while not self._arrived.empty() or (self._early and not self._looks):
+            try:
+                async with asyncio.timeout(_OVERTAKEN_SECONDS):
+                    entry = await self._arrived.get()
+            except TimeoutError:
+                return False
+            if not await self._take(entry):
+                return False
+            if not self._early:
+                until = loop.time() + _MAX_EARLY_SECONDS
+            elif loop.time() > until or len(self._early) > _MAX_EARLY:
+                return False
+        return not self._early
+
+    async def _take(self, entry: SequencedEntry | None) -> bool:
+        """Apply an arrival and what waited for it, or let it wait for what is before it; False if only the log can help."""
+        if entry is not None and entry.previous_seq > self.cursor:
+            self._early[entry.previous_seq] = entry
+            return True
+        while entry is not None:
+            if not await self._apply(entry):
+                return False
+            entry = self._early.pop(self.cursor, None)
+        return True
 
     async def _apply(self, entry: SequencedEntry) -> bool:
         """Apply the next entry; True also for one that is known already, False if something is missing before it."""
@@ -174,6 +209,7 @@ class GroupSession:
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
             complete = page.complete
         self._head = self.cursor
+        self._early.clear()
 
     def _act(self, group: asyncio.TaskGroup) -> None:
         """Start the duties that are due and cancel those the group has moved past."""

@@ -17,6 +17,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
+    Conclusion,
     Discussion,
     Header,
     InformTaskResult,
@@ -101,6 +102,52 @@ async def test_pushes_may_go_astray(company: Company, push: Push) -> None:
         True,
         ["SYNC_TASK_ASSIGNMENT", "INFORM_TASK_RESULT", "CONCLUDE_GROUP_DISCUSSION", "CONCLUSION"],
     )
+
+
+class _Overtaken:
+    """Has the second push to one member come right after the third."""
+
+    def __init__(self, member: AgentId) -> None:
+        self._member = member
+        self._pushed: list[SequencedEntry] = []
+
+    def __call__(self, to: AgentId, entry: SequencedEntry) -> Sequence[SequencedEntry]:
+        if to != self._member:
+            return [entry]
+        self._pushed.append(entry)
+        match len(self._pushed):
+            case 2:
+                return []
+            case 3:
+                return [entry, self._pushed[1]]
+            case _:
+                return [entry]
+
+
+async def test_what_was_overtaken_is_waited_for(tmp_path: Path) -> None:
+    """Pushes and answers come on ways of their own. What comes too early waits, and nobody asks the log for what comes late."""
+    watcher, fetched, never = AgentId("watcher"), list[SequencedEntry](), timedelta(minutes=1)
+    brain = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"), watcher))],
+        utterances=[SyncTaskAssignment(tasks=(task(),)), ConcludeGroupDiscussion()],
+        conclusions=[Conclusion(content="All done.")],
+    )
+    async with open_company(tmp_path, renew_every=never, probe_after=never) as company:
+        sync = company.network.sync
+
+        async def noted(request: Sync) -> Entries:
+            page = await sync(request)
+            fetched.extend(page.entries if request.agent_id == watcher else ())
+            return page
+
+        company.network.sync = noted  # type: ignore[method-assign]
+        company.network.deliver_pushes(_Overtaken(watcher))
+        await company.start(idle(watcher))
+        await _open(company, brain)
+        result = await company.result()
+        complete = await company.records_are_complete(ROOM, (*BOTH, watcher))
+
+    assert (result.reason, complete, fetched) == (Reason.CONCLUDED, True, [])
 
 
 async def test_an_outage_in_the_middle_is_waited_out(company: Company) -> None:
