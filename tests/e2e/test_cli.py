@@ -9,11 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import nats
 import pytest
 
-from ioa.protocol.codec import decode
-from ioa.protocol.goals import GoalResult
 from tests.e2e.command_line import CommandLine, Running, running_system
 
 
@@ -260,13 +259,17 @@ async def test_any_nats_client_can_publish_a_goal(system: Running, command: Comm
         await client.publish("ioa.v1.goal", b"Greet somebody")
         order = {"goal": "Greet Bob", "goal_id": "by-hand", "agent": "greeter", "inputs": [{"name": "bob.txt", "text": "Bob"}]}
         await client.publish("ioa.v1.goal", json.dumps(order).encode())
+        packed = {**order, "goal_id": "packed", "result_format": "msgpack"}
+        await client.publish("ioa.v1.goal", json.dumps(packed).encode())
         await client.publish("ioa.v1.goal", b'{"gaol": "Greet nobody"}')
         await client.flush()
-        results = await js.subscribe("ioa.v1.result.by-hand")
+        results, others = await js.subscribe("ioa.v1.result.by-hand"), await js.subscribe("ioa.v1.result.packed")
         dead = await js.subscribe("ioa.v1.dead.*")
-        result = decode(GoalResult, (await results.next_msg(timeout=30)).data)
+        result = json.loads((await results.next_msg(timeout=30)).data)
+        same = msgpack.unpackb((await others.next_msg(timeout=30)).data)
         letter = await dead.next_msg(timeout=30)
-    assert (result.reason, "bob.txt" in result.content) == ("concluded", True)
+    assert (result["reason"], "bob.txt" in result["content"]) == ("concluded", True)
+    assert (same["reason"], same["content"]) == (result["reason"], result["content"])
     assert (letter.subject, letter.data) == ("ioa.v1.dead.unreadable", b'{"gaol": "Greet nobody"}')
     goals = await asyncio.to_thread(command.document, "goals")
     assert "Greet somebody" in [goal["goal"] for goal in goals]

@@ -16,6 +16,7 @@ from nats.js.api import Header
 
 from ioa.adapters.nats_connection import at_renewal
 from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_keys import last_message, publish_onto
 from ioa.adapters.nats_topology import DEAD, RESULTS, TIMERS
 from ioa.errors import IoaError
@@ -26,7 +27,8 @@ from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.results import decode_result, encode_result
 
 _log = structlog.get_logger(__name__)
 
@@ -99,17 +101,20 @@ class NatsResults:
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
+        self._goals = NatsGoalRecords(js)
 
     async def publish(self, result: GoalResult) -> bool:
-        """Publish unless there is one already."""
+        """Publish unless there is one already, in the format that the goal asks for."""
+        record = await self._goals.find(comm_id_of_goal(result.goal_id))
+        data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.goal_id), encode(result))
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.goal_id), data)
 
     async def get(self, goal_id: GoalId) -> GoalResult | None:
         """Read a goal's result."""
         with unavailable_unless_answered("The stream of results"):
             message = await last_message(self._js, RESULTS, subjects.result_of(goal_id))
-        return None if message is None else decode(GoalResult, message.data or b"")
+        return None if message is None else decode_result(message.data or b"")
 
 
 class NatsTimers:

@@ -119,10 +119,28 @@ def validate(kind: type[M], raw: object) -> M:
     try:
         return kind.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "payload"
-        why = first["msg"].removeprefix("Value error, ")  # what pydantic puts before the words of our own validators
-        raise InvalidInputError(f"This is no valid {kind.__name__}: {where}: {why}.") from None
+        raise _invalid(kind, error) from None
+
+
+def decode_json(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
+    """Decode and validate a model that travels as JSON.
+
+    Raises:
+        PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
+        InvalidInputError: It is not JSON, or not this kind of model; the message names the first field that is wrong.
+    """
+    check_size(data, max_payload_bytes, kind.__name__)
+    try:
+        return kind.model_validate_json(data)
+    except ValidationError as error:
+        raise _invalid(kind, error) from None
+
+
+def _invalid(kind: type[Model], error: ValidationError) -> InvalidInputError:
+    first = error.errors(include_url=False, include_context=False)[0]
+    where = ".".join(str(part) for part in first["loc"]) or "payload"
+    why = first["msg"].removeprefix("Value error, ")  # what pydantic puts before the words of our own validators
+    return InvalidInputError(f"This is no valid {kind.__name__}: {where}: {why}.")
 
 
 _CUT = " […]"

@@ -47,6 +47,13 @@ class Artifact(Model):
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
 
 
+class ResultFormat(StrEnum):
+    """How a result is published; see `ioa.protocol.results`."""
+
+    JSON = "json"
+    MSGPACK = "msgpack"
+
+
 class Goal(Model):
     """What somebody wants done.
 
@@ -63,6 +70,7 @@ class Goal(Model):
     max_cost_micros: Annotated[int, Field(ge=1, le=MAX_COUNT)] | None = None
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
     traceparent: Annotated[str, Field(max_length=200)] = ""
+    result_format: ResultFormat = ResultFormat.JSON
 
 
 class GoalRecord(Model):

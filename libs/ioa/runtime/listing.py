@@ -6,8 +6,9 @@ two reads, those of all rows side by side: an ended goal its result, an open one
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from nats.aio.client import Client
@@ -26,6 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
 from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal, is_token
+from ioa.protocol.results import decode_result
 
 PAGE_GOALS = 50
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
@@ -88,7 +90,7 @@ class Lists:
         """
         page = await self._page(limit, before, open_only=open_only)
         wanted = {subjects.result_of(record.goal.goal_id) for record in page.records}
-        results = _decoded(GoalResult, await last_of(self._client, RESULTS, wanted))
+        results = _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
         unended = [record for record in page.records if subjects.result_of(record.goal.goal_id) not in results]
         heads = await self._heads([comm_id_of_goal(record.goal.goal_id) for record in unended])
         rows = [
@@ -109,7 +111,7 @@ class Lists:
         level: Sequence[CommId] = roots
         while level:
             heads = await self._heads(level)
-            charters = _decoded(Entry, await first_of(self._client, LOG, map(subjects.log, heads)))
+            charters = _decoded(partial(decode, Entry), await first_of(self._client, LOG, map(subjects.log, heads)))
             for comm_id, standing in heads.items():
                 first = charters.get(subjects.log(comm_id))
                 event = first.event if first is not None else None
@@ -167,24 +169,24 @@ class Lists:
         page_back = await previous_messages(self._client, stream_of(OPEN), before=before, limit=limit)
         keys = [subject_of(GOAL_RECORDS, message.subject.removeprefix(subject_of(OPEN, ""))) for message in page_back.messages]
         # A nested team has no record, and is shown with its parent; nor has a note of the index's own.
-        records = _decoded(GoalRecord, await last_of(self._client, stream_of(GOAL_RECORDS), keys))
+        records = _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), keys))
         return _Records([records[key] for key in keys if key in records], page_back.before)
 
     async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupStanding]:
         messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))
-        heads = _decoded(Entry, messages)
+        heads = _decoded(partial(decode, Entry), messages)
         return {
             subjects.parse_comm(subject): GroupStanding(seq=messages[subject].seq, state=entry.state, charter=None)
             for subject, entry in heads.items()
         }
 
 
-def _decoded(kind: type[M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
+def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage]) -> dict[str, M]:
     """Decode what can be read; a row is shown without the rest."""
     found: dict[str, M] = {}
     for subject, message in messages.items():
         try:
-            found[subject] = decode(kind, message.data)
+            found[subject] = decoder(message.data)
         except IoaError as error:
             _log.warning("not_listed", subject=subject, seq=message.seq, error=error.message)
     return found

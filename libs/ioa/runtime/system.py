@@ -37,6 +37,7 @@ from ioa.protocol.goal_order import GoalOrder, input_object_name
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
+from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 from ioa.runtime.endings import ending_of
@@ -96,7 +97,7 @@ class System:
         subject = subjects.result_of(goal_id)
         async with aclosing(follow_subject(self._client, RESULTS, subject)) as messages:
             async for message in messages:
-                return decode(GoalResult, message.data)
+                return decode_result(message.data)
         raise AssertionError("a stream is followed for ever")
 
     async def cancel(self, request: CancelGroup) -> None:

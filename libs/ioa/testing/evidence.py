@@ -6,9 +6,10 @@ import asyncio
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,9 +27,9 @@ from ioa.group.requests import SequencedEntry
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
-from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.model import Model
+from ioa.protocol.results import decode_result
 from ioa.testing.deadline import eventually
 from ioa.testing.log_checker import Absence, Acceptance, Evidence, Run
 
@@ -69,13 +70,13 @@ async def collect(
     logs: dict[CommId, list[StoredEntry]] = defaultdict(list)
     known: Known = {}
     for message in await _stored(client, LOG, subjects.ANY_LOG):
-        entry, comm_id = _readable(Entry, message), _comm_of(message.subject)
+        entry, comm_id = _readable(partial(decode, Entry), message), _comm_of(message.subject)
         if entry is not None and comm_id is not None:
             stored = StoredEntry(message.seq, entry)
             logs[comm_id].append(stored)
             known[stored.seq] = (msgpack.unpackb(message.data), entry)
         await asyncio.sleep(0)
-    found = [_readable(GoalResult, message) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
+    found = [_readable(decode_result, message) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
     results = [result for result in found if result is not None]
     records = {}
     for agent_id, path in memories.items():
@@ -147,10 +148,10 @@ async def _memberships(client: Client, members: Collection[AgentId] | None) -> l
     return [key for key in keys if members is None or key.partition(".")[0] in members]
 
 
-def _readable(kind: type[M], message: StreamMessage) -> M | None:
+def _readable(decoder: Callable[[bytes], M], message: StreamMessage) -> M | None:
     """What a message holds; None for garbage, which others may have put there. What is missing then is found by the checks."""
     try:
-        return decode(kind, message.data)
+        return decoder(message.data)
     except IoaError:
         return None
 
