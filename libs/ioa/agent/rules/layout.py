@@ -5,12 +5,29 @@ from __future__ import annotations
 import re
 
 from ioa.agent.rules.clauses import GIVEN, is_courtesy, payload_start
+from ioa.agent.rules.lexicon import words
 from ioa.agent.rules.openings import PRODUCT, is_question, leading_verb, strip_opening
 from ioa.agent.rules.shielding import NAMED, SHIELDED, Shield
 
 _MARK = r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)|step\s+\d{1,2}\s*[:.)-])\s+"
 _ITEM = re.compile(rf"[ \t]*{_MARK}(?=\S)", re.IGNORECASE)
 _INLINE = re.compile(r"(?:^|(?<=[\s:;,.]))\(?(\d{1,2}|[a-h])[.)]\s+(?=\S)")
+
+
+_SCOPE = re.compile(
+    r"(?:^|[.!?;\n])\s*+(?:about|among|at|by|for|from|given|in|of|on|using|with|within)\s+([^:.!?;\n]{1,80}):\s", re.IGNORECASE
+)
+_SAYS_NO_SCOPE = words("the a an my our this these attached file files table data document text page and")
+_ANNOUNCES = words("please give show tell me us do i we need want would like following things tasks steps questions answer to")
+
+
+def is_scoped(covered: str) -> bool:
+    """Whether a goal says of several requests together what they are about ("In Europe: count …"), beyond naming a file.
+
+    Nothing tells then which of them it restricts, so that none may go anywhere without it.
+    """
+    told = (re.findall(rf"\w+|{SHIELDED}", re.sub(NAMED, " ", scope[1].lower())) for scope in _SCOPE.finditer(covered))
+    return any(word not in _SAYS_NO_SCOPE and word not in _ANNOUNCES for one in told for word in one)
 
 
 def sentences_of(covered: str, shield: Shield) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ioa.agent.rules.clauses import GIVEN, Clause, clauses_of
-from ioa.agent.rules.layout import sentences_of
+from ioa.agent.rules.layout import is_scoped, sentences_of
 from ioa.agent.rules.lexicon import PROSE, TABLE_FILE, TABULAR
 from ioa.agent.rules.openings import Opening
 from ioa.agent.rules.references import resolve
@@ -55,9 +55,11 @@ def split_goal(goal: str) -> tuple[GoalNeed, ...]:
 
 def _split(goal: str) -> tuple[GoalNeed, ...]:
     shield = Shield()
-    clauses = clauses_of(sentences_of(shield.cover(goal), shield))
+    covered, whole = shield.cover(goal), goal.strip() or goal
+    if is_scoped(covered):
+        return (GoalNeed(whole, whole, query=whole),)
+    clauses = clauses_of(sentences_of(covered, shield))
     needs = needs_of(clauses, shield)
-    whole = goal.strip() or goal
     if len(needs) < 2:
         request = needs[0].request if needs else whole
         return (GoalNeed(needs[0].text if needs else whole, request or whole, query=request or whole),)

@@ -134,6 +134,28 @@ def test_a_need_is_not_split_again(goal: Example) -> None:
     assert [need.text for need in split_goal(goal.goal) if len(split_goal(need.text)) > 1] == []
 
 
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "In Europe: count the customers; count the orders",
+        "For adults: count the patients in w.csv; average their age",
+        "About wine only: list the prices in m.csv; chart them",
+        "For each region in sales.csv: sum revenue and chart it",
+        "In 2024: total the costs in a.csv; total the taxes in a.csv",
+        "Count the words of a.txt. Among the long ones:\n- list the first\n- list the last",
+    ],
+)
+def test_what_several_requests_are_about_parts_from_none_of_them(goal: str) -> None:
+    """A restriction that is said once, before several requests, is not dropped: the goal stays whole."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
+def test_a_file_that_is_named_once_is_handed_to_all() -> None:
+    """An announcement that names a file and says nothing else restricts nothing."""
+    goal = "Using the attached file sales.csv, please do the following: total the revenue; average the units"
+    assert [need.text for need in split_goal(goal)] == ["total the revenue in sales.csv", "average the units in sales.csv"]
+
+
 def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
     """Thirty thousand characters are no reason to hang: the rules take linear time."""
     goal = "compute the total of a.csv, then chart it and write a report. " * 480
