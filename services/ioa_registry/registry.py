@@ -32,6 +32,9 @@ _CLAIM_ATTEMPTS = 5
 
 T = TypeVar("T")
 
+_MAX_TOLD, _MAX_TOLD_CHARS = 20, 500
+"""How much of what cannot be read is told in one answer."""
+
 _log = structlog.get_logger(__name__)
 
 
@@ -124,7 +127,10 @@ class Registry:
             and (request.pool is None or record.card.pool == request.pool)
             and (not request.online_only or self._view.is_online(record.card.agent_id))
         )
-        return fill_page(chosen, limit=request.limit)
+        page = fill_page(chosen, limit=request.limit)
+        if request.after is not None:
+            return page
+        return page.model_copy(update={"unreadable": tuple(one[:_MAX_TOLD_CHARS] for one in self._view.unreadable()[:_MAX_TOLD])})
 
     def forget_epoch(self) -> None:
         """Ask anew which store the logs are in: the server may have come back without it."""

@@ -13,6 +13,7 @@ import msgpack
 import nats
 import pytest
 
+from ioa.testing.deadline import eventually
 from tests.e2e.command_line import CommandLine, Running, running_system
 
 
@@ -250,6 +251,22 @@ def test_the_doctor_finds_a_healthy_system(system: Running, command: CommandLine
     statuses = {one["check"]: one["status"] for one in document["findings"]}
     assert (document["healthy"], statuses.pop("dead letters") in ("ok", "warning"), set(statuses.values())) == (True, True, {"ok"})
     assert "healthy" in command.run("doctor").stdout
+
+
+async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, command: CommandLine) -> None:
+    """It is skipped, the others are listed, and the finding says where it lies."""
+
+    async def skipped() -> bool:
+        findings = (await asyncio.to_thread(command.document, "doctor"))["findings"]
+        return any("IOA_CARDS/broken" in one["message"] and one["status"] == "warning" for one in findings)
+
+    async with await nats.connect(system.url) as client:
+        cards = await client.jetstream().key_value("IOA_CARDS")
+        await cards.put("broken", b"\xc1")
+        await eventually(skipped)
+        assert "greeter" in [agent["agent_id"] for agent in await asyncio.to_thread(command.document, "agents")]
+        await cards.purge("broken")
+        await eventually(skipped, lambda still: not still)
 
 
 async def test_any_nats_client_can_publish_a_goal(system: Running, command: CommandLine) -> None:

@@ -182,7 +182,7 @@ class NatsRegistryView:
         self._cards: dict[AgentId, CardRecord] = {}
         self._judge = LeaseJudge(lease)
         self._renewals: dict[AgentId, bytes] = {}
-        self._unreadable: set[tuple[str, str]] = set()
+        self._unreadable: dict[tuple[str, str], str] = {}
         self._listeners: list[Callable[[AgentId], None]] = []
         self._mourners: list[Callable[[AgentId], None]] = []
         self.cards_ready = asyncio.Event()
@@ -235,6 +235,10 @@ class NatsRegistryView:
     def cards(self) -> Sequence[CardRecord]:
         """All cards, by id."""
         return [self._cards[agent_id] for agent_id in sorted(self._cards)]
+
+    def unreadable(self) -> Sequence[str]:
+        """What was skipped, by bucket and key."""
+        return [f"{bucket}/{key}: {why}" for (bucket, key), why in sorted(self._unreadable.items())]
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether the agent's lease stands."""
@@ -296,6 +300,7 @@ class NatsRegistryView:
             return ()
         if value is None:
             self._cards.pop(agent_id, None)
+            self._unreadable.pop((CARDS, agent_id), None)
         elif (record := self._card_of(agent_id, value)) is not None:
             self._cards[agent_id] = record
         return (agent_id,)
@@ -309,7 +314,7 @@ class NatsRegistryView:
         if record.card.agent_id != agent_id:
             self._note_unreadable(CARDS, agent_id, f"It is the card of {record.card.agent_id}.")
             return None
-        self._unreadable.discard((CARDS, agent_id))
+        self._unreadable.pop((CARDS, agent_id), None)
         return record
 
     def _agent_of(self, bucket: str, key: str) -> AgentId | None:
@@ -321,7 +326,7 @@ class NatsRegistryView:
 
     def _note_unreadable(self, bucket: str, key: str, why: str) -> None:
         if (bucket, key) not in self._unreadable:
-            self._unreadable.add((bucket, key))
+            self._unreadable[bucket, key] = why
             unreadable.labels(bucket).inc()
             _log.error("bucket_unreadable", bucket=bucket, key=key, why=why)
 

@@ -313,16 +313,28 @@ async def _asked(check: Callable[[System], Awaitable[Finding]], system: System) 
 
 
 async def _agents(system: System) -> Finding:
-    known = await system.agents()
-    online = [status for status in known if status.online]
+    roster = await system.roster()
+    online = sum(status.online for status in roster.agents)
+    return agents_finding(online, len(roster.agents), roster.skipped)
+
+
+def agents_finding(online: int, known: int, skipped: Sequence[str]) -> Finding:
+    """Judge whether there is anybody, and whether somebody is kept off the list."""
+    if skipped:
+        return Finding(
+            "agents",
+            Health.WARNING,
+            f"{online} online of {known} registered; skipped: {' '.join(skipped)}",
+            "Have such an agent register again with a card that is in order, or forget it: ioa agents remove ID",
+        )
     if not online:
         return Finding(
             "agents",
             Health.WARNING,
-            f"No agent is online ({len(known)} are registered), so no goal can be served.",
+            f"No agent is online ({known} are registered), so no goal can be served.",
             "Join one: ioa agent run FILE.py:agent",
         )
-    return Finding("agents", Health.OK, f"{len(online)} online of {len(known)} registered")
+    return Finding("agents", Health.OK, f"{online} online of {known} registered")
 
 
 async def _index(system: System) -> Finding:

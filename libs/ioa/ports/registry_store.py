@@ -133,6 +133,9 @@ class LivenessView(RegistryView, Protocol):
     async def whole(self) -> None:
         """Return once all that was stored when the view was opened has been seen."""
 
+    def unreadable(self) -> Sequence[str]:
+        """What is stored and skipped since it cannot be read, each with its place and the reason."""
+
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease while others were, so that its groups are told.
 

@@ -164,17 +164,17 @@ class _Forwarding(logging.Handler):
 
 
 class _EnduringStream:
-    """A stream that drops what cannot be written: a full disk must not stop who reports it."""
+    """A stream that drops what cannot be written: a full disk, or an end that is closed, must not stop who reports it."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        """Write, or drop."""
-        with contextlib.suppress(OSError):
+        """Write, or drop. To a closed stream Python says ValueError."""
+        with contextlib.suppress(OSError, ValueError):
             self._stream.write(text)
 
     def flush(self) -> None:
         """Flush, or drop."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             self._stream.flush()

@@ -7,6 +7,7 @@ import mimetypes
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -47,6 +48,14 @@ _PAGE = 200
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Roster:
+    """All agents, by id, and what cannot be listed, each with the reason."""
+
+    agents: Sequence[AgentStatus]
+    skipped: Sequence[str]
 
 
 class System:
@@ -219,9 +228,14 @@ class System:
                 for watcher in watchers.values():
                     watcher.cancel()
 
-    async def agents(self, *, online_only: bool = False) -> list[AgentStatus]:
+    async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""
+        return (await self.roster(online_only=online_only)).agents
+
+    async def roster(self, *, online_only: bool = False) -> Roster:
+        """List all agents, by id, and what keeps others off the list."""
         agents: list[AgentStatus] = []
+        skipped: list[str] = []
         after: AgentId | None = None
         while True:
             request = ListAgents(online_only=online_only, after=after, limit=_PAGE)
@@ -229,9 +243,10 @@ class System:
             agents += answer.agents
             if answer.left_out:
                 _log.warning("agents_not_listed", why="their cards are too large", agent_ids=answer.left_out)
+            skipped += [*answer.unreadable, *(f"{agent_id}: Its card is too large to be shown." for agent_id in answer.left_out)]
             # A registry of an older version says nothing of more, and fills its pages by number.
             if not answer.agents or not (answer.more or len(answer.agents) >= _PAGE):
-                return agents
+                return Roster(agents, skipped)
             after = answer.agents[-1].card.agent_id
 
     async def search(self, search: Search) -> SearchResult:

@@ -136,6 +136,10 @@ class MemoryRegistryView:
         """Whether the agent's lease stands."""
         return self._leases.stands(agent_id)
 
+    def unreadable(self) -> Sequence[str]:
+        """Nothing is."""
+        return ()
+
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease."""
         return self._leases.is_over(agent_id)

@@ -288,6 +288,15 @@ async def test_garbage_in_a_bucket_is_survived_and_counted_once(nats_client: Cli
         await rig.sessions.check(ADA, SessionId("s1"))
         held = await rig.sessions.read(ADA)
         assert held is not None and (held.claim, rig.view.card(ADA), rig.view.card(EVE)) == (None, None, None)
+        skipped = rig.view.unreadable()
+        assert [one.partition(":")[0] for one in skipped] == [
+            "IOA_CARDS/ada",
+            "IOA_CARDS/eve",
+            "IOA_CARDS/not.an.id",
+            "IOA_LEASES/not.an.id",
+        ]
+        await rig.cards.put(record("ada"))
+        await eventually(lambda: len(rig.view.unreadable()), lambda count: count == len(skipped) - 1)
     counted = {
         name: (REGISTRY.get_sample_value("ioa_bucket_unreadable_total", {"bucket": name}) or 0) - before[name]
         for name in (CARDS, LEASES)

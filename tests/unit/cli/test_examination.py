@@ -17,6 +17,7 @@ from ioa.adapters.nats_topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
     DeadLetterKind,
     Health,
+    agents_finding,
     clock_finding,
     dead_letter_findings,
     disk_finding,
@@ -86,6 +87,13 @@ def test_a_server_that_takes_small_messages_only_is_a_problem() -> None:
     """The finding names the setting."""
     small, usual = payload_finding(64 * 1024), payload_finding(1024 * 1024)
     assert (small.health, "max_payload" in small.hint, usual.health) == (Health.PROBLEM, True, Health.OK)
+
+
+def test_an_agent_that_is_skipped_is_named() -> None:
+    """The finding says which one, why, and what to do; without any it only counts."""
+    finding = agents_finding(2, 3, ["IOA_CARDS/ada: The payload is not valid msgpack."])
+    assert (finding.health, "IOA_CARDS/ada" in finding.message, "agents remove" in finding.hint) == (Health.WARNING, True, True)
+    assert [agents_finding(online, 3, []).health for online in (0, 2)] == [Health.WARNING, Health.OK]
 
 
 def test_messages_that_come_again_are_told() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -48,6 +50,18 @@ def failing(text: str) -> None:
         raise KeyError(text)
     except KeyError as error:
         raise ValueError(f"no good: {text}") from error
+
+
+def test_a_closed_end_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who logs to a stream that was closed, as that of a terminal that is gone, goes on."""
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    configure_logs("info", "console")
+    structlog.get_logger().info("before")
+    heard = stream.getvalue()
+    stream.close()
+    structlog.get_logger().info("after")
+    assert "before" in heard
 
 
 async def test_lines_say_what_they_are_about(lines: Lines) -> None:
