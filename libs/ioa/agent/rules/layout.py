@@ -92,7 +92,7 @@ def _cut(paragraph: str) -> list[str]:
     for line in _LINE_BREAK.split(paragraph.strip()):
         for sentence in _END.split(line):
             sentence = " ".join(sentence.split())
-            if cut and cut[-1].endswith(":") and not _is_request(sentence):
+            if cut and cut[-1].endswith(":") and not is_request(sentence):
                 cut[-1] = f"{cut[-1]} {sentence}"
             elif re.search(rf"\w|{SHIELDED}", sentence):
                 cut += _after_announcement(sentence)
@@ -112,7 +112,7 @@ _ANNOUNCEMENT = re.compile(
 def _after_announcement(sentence: str) -> list[str]:
     match = _ANNOUNCEMENT.match(sentence)
     if match is None or not (
-        _is_request(sentence[match.end() :])
+        is_request(sentence[match.end() :])
         or re.match(rf"(?:for|using|with|from|about|in)\b.*{NAMED}", match.group(), re.IGNORECASE)
     ):
         return [sentence]
@@ -132,15 +132,16 @@ def _introduction(text: str) -> list[str]:
     return [f"{GIVEN} {about[1] if about else text.rstrip(': ')}."]
 
 
-def _is_request(text: str) -> bool:
+def is_request(text: str) -> bool:
+    """Whether a piece of a goal asks for something by itself: it begins with a verb, a question or what is to be made."""
     _, rest = strip_opening(_ITEM.sub("", text, count=1))
     return leading_verb(rest) is not None or is_question(rest) or bool(PRODUCT.match(rest))
 
 
 def _are_requests(items: list[str], before: str) -> bool:
-    if len(items) < 2 and not _is_request(items[0]):
+    if len(items) < 2 and not is_request(items[0]):
         return False
-    if sum(_is_request(item) for item in items) * 2 >= len(items):
+    if sum(is_request(item) for item in items) * 2 >= len(items):
         return True
     _, led = strip_opening(before)
     asked = re.search(

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ioa.agent.rules.clauses import GIVEN, Clause, clauses_of
-from ioa.agent.rules.layout import is_scoped, sentences_of
+from ioa.agent.rules.layout import is_request, is_scoped, sentences_of
 from ioa.agent.rules.lexicon import PROSE, TABLE_FILE, TABULAR
-from ioa.agent.rules.openings import Opening
+from ioa.agent.rules.openings import Opening, base_form, seems_imperative
 from ioa.agent.rules.references import resolve
 from ioa.agent.rules.shielding import FILE, INPUT, NAMED, SHIELDED, Shield
 
@@ -60,10 +60,34 @@ def _split(goal: str) -> tuple[GoalNeed, ...]:
         return (GoalNeed(whole, whole, query=whole),)
     clauses = clauses_of(sentences_of(covered, shield))
     needs = needs_of(clauses, shield)
+    if len(needs) > 1 and not _stand_alone(clauses):
+        return (GoalNeed(whole, whole, query=whole),)
     if len(needs) < 2:
         request = needs[0].request if needs else whole
         return (GoalNeed(needs[0].text if needs else whole, request or whole, query=request or whole),)
     return _at_most(MAX_NEEDS_OF_A_GOAL, needs)
+
+
+_LEADS_UP = re.compile(r"(?:about|among|at|based|by|for|from|given|in|of|on|using|with|within)\b", re.IGNORECASE)
+
+
+def _stand_alone(clauses: Sequence[Clause]) -> bool:
+    """Whether each request asks for something by itself. One that only restricts another one must not part from it.
+
+    The first may be what is wanted without a verb ("the mean of x and a chart"), but not what only leads up to a verb.
+    """
+    first, *others = clauses
+    return (_asks(first) or not _LEADS_UP.match(first.text)) and all(map(_asks, others))
+
+
+def _asks(clause: Clause) -> bool:
+    """Whether a request was wished for, put in order or linked to what came before, or asks in its own words at a place that can be
+    its beginning: its start, or behind a comma or an input."""
+    if clause.opening != Opening():
+        return True
+    starts = [0, *(found.end() for found in re.finditer(rf",|{NAMED}", clause.text))]
+    begun = (clause.text[start:].strip() for start in starts)
+    return any(is_request(base_form(text) or text) or seems_imperative(text) for text in begun)
 
 
 def needs_of(clauses: Sequence[Clause], shield: Shield) -> list[GoalNeed]:

@@ -150,6 +150,21 @@ def test_what_several_requests_are_about_parts_from_none_of_them(goal: str) -> N
     assert [need.text for need in split_goal(goal)] == [goal]
 
 
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "List the cities in towns.csv. Leave out those without a river.",
+        "Check contract.txt for dates. Only those after 2020 matter.",
+        "For each file in x.csv, y.csv and z.csv, count the rows",
+        "Plot heights against weights in people.csv; men and women in two colours",
+        "Of the 40 songs in songs.csv, how many last longer than 3 minutes but less than 5?",
+    ],
+)
+def test_what_asks_for_nothing_by_itself_parts_from_no_request(goal: str) -> None:
+    """A piece that only restricts another one stays with it: without it the other one would be answered wrongly."""
+    assert [need.text for need in split_goal(goal)] == [goal]
+
+
 def test_a_file_that_is_named_once_is_handed_to_all() -> None:
     """An announcement that names a file and says nothing else restricts nothing."""
     goal = "Using the attached file sales.csv, please do the following: total the revenue; average the units"
