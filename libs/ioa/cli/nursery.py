@@ -7,7 +7,6 @@ that of the standard library; it has no threads and runs nothing itself, so that
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import multiprocessing
 import os
 import runpy
@@ -20,9 +19,6 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from pathlib import Path
 
-_PR_SET_NAME = 15
-_MAX_NAME_BYTES = 15
-
 
 @dataclass(frozen=True)
 class Program:
@@ -32,6 +28,11 @@ class Program:
     module: str
     arguments: Sequence[str] = ()
     env: Mapping[str, str] | None = None
+
+
+def title_of(program: Program) -> str:
+    """What `ps` shows a program as, such as `ioa: router` or `ioa: agent calculator`."""
+    return f"ioa: {program.name.removeprefix('ioa_').replace('agent-', 'agent ', 1)}"
 
 
 class Offspring:
@@ -142,8 +143,9 @@ def _become(program: Program, env: Mapping[str, str], log: str) -> None:
     starter = multiprocessing.parent_process()
     assert starter is not None
     threading.Thread(target=_end_with, args=(starter.sentinel,), daemon=True).start()
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_NAME, program.name.removeprefix("agent-").encode()[:_MAX_NAME_BYTES])
+    from setproctitle import setproctitle  # here, since it is not installed where `ioa up` cannot run
+
+    setproctitle(title_of(program))
     # Its own session, so that Ctrl-C in a terminal reaches only the starter, which drains before it stops the others.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # drops one that was sent while it was blocked

@@ -6,11 +6,13 @@ import asyncio
 import multiprocessing
 import os
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from ioa.cli.nursery import Nursery, Program
+from ioa.cli.nursery import Nursery, Program, title_of
+from ioa.testing.deadline import eventually
 
 SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
 
@@ -26,6 +28,20 @@ async def test_a_killed_program_says_so(nursery: Nursery) -> None:
     server = await nursery.start(SERVER)
     os.kill(server.pid, signal.SIGKILL)
     assert [await server.wait(), await server.wait()] == [-signal.SIGKILL] * 2
+
+
+async def test_a_program_is_told_apart_in_ps(nursery: Nursery) -> None:
+    """A dozen forks of one process show what each of them is, to `ps` as to `top`."""
+    program = Program("agent-file-search", SERVER.module, SERVER.arguments)
+    server = await nursery.start(program)
+
+    def shown() -> str:
+        listed = subprocess.run(["ps", "-o", "args=", "-p", str(server.pid)], capture_output=True, text=True, check=True)
+        return listed.stdout.strip()
+
+    assert await eventually(lambda: asyncio.to_thread(shown), lambda title: title == title_of(program)) == "ioa: agent file-search"
+    assert title_of(Program("ioa_router", "ioa_router")) == "ioa: router"
+    await server.stop(grace_seconds=5)
 
 
 async def test_programs_that_end_while_others_start_are_told_apart(nursery: Nursery) -> None:
