@@ -25,7 +25,6 @@ SMALLEST: dict[str, str] = {
     "outages": "'worker killed 2.5' --goals 1",
     "outcomes": "--agents 2 --tasks 26",
     "overload": "--smoke",
-    "repetition": "",
     "replica_load": "--worlds 1",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",

@@ -303,6 +303,7 @@ class GroupSetup:
             task_lease=self._timeouts.task_lease,
             pause_timeout=self._timeouts.pause_timeout,
             conclusion_timeout=self._timeouts.conclusion_timeout,
+            repetition=record.goal.repetition,
         )
 
     def _cards_of(self, agent_ids: tuple[AgentId, ...]) -> tuple[AgentCard, ...]:

@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 from ioa.generated import write_or_check
 from ioa.group.events import EventKind
 from ioa.group.folding import KEPT
-from ioa.group.repetition import LOOKBACK
 from ioa.group.state import Limits
 from ioa.group.table import ROUNDS_OF_SILENCE, TABLE
 from ioa.group.tasks import MAX_OPEN_TASKS
@@ -91,6 +90,10 @@ LIMITS: dict[str, tuple[str, str]] = {
         "which rules the group is held to for its whole life: the latest that all its members' software knew at the launch",
         _RULES,
     ),
+    "repetition": (
+        "whether the routers compare what a member says with what it has said since anything else happened",
+        "`verbatim`: the same words are refused; `off`: nothing is compared",
+    ),
 }
 
 _INTRO = f"""\
@@ -111,10 +114,10 @@ reason, and nothing changes.
   floor may always give a task to itself. A conclusion that is stated while members are lost says who, and what of theirs was not
   done.
 - **An entry does not grow with what was done.** Of closed tasks the last {KEPT} stay in the state, of older ones the numbers.
-- **What was said is not said again.** A message that repeats or rephrases one of the last {LOOKBACK}, a result, or a task that is
-  open or done, and an assignment of nothing but tasks given out already, is refused with what would help. The refusal is an entry
-  of the log, without the text. Whoever repeats again within the same turn waits for the open tasks; if there are none, the owner
-  concludes.
+- **Nobody says the same into silence.** A message in the same words as an earlier one of the same member, with nothing new in
+  between, and an assignment of nothing but tasks that the same assignees are at already, is refused with what would help; case,
+  spacing and punctuation do not count. The refusal is an entry of the log, without the text. Whoever repeats again within the same
+  turn waits for the open tasks; if there are none, the owner concludes. What is merely alike is legal.
 - **An end is an end.** The three ended phases take nothing any more."""
 
 _AFTER_DIAGRAM = """\

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_tasks
-from ioa.group.state import Charter, GroupState, ParentTask
+from ioa.group.state import Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_value, read_field
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
@@ -49,11 +49,12 @@ class LaunchAbandoned(Model):
 
 
 class Said(Model):
-    """A member sent a message."""
+    """A member sent a message. `sketches` are of what it may say again (`ioa.repetition`), in the order of the payload."""
 
     type: Literal["said"] = "said"
     at: Time
     message: Message
+    sketches: tuple[Sketch, ...] = ()
 
 
 class TaskHeard(Model):

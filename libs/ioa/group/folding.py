@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ioa.group import memory
 from ioa.group.state import Assigned, ClosedTask, FoldedTasks, GroupState, Handing, Paused
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.levels import TASKS_ARE_FOLDED
@@ -31,17 +30,18 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
     closed = [place for place, task in enumerate(state.tasks) if isinstance(task, ClosedTask)]
     if len(closed) <= KEPT:
         return state
-    named, lent, known = _named(state), {loan.subgroup for loan in state.loans}, memory.places(state)
+    named, lent = _named(state), {loan.subgroup for loan in state.loans}
     were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
     leaving = {
         place
         for place in closed[:-KEPT]
-        if place not in known and _may_leave(state.tasks[place], named, lent) and state.tasks[place].task_id in were_closed
+        if _may_leave(state.tasks[place], named, lent) and state.tasks[place].task_id in were_closed
     }
     if not leaving:
         return state
     gone = [task for place, task in enumerate(state.tasks) if place in leaving and isinstance(task, ClosedTask)]
-    return memory.without_tasks(state, leaving).model_copy(update={"folded": _counted(state.folded, gone)})
+    stay = tuple([task for place, task in enumerate(state.tasks) if place not in leaving])
+    return state.model_copy(update={"tasks": stay, "folded": _counted(state.folded, gone)})
 
 
 def _may_leave(task: object, named: frozenset[TaskId], lent: set[CommId]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.group import budget, floor, folding, tasks
+from ioa.group import budget, floor, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, settle
 from ioa.group.events import (
     Event,
@@ -144,7 +144,7 @@ def _apply(state: GroupState, event: Event) -> GroupState:
     after = floor.release(floor.hold_to_budget(rule.apply(charged, event), event.at), event.at)
     if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
         raise IllegalEventError(RejectionCode.NO_CHANGE, f"{kind_of(event)} changes nothing.")
-    return folding.fold(state, after)
+    return folding.fold(state, monologue.after(state, after, event))
 
 
 def _check(state: GroupState, event: Event) -> Rule:

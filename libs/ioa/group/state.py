@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ioa.group.sketch import Sketch
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.goals import Artifact, Degraded, Reason, RepetitionRule
 from ioa.protocol.ids import (
     AgentId,
     AgentIdField,
@@ -33,6 +32,9 @@ from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
+
+Sketch = Annotated[str, Field(max_length=16)]
+"""What texts are compared by; see `ioa.repetition`."""
 
 Timeout = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=365))]
 
@@ -51,6 +53,7 @@ class Limits(Model):
         pause_timeout: How long a pause may last.
         conclusion_timeout: How long the concluding speaker may stay silent.
         level: Which rules the group is held to (`ioa.protocol.levels`), for its whole life.
+        repetition: Whether a member may say the same again with nothing new in between.
     """
 
     max_turns: Annotated[int, Field(ge=1)]
@@ -63,6 +66,7 @@ class Limits(Model):
     pause_timeout: Timeout = timedelta(minutes=10)
     conclusion_timeout: Timeout = timedelta(seconds=60)
     level: Annotated[int, Field(ge=0)] = 0
+    repetition: RepetitionRule = RepetitionRule.VERBATIM
 
 
 class ParentTask(Model):
@@ -128,6 +132,7 @@ class OpenTask(Model):
             two expiries in a row prove that the system was up in between and the assignee could have reported.
         deadline: When the task fails, whatever progress it reports; None if only the group's own deadline ends it.
         spent: What the task has cost so far, as its assignee reports it.
+        sketch: What the task says, and uses; empty if nobody compares it.
     """
 
     status: Literal["open"] = "open"
@@ -142,6 +147,7 @@ class OpenTask(Model):
     subgroup: CommIdField | None = None
     deadline: Time | None = None
     spent: Usage = NOTHING
+    sketch: Sketch = ""
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
         """This task, ended."""
@@ -252,6 +258,20 @@ class Ended(Model):
 Stage = Annotated[Discussing | Handing | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
 
 
+class Remark(Model):
+    """What was said in a turn."""
+
+    turn: int
+    sketch: Sketch
+
+
+class Monologue(Model):
+    """What one member has said since anything else happened, the latest last."""
+
+    by: AgentIdField
+    remarks: tuple[Remark, ...]
+
+
 class GroupState(Model):
     """Where a group stands.
 
@@ -265,7 +285,7 @@ class GroupState(Model):
         tasks: The tasks that are open, and the last of those that are closed, in the order they were given out.
         folded: How many tasks have left the state, by assignee.
         lacks: What was missing in the conclusions of nested teams that are the results of tasks here.
-        heard: Sketches of the last messages and results, and `given` of the last tasks, by which repetitions are known.
+        monologue: What the last speaker has said since anything else happened; None if nothing.
     """
 
     comm_id: CommIdField
@@ -284,8 +304,7 @@ class GroupState(Model):
     silences: int = 0
     folded: tuple[FoldedTasks, ...] = ()
     lacks: Degraded | None = None
-    heard: tuple[Sketch, ...] = ()
-    given: tuple[Sketch, ...] = ()
+    monologue: Monologue | None = None
     tasks: tuple[Task, ...] = ()
 
     @property

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ioa.group import floor, lacks, memory, tasks
+from ioa.group import floor, lacks, monologue, tasks
 from ioa.group.events import (
     CancelRequested,
     EventKind,
@@ -22,11 +22,8 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.sketch import Sketch
 from ioa.group.state import Concluding, Discussing, GroupState, Handing, Paused
-from ioa.group.wording import wording_of
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion, Pause, Phase
 
 ROUNDS_OF_SILENCE = 2
@@ -49,20 +46,8 @@ def _discussion(state: GroupState, said: Said) -> GroupState:
     if speaker == message.header.sender or speaker not in state.reachable(said.at):
         why = f"{speaker} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
-    heard = _hear(state, message.header.sender, message.payload.content)
-    return floor.grant(floor.take_turn(state, heard=heard), speaker, said.at)
-
-
-def _hear(state: GroupState, speaker: AgentId, content: str) -> tuple[Sketch, ...]:
-    """Refuse what was said already, before it becomes a turn for everyone; return what the group remembers from now on."""
-    wording = wording_of(content)
-    again = memory.said_before(state, speaker, wording)
-    if again is not None:
-        still_open = ", ".join(task.task_id for task in state.open_tasks)
-        way_out = f"pause on {still_open}" if still_open else "conclude"
-        why = f"This says again what {again.what}. Give out tasks, {way_out}, or say something new."
-        raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=again.turn)
-    return memory.after_message(state, speaker, wording)
+    remarks = monologue.check_remark(state, said)
+    return floor.grant(floor.take_turn(state, monologue=remarks), speaker, said.at)
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupState:

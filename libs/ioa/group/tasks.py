@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import repeat
 from operator import is_
 
-from ioa.group import budget, floor, lacks, memory
+from ioa.group import budget, floor, lacks, monologue
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, Task, TaskMode
@@ -43,7 +44,7 @@ def assign(state: GroupState, said: Said) -> GroupState:
     reachable = {sender, *state.reachable(said.at)}
     for spec in payload.tasks:
         _check_spec(state, spec, reachable)
-    _check_news(state, payload.tasks)
+    monologue.check_tasks(state, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
     opened = tuple(
@@ -56,8 +57,9 @@ def assign(state: GroupState, said: Said) -> GroupState:
             lease_until=said.at + state.limits.task_lease,
             suspect=spec.assignee in absent,
             deadline=min(said.at + spec.timeout, state.limits.deadline) if spec.timeout is not None else None,
+            sketch=sketch,
         )
-        for spec in payload.tasks
+        for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
     )
     waiting = tuple(task.task_id for task in opened)
     stage: Assigned | Handing
@@ -65,8 +67,7 @@ def assign(state: GroupState, said: Said) -> GroupState:
         stage = Assigned(assigner=sender, waiting=waiting)
     else:
         stage = Handing(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
-    after = floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
-    return memory.after_assignment(after, sender, payload.tasks)
+    return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
 
 
 def progress(state: GroupState, said: Said) -> GroupState:
@@ -112,10 +113,7 @@ def result(state: GroupState, said: Said) -> GroupState:
     payload = said.message.payload
     assert isinstance(payload, InformTaskResult)
     task = _reported_task(state, said, payload.task_id)
-    after = _replace(state, task.closed(payload.outcome))
-    if payload.outcome is not TaskOutcome.DONE:
-        return after
-    return memory.after_result(after, payload.task_id, payload.task_conclusion)
+    return _replace(state, task.closed(payload.outcome))
 
 
 def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
@@ -143,7 +141,7 @@ def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
         return _replace(state, task.closed(TaskOutcome.FAILED, closed.reason))
     if closed.degraded is not None:
         state = lacks.of_team(state, closed.task_id, closed.degraded)
-    return memory.after_result(_replace(state, task.closed(TaskOutcome.DONE)), closed.task_id, closed.content)
+    return _replace(state, task.closed(TaskOutcome.DONE))
 
 
 def expire_deadlines(state: GroupState, at: datetime) -> GroupState:
@@ -227,19 +225,6 @@ def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId
     unknown = [task_id for task_id in spec.uses if state.task(task_id) is None and not state.is_folded(task_id)]
     if unknown:
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
-
-
-def _check_news(state: GroupState, specs: Sequence[TaskSpec]) -> None:
-    """Refuse an assignment of nothing but tasks that have been given out already."""
-    again = [memory.given_before(state, spec.assignee, spec.task_desc, spec.uses) for spec in specs]
-    known = [task for task in again if task is not None]
-    if len(known) < len(specs):
-        return
-    pairs = ", ".join(f"{spec.task_id} is {task.task_id} again" for spec, task in zip(specs, known, strict=True))
-    still_open = ", ".join(dict.fromkeys(task.task_id for task in known if isinstance(task, OpenTask)))
-    way_out = f"pause on {still_open}" if still_open else "use what they came to"
-    why = f"All of this has been given out already: {pairs}. Rather {way_out}, give out something else, or conclude."
-    raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=known[0].turn)
 
 
 def _reported_task(state: GroupState, said: Said, task_id: TaskId) -> OpenTask:

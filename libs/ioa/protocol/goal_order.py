@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts
-from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, ResultFormat
+from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
@@ -49,6 +49,7 @@ class GoalOrder(BaseModel):
     inputs: Annotated[tuple[Artifact | InlineInput | str, ...], Field(max_length=100)] = ()
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
+    repetition: RepetitionRule = RepetitionRule.VERBATIM
 
     def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
         """The goal as the system keeps it, with every input in the artifact store."""
@@ -63,6 +64,7 @@ class GoalOrder(BaseModel):
             timeout=timedelta(seconds=self.timeout),
             traceparent=trace_of_goal(goal_id, self.traceparent),
             result_format=self.result_format,
+            repetition=self.repetition,
         )
 
 

@@ -47,6 +47,13 @@ class Artifact(Model):
     media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
 
 
+class RepetitionRule(StrEnum):
+    """Whether a member of the group may say the same again, word for word, with nothing new in between."""
+
+    OFF = "off"
+    VERBATIM = "verbatim"
+
+
 class ResultFormat(StrEnum):
     """How a result is published; see `ioa.protocol.results`."""
 
@@ -71,6 +78,7 @@ class Goal(Model):
     timeout: Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))] = timedelta(hours=1)
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
+    repetition: RepetitionRule = RepetitionRule.VERBATIM
 
 
 class GoalRecord(Model):

@@ -34,9 +34,10 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import Inboxes, Results, Timers
 from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroups
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
+from ioa.repetition import sketches_of
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.priority_lock import PriorityLock
 
@@ -280,7 +281,7 @@ class GroupLedger:
         for _ in range(_MAX_ATTEMPTS):
             if head is None:
                 head, fresh = await self._log.last(comm_id), True
-            event = Said(at=self._clock.now(), message=what) if isinstance(what, Message) else what
+            event = self._said(what, head) if isinstance(what, Message) else what
             try:
                 transition = step(head.entry.state if head else None, event)
             except IllegalEventError:
@@ -318,6 +319,10 @@ class GroupLedger:
             await self._inboxes.push(others, entry, seq=seq, previous_seq=expected)
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    def _said(self, message: Message, head: StoredEntry | None) -> Said:
+        compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM
+        return Said(at=self._clock.now(), message=message, sketches=sketches_of(message.payload) if compared else ())
 
     async def _arm(self, comm_id: CommId, group: _Group, state: GroupState) -> None:
         """Arm a timer unless one is armed that fires in time. An early timer only looks and arms the next."""

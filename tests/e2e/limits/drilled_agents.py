@@ -6,7 +6,6 @@ Run as a file of its own: the brain is replaced in this process alone.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import os
 import sys
 import time
@@ -94,7 +93,11 @@ class DrillBrain:
         if drill in ("max_turns", "budget"):
             view.meter.add(Usage(tokens_in=40, tokens_out=10))
             other = "middle" if view.me == "boss" else "boss"
-            return Discussion(content=_words(view.state.turn), next_speaker=AgentId(other))
+            return Discussion(content="After you.", next_speaker=AgentId(other))
+        if drill == "repetition":
+            if view.me != "boss":
+                await asyncio.Event().wait()
+            return Discussion(content="Is anybody there?", next_speaker=AgentId("middle"))
         tasks = _TASKS.get(drill, ())
         if tasks and not view.tasks:
             return SyncTaskAssignment(tasks=tasks)
@@ -128,12 +131,6 @@ _TASKS = {
         _task("t1-3", RUNNER, f"Run this code: ```python\n{_LOOP}\n```"),
     ),
 }
-
-
-def _words(turn: int) -> str:
-    """Words that no other turn uses."""
-    digest = hashlib.sha256(str(turn).encode()).hexdigest()
-    return " ".join(digest[at : at + 6] for at in range(0, 60, 6))
 
 
 @asynccontextmanager

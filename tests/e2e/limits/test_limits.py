@@ -44,11 +44,12 @@ async def _launch(system: System, goal: str, **options: object) -> GoalId:
         ("failed: it does not work out", {}, Reason.FAILED, 0),
         ("no_agent: find a unicorn", {}, Reason.NO_AGENT, 0),
         ("max_turns: talk for ever", {"max_turns": 7}, Reason.MAX_TURNS, 7),
+        ("repetition: say the same into silence", {}, Reason.CONCLUDED, 1),
         ("budget: talk for ever", {"max_tokens": 101}, Reason.BUDGET, 3),
         ("member_lost: say nothing", {}, Reason.MEMBER_LOST, 0),
         ("deadline: work for ever", {"timeout": 3}, Reason.DEADLINE, 0),
     ],
-    ids=lambda value: str(value) if isinstance(value, Reason) else "",
+    ids=lambda value: value.split(":")[0] if isinstance(value, str) else "",
 )
 async def test_each_limit_ends_in_its_reason(
     system: System, goal: str, options: dict[str, object], reason: Reason, talk: int

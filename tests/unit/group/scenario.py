@@ -49,6 +49,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.repetition import sketches_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 COMM = CommId("room")
@@ -105,13 +106,13 @@ def said(
         sent_at=at,
         usage=usage,
     )
-    return Said(at=at, message=Message(header=header, payload=payload))
+    return Said(at=at, message=Message(header=header, payload=payload), sketches=sketches_of(payload))
 
 
 def specs(tasks: tuple[str, ...]) -> tuple[TaskSpec, ...]:
     """Tasks written as `id:assignee`."""
     pairs = (task.split(":") for task in tasks)
-    return tuple(TaskSpec(task_id=TaskId(task_id), assignee=AgentId(to), task_desc="do it") for task_id, to in pairs)
+    return tuple(TaskSpec(task_id=TaskId(task_id), assignee=AgentId(to), task_desc=f"do {task_id}") for task_id, to in pairs)
 
 
 @dataclass(frozen=True)

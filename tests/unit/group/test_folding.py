@@ -12,7 +12,6 @@ from ioa.group.state import ClosedTask, FoldedTasks, GroupState
 from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
-    AsyncTaskAssignment,
     InformTaskProgress,
     InformTaskResult,
     Pause,
@@ -112,18 +111,6 @@ def test_a_report_on_a_task_that_has_left_comes_too_late() -> None:
     story = _busy()
     reports = (InformTaskResult(task_id=TaskId("t2-x"), task_conclusion="…"), InformTaskProgress(task_id=TaskId("t2-x"), number=9))
     assert [story.refusal(said("eve", report, 2)).code for report in reports] == [RejectionCode.TASK_CLOSED] * 2
-
-
-def test_a_repetition_is_still_known_when_tasks_have_left() -> None:
-    """What is remembered of the last tasks names them by their new places."""
-    spec = TaskSpec(task_id=TaskId("t1-k"), assignee=BOB, task_desc="Compute the mean of the prices in sales.csv.")
-    story = _busy()
-    turn = story.state.turn
-    given = spec.model_copy(update={"task_id": TaskId(f"t{turn}-k")})
-    story = _done(story.speaks("ada", AsyncTaskAssignment(tasks=(given,))).progresses(given.task_id), 5)
-    again = AsyncTaskAssignment(tasks=(spec.model_copy(update={"task_id": TaskId(f"t{story.state.turn}-k")}),))
-    refused = story.refusal(said("ada", again, story.state.turn))
-    assert (refused.code, f"is {given.task_id} again" in refused.message) == (RejectionCode.REPETITION, True)
 
 
 def test_a_group_of_level_0_keeps_its_tasks() -> None:

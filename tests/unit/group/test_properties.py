@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ioa.group import folding, memory
+from ioa.group import folding, monologue
 from ioa.group.budget import spent_budget
 from ioa.group.effects import CancelSubgroup, PublishResult
 from ioa.group.events import Entry, Event, EventKind, GroupLaunched, MemberLost, MemberReturned, TimerFired, kind_of
@@ -219,7 +219,7 @@ class FoldingWalk(GroupWalk):
     def __init__(self) -> None:
         super().__init__()
         self._few = ExitStack()
-        for module, name in ((folding, "KEPT"), (memory, "TASKS_REMEMBERED"), (memory, "LOOKBACK")):
+        for module, name in ((folding, "KEPT"), (monologue, "MAX_REMARKS")):
             self._few.enter_context(patch.object(module, name, 1))
 
     def teardown(self) -> None:

@@ -109,9 +109,11 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
         lambda: (_tasked(), said("bob", _result(), 2)),
     ],
     RejectionCode.REPETITION: [
-        lambda: (launched("ada", "bob").says("ada", to="bob"), said("bob", Discussion(content="Point 1!", next_speaker=ADA), 2)),
+        lambda: (
+            launched("ada", "bob").says("ada", to="bob").timer(),
+            said("ada", Discussion(content="Point 1!", next_speaker=AgentId("bob")), 3),
+        ),
         lambda: (_counting(), said("ada", AsyncTaskAssignment(tasks=(_count("t2-2"),)), 2)),
-        lambda: (_counting().finishes("t1-1"), said("ada", AsyncTaskAssignment(tasks=(_count("t2-2"),)), 2)),
     ],
     RejectionCode.BAD_NEXT_SPEAKER: [
         lambda: (launched("ada", "bob"), said("ada", _to("ada"), 1)),

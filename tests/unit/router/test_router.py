@@ -13,7 +13,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Phase
 from ioa.protocol.registry import Register
@@ -329,17 +329,26 @@ async def test_a_launch_at_the_last_moment_wins_over_the_deadline_of_its_goal() 
     assert await plane.reason() is None
 
 
+async def _said_into_silence(plane: Plane) -> Discussion:
+    """ADA has said this, BOB has not answered, and ADA has the floor again."""
+    await plane.open(ADA, BOB)
+    said = Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB)
+    await plane.says(ADA, said)
+    plane.clock.advance(timedelta(seconds=60))
+    await plane.routers[0].fire_timer(ROOM)
+    return said
+
+
 async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
     """Two replicas refuse the same repetition and note it once; the next one of the turn makes the owner conclude."""
     plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB))
-    echo = Discussion(content="So Bob should count the sheep on the meadow.", next_speaker=ADA)
-    first = await plane.message(BOB, echo)
+    again = await _said_into_silence(plane)
+    first = await plane.message(ADA, again)
     answers = [await plane.send(first, router) for router in (0, 1)]
     assert [answer.code for answer in answers if isinstance(answer, Rejected)] == [RejectionCode.REPETITION] * 2
-    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "said", "repetition_refused"]
-    second = await plane.says(BOB, echo, router=1)
+    noted = ["group_launched", "said", "timer_fired", "repetition_refused"]
+    assert [stored.entry.event.type for stored in await plane.entries()] == noted
+    second = await plane.says(ADA, again, router=1)
     state = (await plane.entries())[-1].entry.state
     assert isinstance(second, Rejected) and (state.phase, state.floor_holder) == (Phase.CONCLUDING, ADA)
 
@@ -347,15 +356,25 @@ async def test_a_repetition_is_noted_once_and_then_leads_out() -> None:
 async def test_a_refusal_whose_record_is_lost_is_made_good_by_the_next_attempt() -> None:
     """A router that dies before it has noted a repetition leaves that to the next one that is asked."""
     plane = Plane()
-    await plane.open(ADA, BOB)
-    await plane.says(ADA, Discussion(content="Bob should count the sheep on the meadow.", next_speaker=BOB))
-    echo = await plane.message(BOB, Discussion(content="Bob should count the sheep on the meadow!", next_speaker=ADA))
+    again = await plane.message(ADA, await _said_into_silence(plane))
     plane.log.fail_next_append(Mishap.NOT_STORED)
     with pytest.raises(UnavailableError):
-        await plane.send(echo)
-    answer = await plane.send(echo, 1)
+        await plane.send(again)
+    answer = await plane.send(again, 1)
     assert isinstance(answer, Rejected)
-    assert [stored.entry.event.type for stored in await plane.entries()] == ["group_launched", "said", "repetition_refused"]
+    noted = ["group_launched", "said", "timer_fired", "repetition_refused"]
+    assert [stored.entry.event.type for stored in await plane.entries()] == noted
+
+
+async def test_a_goal_may_allow_repetitions() -> None:
+    """Its messages are not even compared."""
+    plane = Plane()
+    await plane.open(ADA, BOB, repetition=RepetitionRule.OFF)
+    for _ in range(2):
+        answer = await plane.says(ADA, Discussion(content="Is anybody there?", next_speaker=BOB))
+        assert isinstance(answer, Accepted)
+        plane.clock.advance(timedelta(seconds=60))
+        await plane.routers[0].fire_timer(ROOM)
 
 
 async def test_a_process_whose_id_was_taken_over_is_heard_no_more() -> None:

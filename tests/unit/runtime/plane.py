@@ -12,7 +12,7 @@ from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.goals import Goal, GoalRecord, Reason
+from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register, Session
@@ -119,10 +119,23 @@ class Plane:
             await self.registry.register(Register(card=card(agent_id)))
 
     async def accept(
-        self, goal_id: GoalId = GOAL, *, max_turns: int = 10, max_tokens: int | None = None, timeout: timedelta = timedelta(hours=1)
+        self,
+        goal_id: GoalId = GOAL,
+        *,
+        max_turns: int = 10,
+        max_tokens: int | None = None,
+        timeout: timedelta = timedelta(hours=1),
+        repetition: RepetitionRule = RepetitionRule.VERBATIM,
     ) -> GoalRecord:
         """Put a goal on record as the intake does."""
-        goal = Goal(goal_id=goal_id, goal="Count to ten.", max_turns=max_turns, max_tokens=max_tokens, timeout=timeout)
+        goal = Goal(
+            goal_id=goal_id,
+            goal="Count to ten.",
+            max_turns=max_turns,
+            max_tokens=max_tokens,
+            timeout=timeout,
+            repetition=repetition,
+        )
         record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
         comm_id = comm_id_of_goal(goal_id)
         await self.timers.schedule(comm_id, record.deadline)
@@ -130,11 +143,16 @@ class Plane:
         return record
 
     async def open(
-        self, *agents: AgentId, max_turns: int = 10, max_tokens: int | None = None, timeout: timedelta = timedelta(hours=1)
+        self,
+        *agents: AgentId,
+        max_turns: int = 10,
+        max_tokens: int | None = None,
+        timeout: timedelta = timedelta(hours=1),
+        repetition: RepetitionRule = RepetitionRule.VERBATIM,
     ) -> GroupState:
         """Register agents, accept a goal and open its group; the first agent owns it."""
         await self.join(*agents)
-        await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout)
+        await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL))).state
 
     async def nest(self, task_id: str, *agents: AgentId) -> GroupState:

@@ -8,29 +8,22 @@ half-made decision behind.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import timedelta
 
 from pydantic import BaseModel
 
 from ioa.agent.model import answers, context
-from ioa.agent.model.answers import AssignAsync, AssignedTask, AssignSync, Discuss, UsingTask
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer, Objection
+from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.payloads import artifacts_of, utterance_of
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
 from ioa.agent.model.tally import Cause, Decision, Tally
-from ioa.group.events import EventKind
-from ioa.group.memory import given_before, said_before
-from ioa.group.state import Discussing
-from ioa.group.wording import wording_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Conclusion
 from ioa.protocol.usage import Usage
 
@@ -76,7 +69,7 @@ class ModelBrain:
             return await self._fallback.form_team(mission, tools)
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Say what the model says, as long as it is legal and new."""
+        """Say what the model says, as long as it is legal."""
         self.tally.decisions["speak"] += 1
         try:
             return utterance_of(await self._speech(view), view)
@@ -133,14 +126,13 @@ class ModelBrain:
     async def _speech(self, view: GroupView) -> BaseModel:
         if len(view.refusals) > self._budget.repairs:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
-        kinds = _kinds(view)
-        shape = answers.speech(view, kinds, self._budget)
+        shape = answers.speech(view, view.legal, self._budget)
         if shape is None:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
         prompt = self._prompts.fill(
             "speak",
             **self._situation(view),
-            acts=context.acts(self._prompts, [kind for kind in kinds if kind in answers.SPEECH_KINDS]),
+            acts=context.acts(self._prompts, [kind for kind in view.legal if kind in answers.SPEECH_KINDS]),
             team=context.team(view, self._budget),
             tasks=context.tasks(view, self._budget),
             refusals=context.refusals(view),
@@ -149,24 +141,7 @@ class ModelBrain:
             me=view.me,
         )
         within = _share(view.state.limits.floor_timeout)
-        return await self._dialogue.decide(
-            self._system(_card(view)), prompt, shape, view.meter, object_to=self._repetition(view, shape), within=within
-        )
-
-    def _repetition(self, view: GroupView, shape: type[BaseModel]) -> Objection:
-        """Object to what was said already; after that a discussion is no longer open."""
-        others = answers.speech(view, _without_discussion(view.legal), self._budget)
-
-        def object_to(decision: BaseModel) -> tuple[str, type[BaseModel]] | None:
-            match decision:
-                case Discuss(content=content) if others is not None and _was_said(content, view):
-                    return "this has been said already. Give out tasks, pause on open ones, or conclude.", others
-                case AssignSync(tasks=tasks) | AssignAsync(tasks=tasks) if all(_was_given(task, view) for task in tasks):
-                    return "these tasks have been given out already. Use their results, pause on them, or conclude.", shape
-                case _:
-                    return None
-
-        return object_to
+        return await self._dialogue.decide(self._system(_card(view)), prompt, shape, view.meter, within=within)
 
     def _approach_prompt(self, task: TaskView, may_team_up: bool) -> str:
         choices = f"There are two ways:\n{self._prompts.fill('approach_team')}" if may_team_up else "There is one way:"
@@ -193,25 +168,6 @@ class ModelBrain:
     def _fell_back(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> None:
         meter.add(Usage(fallbacks=1))
         self.tally.fell_back(decision, failure.cause, failure.why)
-
-
-def _kinds(view: GroupView) -> Sequence[str]:
-    """What is open to the speaker: who was refused for a repetition in this turn had better do something than talk on."""
-    stage = view.state.stage
-    return _without_discussion(view.legal) if isinstance(stage, Discussing) and stage.repeated is not None else view.legal
-
-
-def _without_discussion(kinds: Sequence[str]) -> Sequence[str]:
-    return [kind for kind in kinds if kind != EventKind.DISCUSSION] or kinds
-
-
-def _was_said(content: str, view: GroupView) -> bool:
-    return said_before(view.state, view.me, wording_of(content)) is not None
-
-
-def _was_given(task: AssignedTask, view: GroupView) -> bool:
-    uses = [TaskId(task_id) for task_id in task.uses] if isinstance(task, UsingTask) else []
-    return given_before(view.state, AgentId(task.assignee), task.task_desc, uses) is not None
 
 
 def _card(view: GroupView) -> AgentCard:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -20,9 +19,6 @@ from ioa.ports.meter import Meter
 
 log = structlog.get_logger(__name__)
 _MAX_ECHO_CHARS = 600
-
-Objection = Callable[[BaseModel], tuple[str, type[BaseModel]] | None]
-"""What speaks against a decision that is legal, and the shape the next answer must have; None if nothing does."""
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -51,7 +47,6 @@ class Dialogue:
         shape: type[BaseModel],
         meter: Meter,
         *,
-        object_to: Objection = lambda decision: None,
         within: timedelta | None = None,
     ) -> BaseModel:
         """Return the decision of the first answer that can be used; `meter` counts what all answers cost.
@@ -63,7 +58,7 @@ class Dialogue:
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 asked = [ChatMessage("system", system), ChatMessage("user", user)]
-                return await self._rounds(asked, shape, meter, object_to)
+                return await self._rounds(asked, shape, meter)
         except TimeoutError:
             raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
         except UnavailableError as error:
@@ -71,7 +66,7 @@ class Dialogue:
         except ModelError as error:
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
-    async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], meter: Meter, object_to: Objection) -> BaseModel:
+    async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], meter: Meter) -> BaseModel:
         problem, cause, limits = "", Cause.USELESS_ANSWER, self._limits
         for round_number in range(self._budget.repairs + 1):
             self._tally.repairs += round_number > 0
@@ -87,10 +82,7 @@ class Dialogue:
                 continue
             decision, problem = read_decision(answer.text, shape)
             if decision is not None:
-                objection = object_to(decision)
-                if objection is None:
-                    return decision
-                problem, shape = objection
+                return decision
             cause = Cause.USELESS_ANSWER
             log.debug("model_answer_unusable", problem=problem, text=answer.text[:_MAX_ECHO_CHARS])
             echo = clipped(answer.text, _MAX_ECHO_CHARS) or "(nothing)"

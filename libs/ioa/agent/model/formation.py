@@ -10,12 +10,12 @@ from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import Dialogue
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
 from ioa.errors import ForbiddenError
-from ioa.group.repetition import rephrases
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_NEED_CHARS, Need, SearchResult
+from ioa.repetition import normalised
 
 
 @dataclass
@@ -89,7 +89,8 @@ class TeamFormation:
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when searching more would bring nothing."""
-        needs = [text for text in wanted if not rephrases(text, findings.needs)]
+        known = set(map(normalised, findings.needs))
+        needs = [text for text in wanted if normalised(text) not in known]
         if not needs:
             return False
         try:

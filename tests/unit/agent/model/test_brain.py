@@ -13,11 +13,10 @@ from structlog.testing import capture_logs
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.cli.brains import open_brain
 from ioa.errors import IoaError, ModelError, UnavailableError
-from ioa.group.events import MemberLost, RepetitionRefused
+from ioa.group.events import MemberLost
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import MessageId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -229,39 +228,14 @@ async def test_replaces_half_characters() -> None:
     assert said.content.encode() == b"a?b"
 
 
-async def test_objects_to_saying_the_same_again() -> None:
-    """Who repeats a message is asked for something else, and discussing is no longer open."""
+async def test_reads_why_it_was_refused_and_keeps_every_choice() -> None:
+    """A refusal stands in the next prompt; what is legal stays open, for there may be something new to say."""
     group = launched()
     group.say(ANN, Discussion(content="Which month?", next_speaker=BOB))
-    bob, model = brain(
-        decision(type="DISCUSSION", next_speaker="ann", content="Please, which MONTH?"),
-        decision(type="CONCLUDE_GROUP_DISCUSSION"),
-    )
-    assert await bob.speak(group.view(BOB)) == ConcludeGroupDiscussion()
-    assert "said already" in model.asked[1].prompt
-    assert "DISCUSSION" not in json.dumps(model.asked[1].shape.model_json_schema()).replace("CONCLUDE_GROUP_DISCUSSION", "")
-
-
-async def test_whoever_was_refused_for_a_repetition_is_offered_something_else() -> None:
-    """After the routers' refusal the model reads why, and discussing is no longer open in this turn."""
-    group = launched()
-    group.say(ANN, Discussion(content="Which month?", next_speaker=BOB))
-    group.happen(RepetitionRefused(at=group.at, by=BOB, turn=2, message_id=MessageId("m1"), repeats_turn=1))
-    bob, model = brain(decision(type="CONCLUDE_GROUP_DISCUSSION"))
-    refusal = "This says again what ann said in turn 1."
-    assert await bob.speak(replace(group.view(BOB), refusals=(refusal,))) == ConcludeGroupDiscussion()
+    bob, model = brain(decision(type="DISCUSSION", next_speaker="ann", content="March."))
+    refusal = "You said the same in turn 1."
+    assert (await bob.speak(replace(group.view(BOB), refusals=(refusal,)))).content == "March."
     assert refusal in model.asked[0].prompt
-    assert "DISCUSSION" not in json.dumps(model.asked[0].shape.model_json_schema()).replace("CONCLUDE_GROUP_DISCUSSION", "")
-
-
-async def test_objects_to_giving_out_the_same_task_again() -> None:
-    """A task that runs already is not given to the same member once more."""
-    ann, model = brain(
-        decision(type="ASYNC_TASK_ASSIGNMENT", tasks=[{"assignee": "bob", "task_desc": "Total sales!"}]),
-        decision(type="PAUSE", triggers=["t1-1"]),
-    )
-    assert await ann.speak(with_open_task(launched()).view(ANN)) == Pause(triggers=("t1-1",))
-    assert "given out already" in model.asked[1].prompt
 
 
 async def test_concludes_with_the_files_of_the_tasks() -> None:

@@ -1,0 +1,42 @@
+"""What tells a text that is said word for word again: a sketch of it that ignores case, spacing and punctuation.
+
+The machine compares sketches and reads no prose, so that a log can be replayed whatever becomes of the rules for texts. What is
+alike, but not the same, may well be worth saying: voting, consenting, asking the next one, trying again (ADR 15).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from hashlib import blake2b
+from unicodedata import normalize
+
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Payload, SyncTaskAssignment
+
+_BEFORE_A_WORD = "\"'`“”„‘’‚«»‹›([{<¿¡"
+_BEHIND_A_WORD = "\"'`“”„‘’‚«»‹›)]}>.,;:!?…"
+_BYTES = 8
+
+
+def normalised(text: str) -> str:
+    """The words of a text as they are compared; signs and what stands within a word are kept: `-5` is not `5`."""
+    plain = text if text.isascii() else normalize("NFKC", text)
+    words = [word.lstrip(_BEFORE_A_WORD).rstrip(_BEHIND_A_WORD) for word in plain.casefold().split()]
+    return " ".join(filter(None, words)) or plain
+
+
+def sketches_of(payload: Payload) -> tuple[str, ...]:
+    """Sketch what a message may say again: a discussion's content, or each task of an assignment with what it uses."""
+    match payload:
+        case Discussion(content=content):
+            return (_sketch(content),)
+        case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
+            return tuple([_sketch(spec.task_desc, spec.uses) for spec in specs])
+        case _:
+            return ()
+
+
+def _sketch(text: str, uses: Collection[TaskId] = ()) -> str:
+    """16 hexadecimal digits. Ids hold no line feed, and neither does a normalised text, unless it has no word."""
+    said = "\n".join((normalised(text), *sorted(uses)))
+    return blake2b(said.encode(), digest_size=_BYTES).hexdigest()
