@@ -108,7 +108,11 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
         view.refresh()
         during = _screen(stream)
     after = _screen(stream)
-    assert ("t1-1 → bob: do it" in during, "t1-1 bob  do it" in during, "t1-1 bob  do it" in after.rpartition("t1-1 bob")[2]) == (
+    assert (
+        "t1-1 → bob: do t1-1" in during,
+        "t1-1 bob  do t1-1" in during,
+        "t1-1 bob  do t1-1" in after.rpartition("t1-1 bob")[2],
+    ) == (
         True,
         True,
         False,

@@ -25,7 +25,7 @@ def test_each_message_is_one_line_in_order() -> None:
         ("ada", "team", "leads a team with bob"),
         ("ada", "discussion", "to bob: Point 1."),
         ("bob", "discussion", "to ada: Point 2."),
-        ("ada", "sync task", "t3-1 → bob: do it"),
+        ("ada", "sync task", "t3-1 → bob: do t3-1"),
         ("bob", "progress", "t3-1 started"),
         ("bob", "result", "t3-1 done: done"),
         ("ada", "conclude", ""),
@@ -105,7 +105,7 @@ def test_tasks_are_known_with_their_status_and_times() -> None:
     for stored in log_of(story.after(2).finishes("t1-1")):
         transcript.read(stored)
     tasks = {task.task_id: (task.assignee, task.status, task.task_desc) for task in transcript.tasks(COMM)}
-    assert tasks == {TaskId("t1-1"): ("bob", "done", "do it"), TaskId("t1-2"): ("cleo", "open", "do it")}
+    assert tasks == {TaskId("t1-1"): ("bob", "done", "do t1-1"), TaskId("t1-2"): ("cleo", "open", "do t1-2")}
     first = transcript.tasks()[0]
     assert first.started_at is not None and first.ended_at is not None
     assert ((first.ended_at - first.started_at).total_seconds(), [task.task_id for task in transcript.open_tasks()]) == (
@@ -124,7 +124,7 @@ def test_an_entry_for_programs_names_sender_body_and_state() -> None:
         "assigned",
         None,
     )
-    assert document["body"]["tasks"][0]["task_desc"] == "do it"
+    assert document["body"]["tasks"][0]["task_desc"] == "do t1-1"
     assert document["tasks"] == [{"task_id": "t1-1", "assignee": "bob", "status": "open", "why": "", "subgroup": None}]
 
 
