@@ -1,12 +1,14 @@
 """Find files by name or content in the task's inputs and in the folder that `IOA_WORKSPACE` names.
 
-    find files named *.csv
     which files mention "sundial"
-    search for 'total revenue' in *.md
-    list all files
+    search for "total revenue" in *.md
+    in which line of notes.txt does "Tuesday" occur
+    find files named *.csv
+    list all python files
 
-Answers with `path:line: text`, and attaches the hits as a CSV file. Hidden folders, binary files and links that lead out of the
-folder are passed over.
+A request says at most one text, in quotes, any names or patterns of files, and else nothing but the words of `_WORDS`; any other
+word is refused by name. The answer is `path:line: text`, and the hits are attached as a CSV file. Hidden folders, binary files and
+links that lead out of the folder are passed over.
 """
 
 from __future__ import annotations
@@ -29,33 +31,23 @@ MAX_FILES = 20_000
 MAX_FILE_BYTES = 4_000_000
 _SHOWN = 40
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
-_PATTERN = re.compile(
-    r"(?<![\w./])[\w*?\[\]-]*(?:\*[\w*?.\[\]-]*|\?[\w*.\[\]-]+|\.(?:csv|txt|md|py|html?|json|ya?ml|toml|log|pdf|png|xml|js|ts|tsv|xlsx?))(?!\w)"
-)
-_KIND = re.compile(r"\b(csv|python|markdown|text|html|json|yaml|toml|log|image|pdf) files?\b", re.IGNORECASE)
+_PATTERN = re.compile(r"[^\s*?.]*[*?.][^\s]*[^\s.,;:?!]|\*")
+"""A name with a full stop in it, or anything with an asterisk or a question mark before its end."""
 _KINDS = {
-    "python": ("*.py",),
-    "markdown": ("*.md",),
-    "text": ("*.txt",),
+    "csv": ("*.csv",),
     "html": ("*.html", "*.htm"),
-    "yaml": ("*.yml", "*.yaml"),
     "image": ("*.png", "*.jpg", "*.jpeg", "*.gif", "*.svg"),
+    "json": ("*.json",),
+    "markdown": ("*.md",),
+    "pdf": ("*.pdf",),
+    "python": ("*.py",),
+    "text": ("*.txt",),
+    "yaml": ("*.yml", "*.yaml"),
 }
-_CONTENT = re.compile(
-    r"(?:mention(?:s|ing)?|contain(?:s|ing)?|that (?:has|have|say)|search(?:es)? (?:for|the (?:files|folder"
-    r"|workspace) for)|look(?:ing)? for|grep(?: for)?"
-    r"|occurrences of|lines? with|the (?:word|text|phrase)|where (?:is|does)|find)\s+(?:the (?:word|text|phrase"
-    r"|string)s?\s+)?(?P<term>.+?)"
-    r"(?=\s+(?:in|within|inside|from|across|appears?|occurs?|mentioned)\b|[?.!]?$)",
-    re.IGNORECASE,
-)
-_OCCURS = re.compile(
-    r"\b(?:does|do|is|are)\s+(?:the (?:word|text|phrase)\s+)?(?P<term>[^?]+?)\s+(?:occur|appear|stand|mentioned|used)\b",
-    re.IGNORECASE,
-)
-_NAMED = re.compile(
-    r"(?:named|called|whose name (?:contains|is|has)|with the name|file ?names? (?:like|containing|with))\s+(?P<name>[^\s?,]+)",
-    re.IGNORECASE,
+_WORDS = frozenset(
+    "please find search grep list show me look for which what how many where in of the all every any a file files line lines "
+    "folder workspace word text phrase that mention mentions mentioned contain contains containing with named called does do is "
+    "are occur occurs appear appears there have".split()
 )
 
 
@@ -80,12 +72,12 @@ def create_agent(workspace: Path | None) -> Agent:
         skills=["search in files", "find files by name", "grep"],
         examples=[
             "find all files named *.csv",
-            "which files mention sundial?",
+            "which files mention 'sundial'?",
             "search for 'total revenue' in the files",
-            "in which line of notes.txt does Tuesday occur",
+            "in which line of notes.txt does 'Tuesday' occur",
             "list the files in the workspace",
-            "grep TODO in *.py",
-            "where is the word harbour mentioned",
+            "grep 'TODO' in *.py",
+            "where is the word 'harbour' mentioned",
             "find markdown files that contain 'install'",
         ],
         tags=["files", "search"],
@@ -109,7 +101,7 @@ def search(task: str, files: dict[str, Path], ctx: TaskContext) -> str:
     """
     if not files:
         raise InvalidInputError("There are no files to search.", hint="Send files with the goal, or set IOA_WORKSPACE to a folder.")
-    patterns, term = _wish(task, files)
+    patterns, term = _wish(task)
     chosen = {name: path for name, path in sorted(files.items()) if not patterns or _matches(name, patterns)}
     hits = list(_lines(chosen, term, ctx)) if term else [Hit(name) for name in chosen]
     found = len({hit.path for hit in hits})
@@ -123,30 +115,30 @@ def search(task: str, files: dict[str, Path], ctx: TaskContext) -> str:
     return "\n".join([f"{head}:", *(f"- {hit}" for hit in hits[:_SHOWN]), *more])
 
 
-def _wish(task: str, files: dict[str, Path]) -> tuple[list[str], str]:
-    quoted = [next(group for group in match.groups() if group) for match in _QUOTED.finditer(task)]
-    bare = _QUOTED.sub(" ", task)
-    patterns = _PATTERN.findall(bare) + [text for text in quoted if "*" in text or text in files]
-    for kind in _KIND.findall(bare):
-        patterns += _KINDS.get(kind.lower(), (f"*.{kind.lower()}",))
-    if named := _NAMED.search(task):
-        name = named["name"].strip("\"'`“”")
-        patterns = [*patterns, name if re.search(r"[*?.]", name) else f"*{name}*"]
-        return list(dict.fromkeys(patterns)), ""
-    terms = [text for text in quoted if text not in patterns]
-    if terms:
-        return patterns, terms[0]
-    match = _OCCURS.search(bare) or _CONTENT.search(_PATTERN.sub(" ", bare))
-    term = re.sub(r"^(?:the|all|any|every|a|an)\s+", "", match["term"].strip()) if match else ""
-    if re.fullmatch(
-        r"(?:\w+ )?(?:files?|lines?|documents?|everything|it)?(?: (?:in|that|with|named|called).*)?", term, re.IGNORECASE
-    ) and (re.search(r"\bfiles?\b|\bdocuments?\b", term) or not term):
-        term = ""
-    if term.lower() in ("it", "them", "that", "this", "something"):
-        raise InvalidInputError("It is not clear what to look for.", hint="Put the text in quotes.")
-    if not term and not patterns and not re.search(r"\b(?:list|which|what|all|show|how many)\b.*\bfiles?\b", task, re.IGNORECASE):
+def _wish(task: str) -> tuple[list[str], str]:
+    """The patterns of file names that a task says, and the text it looks for; every word of it is accounted for."""
+    terms = [next(group for group in match.groups() if group) for match in _QUOTED.finditer(task)]
+    if len(terms) > 1:
+        raise InvalidInputError(f"Only one text can be looked for at a time, not {len(terms)}.", hint="Ask for each by itself.")
+    patterns: list[str] = []
+    words = []
+    for piece in _QUOTED.sub(" ", task).split():
+        word = piece.strip(",;:?!.").lower()
+        if pattern := _PATTERN.match(piece):
+            patterns.append(pattern.group())
+        elif word in _KINDS:
+            patterns += _KINDS[word]
+        else:
+            words.append(word)
+    unknown = [word for word in words if word and word not in _WORDS]
+    if unknown:
+        raise InvalidInputError(
+            f"{', '.join(map(repr, unknown))} is not understood here.",
+            hint='Put the text to look for in quotes, as in: which files mention "sundial"; or name a pattern, such as *.csv.',
+        )
+    if not terms and not patterns and not {"file", "files"} & set(words):
         raise InvalidInputError("It is not clear what to look for.", hint="Put a text in quotes, or name a pattern such as *.csv.")
-    return list(dict.fromkeys(patterns)), term
+    return list(dict.fromkeys(patterns)), terms[0] if terms else ""
 
 
 def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:

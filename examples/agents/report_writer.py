@@ -4,8 +4,9 @@
     put the results into an HTML report titled "Sales 2024"
     a report of the figures and the chart
 
-Each result becomes a section with its words, its tables (from CSV files) and its charts (from PNG files, embedded in the page).
-The same results give the same report, byte for byte: it bears no date of its own.
+A request says nothing but the words of `_WORDS` and those of the tasks that it reports on; any other word is refused by name,
+since it may be a wish that is not fulfilled here. Each result becomes a section with its words, its tables (from CSV files) and its
+charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it bears no date of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from textwrap import shorten
 
 from ioa import Agent
 from ioa.agent.sdk import InputFile, TaskContext, UpstreamResult
@@ -46,6 +46,12 @@ agent = Agent(
 )
 _ROWS = 60
 _TITLE = re.compile(r"(?:titled?|called|named|with the title|about)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
+_WORDS = frozenset(
+    "please write make create produce prepare give me put compile combine merge collect summarise summarize up out into in as of "
+    "about on for from with using and the a an one all final complete html markdown report document page web summary it this that "
+    "these those them both everything result results finding findings figure figures number numbers table tables chart charts "
+    "total totals together each above two three four five titled title called named".split()
+)
 _VERBS = re.compile(
     r"^(?:(?:please|can you|could you|i want you to|compute|calculate|find|determine|get|tell me|show|load|analy[sz]e"
     r"|give me|make|draw|prepare|coordinate|organi[sz]e|the|a|an|full|complete)\s+)+",
@@ -69,14 +75,15 @@ def run(task: str, ctx: TaskContext) -> str:
     """Write both files and name what is in them.
 
     Raises:
-        InvalidInputError: There is no earlier result to report.
+        InvalidInputError: There is no earlier result to report, or the task wishes for something else than a report.
     """
     if not ctx.results:
         raise InvalidInputError(
             "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
         )
-    title = _title(task, ctx.goal)
+    _check_words(task, ctx.results)
     sections = [_section(result) for result in ctx.results]
+    title = match["title"] if (match := _TITLE.search(task)) else sections[0].heading
     ctx.artifact("report.md", _markdown(title, sections), "text/markdown")
     ctx.artifact("report.html", _html(title, sections), "text/html")
     tables = sum(len(section.tables) for section in sections)
@@ -90,15 +97,18 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _title(task: str, goal: str) -> str:
-    if match := _TITLE.search(task) or _TITLE.search(goal):
-        return match["title"]
-    first = re.split(
-        r"[;\n]|:\s|(?:,|,?\s+(?:and|then))\s+(?:and |then )*(?:make|draw|write|create|plot|put|give|produce)\b|\.\s", goal.strip()
-    )[0]
-    words = _VERBS.sub("", first).strip(" .,:!?")
-    words = shorten(words, 90, placeholder=" …")
-    return words[:1].upper() + words[1:] if words else "Report"
+def _check_words(task: str, results: Sequence[UpstreamResult]) -> None:
+    known = _WORDS.union(*(_words(result.task_desc) for result in results))
+    unknown = [word for word in _words(_TITLE.sub("", task)) if word not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"{', '.join(map(repr, unknown))} is not understood here, where reports are written.",
+            hint="Ask for 'a report of the results', with a title in quotes if you like.",
+        )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text.lower())
 
 
 def _section(result: UpstreamResult) -> _Section:

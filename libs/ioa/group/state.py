@@ -77,12 +77,16 @@ class ParentTask(Model):
 
 
 class PlannedTask(Model):
-    """A task its planner intends to assign once the tasks in `uses` are closed. A hint in the record, never enforced."""
+    """A task its planner intends to assign once the tasks in `uses` are closed. A hint in the record, never enforced.
+
+    `others` are who is to be given it if its assignee fails, the best first.
+    """
 
     task_id: TaskIdField
     assignee: AgentIdField
     task_desc: str
     uses: tuple[TaskIdField, ...] = ()
+    others: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)] = ()
 
 
 class Charter(Model):

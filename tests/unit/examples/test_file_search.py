@@ -35,11 +35,11 @@ def workspace(tmp_path: Path) -> Path:
             "which files mention 'needle'?",
             ["notes.md:2: A needle in the hay.", "notes.md:3: Über NEEDLES.", "src/tool.py:1: needle = 1"],
         ),
-        ("search for needle in *.py", ["src/tool.py:1: needle = 1"]),
-        ("in which line of notes.md does hay occur", ["notes.md:2: A needle in the hay."]),
-        ("grep über in *.md", ["notes.md:3: Über NEEDLES."]),
+        ("search for 'needle' in *.py", ["src/tool.py:1: needle = 1"]),
+        ("in which line of notes.md does “hay” occur", ["notes.md:2: A needle in the hay."]),
+        ("grep `über` in *.md", ["notes.md:3: Über NEEDLES."]),
         ("list all files", ["image.bin", "notes.md", "src/tool.py"]),
-        ("find files called tool", ["src/tool.py"]),
+        ("find files called *tool*", ["src/tool.py"]),
     ],
 )
 def test_hits(task: str, expected: list[str], run: Run, workspace: Path) -> None:
@@ -55,14 +55,25 @@ def test_no_hit(run: Run, workspace: Path) -> None:
 
 def test_inputs(run: Run, data: Path) -> None:
     """The task's inputs are searched without a workspace, and the hits are attached as a table."""
-    done = run(create_agent(None), "where is the word willows mentioned", [data / "notes.txt", data / "page.html"])
+    done = run(create_agent(None), "where is the word 'willows' mentioned", [data / "notes.txt", data / "page.html"])
     assert done.text.splitlines()[0] == "'willows': 2 lines in 1 of 2 files:"
     assert done.files["search-hits.csv"].startswith(b"path,line,text\nnotes.txt,5,")
 
 
-@pytest.mark.parametrize(("task", "said"), [("find it", "not clear"), ("do something", "not clear")])
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("search", "not clear what to look for"),
+        ("find it", "'it' is not understood"),
+        ("which files mention needle", "'needle' is not understood.*in quotes"),
+        ("which files do not mention 'needle'", "'not' is not understood"),
+        ("which files mention 'needle' and 'hay'", "one text"),
+        ("find 'needle' and count the files", "'and', 'count' is not understood"),
+        ("find the longest file", "'longest' is not understood"),
+    ],
+)
 def test_refusals(task: str, said: str, run: Run, workspace: Path) -> None:
-    """A task without a name or a text to look for is refused."""
+    """A task with a word that is not accounted for is refused by that word, and so is one that says nothing to look for."""
     with pytest.raises(InvalidInputError, match=said):
         run(create_agent(workspace), task)
 

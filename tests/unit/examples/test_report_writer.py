@@ -41,18 +41,23 @@ def test_report_of_both(run: Run, data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("goal", "title"),
+    ("task", "title"),
     [
-        (GOAL, "Total sales per region in sales.csv"),
-        ("prepare a full briefing on sales.csv: compute the total, draw it", "Briefing on sales.csv"),
-        ("find the best month. Then write it down", "Best month"),
-        ("", "Report"),
+        ("put the results into an HTML report titled “Sales 2024”", "Sales 2024"),
+        ("write up everything in one document", "Best month"),
+        ("a report about the best month", "Best month"),
     ],
 )
-def test_title(goal: str, title: str, run: Run) -> None:
-    """The title says what the goal is about, without its verbs and its other steps."""
-    context_goal = goal or " "
-    assert run(agent, "a report", results=[upstream("t", "x")], goal=context_goal).text.startswith(f"Report '{title}' ")
+def test_title(task: str, title: str, run: Run) -> None:
+    """The title is the one that is asked for, or says what the first result is about."""
+    assert run(agent, task, results=[upstream("find the best month", "May")], goal="x").text.startswith(f"Report '{title}' ")
+
+
+@pytest.mark.parametrize("task", ["translate the report into French", "a radar chart of it", "write three sentences about it"])
+def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
+    """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
+    with pytest.raises(InvalidInputError, match="is not understood here, where reports are written"):
+        run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 
 def test_needs_nothing_else(run: Run) -> None:

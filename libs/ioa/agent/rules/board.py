@@ -13,8 +13,8 @@ from ioa.protocol.ids import MAX_ID_CHARS, AgentId, TaskId, task_id_of_turn, tur
 from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.messages import TaskOutcome
 
-MAX_ATTEMPTS = 2
-"""How often a task is given out whose assignees fall silent."""
+MAX_SILENT = 2
+"""How often a task is given out whose assignees fall silent; who says that it failed is no silent one."""
 
 
 class Standing(StrEnum):
@@ -39,12 +39,14 @@ class Job:
 
     Attributes:
         attempt: The attempt that counts: the open one, the one that succeeded, else the last.
+        attempts: All of them, in order.
         performer: Who gets it next, if it is ready.
     """
 
     plan: PlannedTask
     standing: Standing
     attempt: TaskId | None = None
+    attempts: tuple[TaskId, ...] = ()
     performer: AgentId | None = None
 
 
@@ -91,20 +93,30 @@ def _performer(planned: PlannedTask, view: GroupView) -> AgentId | None:
 
 
 def _attempted(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> Job:
+    ids = tuple(task.spec.task_id for task in attempts)
     for task in attempts:
         if task.outcome is None:
-            return Job(planned, Standing.OPEN, task.spec.task_id)
+            return Job(planned, Standing.OPEN, task.spec.task_id, ids)
         if task.outcome is TaskOutcome.DONE:
-            return Job(planned, Standing.DONE, task.spec.task_id)
-    last = attempts[-1]
-    if len(attempts) < MAX_ATTEMPTS and last.given_up:
-        silent = last.spec.assignee
-        performer = substitute(planned, view.charter, view.state, instead_of=silent) or (
-            silent if silent in view.reachable else None
-        )
-        if performer is not None:
-            return Job(planned, Standing.READY, last.spec.task_id, performer)
-    return Job(planned, Standing.FAILED, last.spec.task_id)
+            return Job(planned, Standing.DONE, task.spec.task_id, ids)
+    performer = _after_silence(planned, attempts, view) or _next_candidate(planned, attempts, view)
+    return Job(planned, Standing.READY if performer else Standing.FAILED, ids[-1], ids, performer)
+
+
+def _after_silence(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> AgentId | None:
+    """Who does what its assignee fell silent on: one that does it as well, or the same again if it is there."""
+    if not attempts[-1].given_up or sum(task.given_up for task in attempts) >= MAX_SILENT:
+        return None
+    silent = attempts[-1].spec.assignee
+    return substitute(planned, view.charter, view.state, instead_of=silent) or (silent if silent in view.reachable else None)
+
+
+def _next_candidate(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> AgentId | None:
+    """The best of those who fit the task and were not given it yet."""
+    if attempts[-1].outcome is not TaskOutcome.FAILED:
+        return None
+    tried = {task.spec.assignee for task in attempts}
+    return next((other for other in planned.others if other not in tried and other in view.reachable), None)
 
 
 def _is_attempt(task_id: TaskId, planned: PlannedTask, level: int) -> bool:

@@ -9,7 +9,7 @@ from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record
 from ioa.agent.rules.headings import heading_of
 from ioa.agent.rules.phrases import is_report
 from ioa.group.state import Concluding
-from ioa.ports.brain import GroupView
+from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import MAX_CONTENT_CHARS, Conclusion, TaskOutcome
@@ -57,7 +57,7 @@ def _sections_of_plan(view: GroupView) -> list[Section]:
         sections.append(
             Section(
                 title=heading_of(job.plan.task_desc or view.charter.goal),
-                text=record.conclusion if done and record else _why(view, job.attempt, job.standing),
+                text=record.conclusion if done and record else _why(view, job.attempts, job.standing),
                 done=done,
                 task_id=job.plan.task_id,
                 uses=job.plan.uses,
@@ -71,7 +71,7 @@ def _sections_of_record(view: GroupView) -> list[Section]:
     return [
         Section(
             title=heading_of(task.spec.task_abstract or task.spec.task_desc),
-            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, task.spec.task_id, Standing.FAILED),
+            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, (task.spec.task_id,), Standing.FAILED),
             done=task.outcome is TaskOutcome.DONE,
             task_id=task.spec.task_id,
             uses=task.spec.uses,
@@ -81,13 +81,23 @@ def _sections_of_record(view: GroupView) -> list[Section]:
     ]
 
 
-def _why(view: GroupView, attempt: TaskId | None, standing: Standing) -> str:
-    if attempt is None:
+def _why(view: GroupView, attempts: Sequence[TaskId], standing: Standing) -> str:
+    """Why there is no result. What the first one said comes first: it fits the task best."""
+    if not attempts:
         return {
             Standing.SKIPPED: _SKIPPED,
             Standing.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    record = view.task(attempt)
+    first, *others = [_said(view.task(attempt)) for attempt in attempts]
+    after = [
+        f"{record.spec.assignee}: {why}"
+        for attempt, why in zip(attempts[1:], others, strict=True)
+        if (record := view.task(attempt))
+    ]
+    return f"{first} Tried after that: {'; '.join(after)}" if after else first
+
+
+def _said(record: TaskRecord | None) -> str:
     if record is None or record.outcome is None:
         return "not finished"
     return record.conclusion or ("cancelled" if record.outcome is TaskOutcome.CANCELLED else "no reason was given")

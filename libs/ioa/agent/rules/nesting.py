@@ -30,13 +30,13 @@ async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone 
     whole = GoalNeed(task.spec.task_desc, task.spec.task_desc)
     try:
         found = await tools.search_client([need_for(need) for need in (whole, *parts)])
-        matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me), await tools.contacts())
     except (UnavailableError, ForbiddenError):
         return alone
-    picked = [matcher.pick(hits) for hits in found.by_need[1:]]
-    if any(hit is None for hit in picked) or not _is_worth_it(matcher, found.by_need, picked):
+    matcher = Matcher(threshold, task.me.agent_id, coordinates(task.me))
+    fitting = [matcher.fitting(hits) for hits in found.by_need[1:]]
+    if not all(fitting) or not _is_worth_it(matcher, found.by_need, fitting):
         return alone
-    return team_of(parts, picked, task.me.agent_id)
+    return team_of(parts, fitting, task.me.agent_id)
 
 
 def _parts(task: TaskView) -> tuple[GoalNeed, ...]:
@@ -53,14 +53,14 @@ def _parts(task: TaskView) -> tuple[GoalNeed, ...]:
     return parts
 
 
-def _is_worth_it(matcher: Matcher, found: Sequence[NeedHits], picked: Sequence[Hit | None]) -> bool:
+def _is_worth_it(matcher: Matcher, found: Sequence[NeedHits], fitting: Sequence[Sequence[Hit]]) -> bool:
     others = [
-        (hit.similarity, matcher.mine(hits))
-        for hit, hits in zip(picked, found[1:], strict=True)
-        if hit is not None and hit.card.agent_id != matcher.me
+        (best.similarity, matcher.mine(hits))
+        for (best, *_), hits in zip(fitting, found[1:], strict=True)
+        if best.card.agent_id != matcher.me
     ]
     if matcher.aside:
         return bool(others)
-    if matcher.mine(found[0]) >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER:
+    if matcher.mine(found[0]) >= mean_similarity(fitting) + WHOLE_IS_FAR_BETTER:
         return False
     return any(theirs >= mine + CLEARLY_BETTER for theirs, mine in others)

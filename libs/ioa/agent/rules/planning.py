@@ -24,81 +24,84 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
     asked = [whole, *parts]
     found = await tools.search_client([need_for(need) for need in asked])
-    matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me), await tools.contacts())
-    whole_hit, *picked = await _with_attached(asked, [matcher.pick(hits) for hits in found.by_need], mission, tools, matcher)
-    if whole_hit is None and len(needs) == 1 and not lists_parts(mission.text):
+    matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me))
+    for_whole, *for_parts = await _with_attached(asked, list(map(matcher.fitting, found.by_need)), mission, tools, matcher)
+    if not for_whole and len(needs) == 1 and not lists_parts(mission.text):
         # What a coordinator's team does is no answer to a goal that it does not serve.
-        return _unserved(needs, [None], found.by_need, matcher)
-    if parts and None not in picked and _by_parts(len(needs), whole_hit, picked, matcher, mine=matcher.mine(found.by_need[0])):
-        return team_of(parts, picked, me.agent_id)
-    if whole_hit is not None and (len(needs) == 1 or _serves_all(whole_hit, picked)):
-        return team_of([whole], [whole_hit], me.agent_id)
+        return _unserved(needs, [()], found.by_need, matcher)
+    if parts and all(for_parts) and _by_parts(len(needs), for_whole, for_parts, matcher, mine=matcher.mine(found.by_need[0])):
+        return team_of(parts, for_parts, me.agent_id)
+    if for_whole and (len(needs) == 1 or _serves_all(for_whole[0], for_parts)):
+        return team_of([whole], [for_whole], me.agent_id)
     if len(needs) > 1:
-        return _unserved(needs, picked, found.by_need[1:], matcher)
-    return _unserved(needs, [None], found.by_need, matcher)
+        return _unserved(needs, for_parts, found.by_need[1:], matcher)
+    return _unserved(needs, [()], found.by_need, matcher)
 
 
-def _unserved(needs: Sequence[GoalNeed], picked: Sequence[Hit | None], found: Sequence[NeedHits], matcher: Matcher) -> NobodyFits:
+def _unserved(
+    needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], found: Sequence[NeedHits], matcher: Matcher
+) -> NobodyFits:
     """Name the needs that found nobody, in the user's words, and who came nearest to each."""
-    missed = [(need, hits) for need, hit, hits in zip(needs, picked, found, strict=False) if hit is None]
+    missed = [(need, hits) for need, fit, hits in zip(needs, fitting, found, strict=False) if not fit]
     nearest = filter(None, (matcher.nearest(need, hits) for need, hits in missed))
     return NobodyFits(tuple(need.request for need, _ in missed), " ".join(nearest))
 
 
 async def _with_attached(
-    asked: Sequence[GoalNeed], picked: list[Hit | None], mission: Mission, tools: TeamTools, matcher: Matcher
-) -> list[Hit | None]:
+    asked: Sequence[GoalNeed], fitting: list[list[Hit]], mission: Mission, tools: TeamTools, matcher: Matcher
+) -> list[list[Hit]]:
     """Ask again for what found nobody, with the kind of file that came with it: `average yield per clinic` says little of tables.
 
     Only then, since a sum that is asked beside a table is no question about the table.
     """
-    unserved = [at for at, need in enumerate(asked) if picked[at] is None and not need.uses and (at or len(asked) == 1)]
+    unserved = [at for at, need in enumerate(asked) if not fitting[at] and not need.uses and (at or len(asked) == 1)]
     again = {at: kind for at in unserved if (kind := kind_attached(mission.inputs, asked[at]))}
     if not again:
-        return picked
+        return fitting
     found = await tools.search_client([need_for(asked[at], kind) for at, kind in again.items()])
     for at, hits in zip(again, found.by_need, strict=True):
-        picked[at] = matcher.pick(hits)
-    return picked
+        fitting[at] = matcher.fitting(hits)
+    return fitting
 
 
-def _by_parts(needs: int, whole: Hit | None, picked: Sequence[Hit | None], matcher: Matcher, *, mine: float) -> bool:
+def _by_parts(needs: int, whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], matcher: Matcher, *, mine: float) -> bool:
     """Whether the parts are to be handed out rather than the whole.
 
     Several requests are, unless one agent is far better for all of them. What only lists its parts is one request, so it stays
-    whole
-    if anybody serves it, except that a coordinator hands out what it would serve itself.
+    whole if anybody serves it, except that a coordinator hands out what it would serve itself.
     """
-    if whole is None:
+    if not whole:
         return True
     if needs > 1:
-        return whole.similarity < mean_similarity(picked) + WHOLE_IS_FAR_BETTER or whole.card.agent_id == matcher.me
-    return matcher.aside and mine >= whole.similarity
+        return whole[0].similarity < mean_similarity(parts) + WHOLE_IS_FAR_BETTER
+    return matcher.aside and mine >= whole[0].similarity
 
 
-def _serves_all(whole: Hit, picked: Sequence[Hit | None]) -> bool:
+def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
     """Whether an agent is so similar to the whole goal that it must mean more than the parts others serve.
 
     A goal is always similar to whoever serves one of its parts, so a part that nobody serves is not excused by that.
     """
-    if None not in picked:
-        return whole.similarity >= mean_similarity(picked) + WHOLE_IS_FAR_BETTER
-    return whole.similarity >= max(hit.similarity for hit in picked if hit) + WHOLE_IS_FAR_BETTER if any(picked) else False
+    if all(parts):
+        return whole.similarity >= mean_similarity(parts) + WHOLE_IS_FAR_BETTER
+    served = [hits[0].similarity for hits in parts if hits]
+    return bool(served) and whole.similarity >= max(served) + WHOLE_IS_FAR_BETTER
 
 
-def team_of(needs: Sequence[GoalNeed], picked: Sequence[Hit | None], owner: AgentId) -> Team:
-    """The team that serves these needs, each by the agent picked for it."""
-    chosen = [hit.card.agent_id for hit in picked if hit is not None]
+def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: AgentId) -> Team:
+    """The team that serves these needs, each by who fits best. The others who fit are members too, and stand by."""
     plan = tuple(
         PlannedTask(
             task_id=task_id_of(position),
-            assignee=assignee,
+            assignee=hits[0].card.agent_id,
+            others=tuple(hit.card.agent_id for hit in hits[1:]),
             task_desc=need.text,
             uses=tuple(task_id_of(use) for use in need.uses),
         )
-        for position, (need, assignee) in enumerate(zip(needs, chosen, strict=True))
+        for position, (need, hits) in enumerate(zip(needs, fitting, strict=True))
     )
-    return Team(members=tuple(agent for agent in dict.fromkeys(chosen) if agent != owner), plan=plan)
+    members = (*(task.assignee for task in plan), *(other for task in plan for other in task.others))
+    return Team(members=tuple(agent for agent in dict.fromkeys(members) if agent != owner), plan=plan)
 
 
 def task_id_of(position: int) -> TaskId:

@@ -23,7 +23,6 @@ class TabledTools:
 
     cards: dict[AgentId, AgentCard]
     skills: dict[AgentId, dict[str, float]]
-    known: Sequence[Contact] = ()
     searches: list[list[str]] = field(default_factory=list)
 
     async def search_client(self, needs: Sequence[Need]) -> SearchResult:
@@ -33,8 +32,8 @@ class TabledTools:
         return SearchResult(by_need=by_need, merged=())
 
     async def contacts(self) -> Sequence[Contact]:
-        """List the contacts given."""
-        return self.known
+        """Nobody is known."""
+        return ()
 
     def _hits(self, text: str) -> tuple[Hit, ...]:
         found = []
@@ -44,6 +43,6 @@ class TabledTools:
         return tuple(sorted(found, key=lambda hit: -hit.score))
 
 
-def tools_of(cards: Sequence[AgentCard], skills: dict[str, dict[str, float]], known: Sequence[Contact] = ()) -> TabledTools:
+def tools_of(cards: Sequence[AgentCard], skills: dict[str, dict[str, float]]) -> TabledTools:
     """Build the table."""
-    return TabledTools({card.agent_id: card for card in cards}, {AgentId(agent): words for agent, words in skills.items()}, known)
+    return TabledTools({card.agent_id: card for card in cards}, {AgentId(agent): words for agent, words in skills.items()})

@@ -38,13 +38,14 @@ def card(agent_id: str, description: str = "does things", **more: object) -> Age
     return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": description, **more})
 
 
-def planned(task_id: str, assignee: str, task_desc: str = "", uses: Sequence[str] = ()) -> PlannedTask:
+def planned(task_id: str, assignee: str, task_desc: str = "", uses: Sequence[str] = (), others: Sequence[str] = ()) -> PlannedTask:
     """A planned task in one line."""
     return PlannedTask(
         task_id=TaskId(task_id),
         assignee=AgentId(assignee),
         task_desc=task_desc or f"do {task_id}",
         uses=tuple(TaskId(use) for use in uses),
+        others=tuple(AgentId(other) for other in others),
     )
 
 
@@ -54,7 +55,8 @@ def charter_of(
     """A charter for a plan; its assignees are members."""
     cards = {member.agent_id: member for member in (card(OWNER), *members)}
     for task in plan:
-        cards.setdefault(task.assignee, card(task.assignee))
+        for agent_id in (task.assignee, *task.others):
+            cards.setdefault(agent_id, card(agent_id))
     return Charter.model_validate(
         {
             "comm_id": CommId("g1"),
@@ -162,7 +164,7 @@ class GroupPlay:
         self.say(task.assignee, payload, task.turn)
 
     async def run(self, failing: Sequence[str] = (), said: dict[str, str] | None = None) -> None:
-        """Play to the end; all assignees answer and finish in order."""
+        """Play to the end; all assignees answer and finish in order. `failing` names tasks, and agents that fail all of theirs."""
         while not self.state.phase.is_terminal:
             if self.state.floor_holder is not None:
                 await self.speak()
@@ -170,7 +172,9 @@ class GroupPlay:
             else:
                 task = self.state.open_tasks[0]
                 name = name_of_task_id(task.task_id)
-                self.finish(task, TaskOutcome.FAILED if name in failing else TaskOutcome.DONE, (said or {}).get(name, ""))
+                fails = name in failing or task.assignee in failing
+                text = (said or {}).get(task.assignee) or (said or {}).get(name, "")
+                self.finish(task, TaskOutcome.FAILED if fails else TaskOutcome.DONE, text)
 
     def acknowledge_if_handing(self) -> None:
         """Answer an assignment as clients do at once."""

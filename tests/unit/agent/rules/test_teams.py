@@ -9,18 +9,17 @@ from datetime import timedelta
 import pytest
 
 from ioa.agent.rules import RuleBrain
-from ioa.agent.rules.matching import DEFAULT_THRESHOLD, Matcher, need_for
+from ioa.agent.rules.matching import Matcher, need_for
 from ioa.agent.rules.needs import GoalNeed
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step
 from ioa.group.state import Limits, ParentTask
-from ioa.ports.brain import Alone, Contact, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import TaskOutcome, TaskSpec
-from ioa.protocol.outcomes import Outcome
 from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from tests.unit.agent.rules.found_agents import TabledTools, tools_of
 from tests.unit.agent.rules.group_play import START, card, charter_of, planned
@@ -44,9 +43,9 @@ BRAIN = RuleBrain()
 BRIEFING = "prepare a briefing on sales.csv with total revenue per region, a chart of it and a report"
 
 
-def tools(known: tuple[Contact, ...] = ()) -> TabledTools:
+def tools() -> TabledTools:
     """The agents of this module, as discovery finds them."""
-    return tools_of(CARDS, SKILLS, known)
+    return tools_of(CARDS, SKILLS)
 
 
 def mission(text: str, me: AgentCard = ME) -> Mission:
@@ -183,54 +182,39 @@ async def test_a_coordinator_that_leads_hands_out_the_parts() -> None:
     assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
 
 
-def met(known: AgentCard, *, done: int = 0, failed: int = 0, need: str = "x") -> Contact:
-    """An agent that has done some tasks and failed at others."""
-    went = [True] * done + [False] * failed
-    outcomes = tuple(Outcome(pool=known.pool, agent_id=known.agent_id, need=need, done=one, at=START, seconds=1.0) for one in went)
-    return Contact(known, done, failed, outcomes)
+def hits(*found: tuple[AgentCard, float]) -> NeedHits:
+    """What discovery found for a need, in its order."""
+    return NeedHits(need=Need(text="x"), hits=tuple(Hit(card=one, score=1, similarity=similarity) for one, similarity in found))
 
 
-async def test_experience_decides_between_equals() -> None:
-    """Of two agents that fit alike, the one that did well is chosen; one that fits better needs no record."""
-    found = NeedHits(
-        need=Need(text="x"),
-        hits=(
-            Hit(card=CSV, score=1, similarity=0.60),
-            Hit(card=TEXT, score=0.9, similarity=0.59),
-            Hit(card=CHART, score=0.1, similarity=0.4),
-        ),
-    )
-    hit = Matcher(0.3, ME.agent_id, contacts=(met(TEXT, done=9), met(CHART, done=20))).pick(found)
-    assert hit is not None
-    assert hit.card.agent_id == "text-analyst"
+def test_discovery_has_the_say_who_fits_best() -> None:
+    """Its order holds among those that are similar enough: it has seen more than the similarity, such as how tasks went."""
+    fitting = Matcher(0.3, ME.agent_id).fitting(hits((TEXT, 0.5), (CSV, 0.6), (CHART, 0.29), (REPORT, 0.3)))
+    assert [hit.card.agent_id for hit in fitting] == ["text-analyst", "csv-analyst", "report-writer"]
 
 
-async def test_experience_is_that_of_the_kind_of_need() -> None:
-    """Of two agents that fit alike and did as many tasks well, the one is chosen that did such tasks well."""
-    found = NeedHits(
-        need=Need(text="translate this letter"), hits=tuple(Hit(card=one, score=1, similarity=0.6) for one in (CSV, TEXT))
-    )
-    csv = met(CSV, done=5, need="total the sales of a table"), met(CSV, failed=5, need="translate a letter")
-    text = met(TEXT, failed=5, need="total the sales of a table"), met(TEXT, done=5, need="translate a letter")
-    hit = Matcher(0.3, ME.agent_id, contacts=(*csv, *text)).pick(found)
-    assert hit is not None
-    assert hit.card.agent_id == "text-analyst"
-
-
-async def test_replicas_share_their_experience() -> None:
-    """What one replica did counts for the one that was found."""
-    found = NeedHits(need=Need(text="x"), hits=(Hit(card=CSV, score=1, similarity=0.60), Hit(card=TEXT, score=1, similarity=0.59)))
+def test_a_replica_does_not_stand_by_for_its_pool() -> None:
+    """It would fail where the other one has failed."""
     replica = TEXT.model_copy(update={"agent_id": AgentId("text-analyst-7")})
-    hit = Matcher(0.3, ME.agent_id, contacts=(met(replica, done=3),)).pick(found)
-    assert hit is not None
-    assert hit.card.agent_id == "text-analyst"
+    fitting = Matcher(0.3, ME.agent_id).fitting(hits((TEXT, 0.6), (replica, 0.6), (CSV, 0.5)))
+    assert [hit.card.agent_id for hit in fitting] == ["text-analyst", "csv-analyst"]
 
 
-async def test_an_agent_that_failed_before_yields_to_an_equal() -> None:
-    """Contacts with failures are passed over for an equally similar agent."""
-    twins = tools_of((*CARDS, card("other-csv")), {**SKILLS, "other-csv": {"total": 0.7}}, (met(CSV, failed=3),))
-    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), twins)
-    assert plan_of(team) == [("t1", "other-csv", ())]
+@pytest.mark.parametrize("leader", CARDS, ids=lambda card: str(card.agent_id))
+async def test_a_goal_is_planned_alike_whoever_leads_it(leader: AgentCard) -> None:
+    """Who asks is a candidate like the others, and what it remembers of them makes no difference."""
+    goal = "Compute total revenue per region in sales.csv, chart it and write a report of both"
+    team = await BRAIN.form_team(mission(goal, leader), tools())
+    assert plan_of(team) == [("t1", "csv-analyst", ()), ("t2", "chart-maker", ("t1",)), ("t3", "report-writer", ("t1", "t2"))]
+
+
+async def test_who_else_fits_stands_by() -> None:
+    """It is a member, so that it can be given the task if the best one fails it."""
+    found = tools_of(CARDS, {**SKILLS, "report-writer": {"report": 0.9, "total": 0.5}, "text-analyst": {"total": 0.4}})
+    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
+    assert isinstance(team, Team)
+    assert team.members == ("csv-analyst", "report-writer", "text-analyst")
+    assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
 
 
 def task_view(
@@ -311,17 +295,6 @@ async def test_without_discovery_a_task_is_done_alone() -> None:
             raise UnavailableError("discovery does not answer.")
 
     assert Alone(BRIEFING) == await BRAIN.approach(task_view(BRIEFING, DESK), UnreachableTools({}, {}))
-
-
-@pytest.mark.parametrize(("need", "fits"), [("correlation between pallets and rain", True), ("water the pallets", False)])
-def test_an_agent_whose_examples_begin_alike_may_be_less_similar(need: str, fits: bool) -> None:
-    """A need that names strange things is still told by its first word, if that is what an example of the agent begins with."""
-    analyst = card("analyst", examples=["correlation between price and quantity", "how warm is the water"])
-    hit = Hit(card=analyst, score=0.28, similarity=0.28)
-
-    picked = Matcher(DEFAULT_THRESHOLD, AgentId("me")).pick(NeedHits(need=Need(text=need), hits=(hit,)))
-
-    assert picked == (hit if fits else None)
 
 
 async def test_a_coordinator_does_not_answer_what_nobody_serves_with_its_teams_usual_work() -> None:

@@ -82,6 +82,34 @@ async def test_a_task_goes_on_with_the_inputs_there_are() -> None:
     assert third.spec.uses == ("t1-t2",)
 
 
+async def test_a_task_that_fails_goes_to_the_next_candidate() -> None:
+    """One after the other, and what builds on it waits."""
+    play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c")), planned("t2", "d", uses=("t1",))]))
+    await play.run(failing=("a", "b"))
+    assigned = [task.spec.assignee for task in play.view(OWNER).tasks]
+    assert assigned == ["a", "b", "c", "d"]
+    assert isinstance(play.state.stage, Ended)
+    assert play.state.stage.reason is Reason.CONCLUDED
+
+
+async def test_who_cannot_be_reached_is_passed_over() -> None:
+    """A candidate that was lost long ago is given nothing."""
+    play = GroupPlay(charter_of([planned("t1", "a", others=("b", "c"))]))
+    play.apply(MemberLost(at=play.now, agent_id=AgentId("b")))
+    play.now += timedelta(minutes=2)
+    await play.run(failing=("a",))
+    assert [task.spec.assignee for task in play.view(OWNER).tasks] == ["a", "c"]
+
+
+async def test_what_nobody_could_do_says_what_each_said() -> None:
+    """The reason of the one that fits best comes first."""
+    play = GroupPlay(charter_of([planned("t1", "a", "sum up", others=("b",))]))
+    await play.run(failing=("t1",), said={"a": "A ton has three sizes.", "b": "There is no code to run."})
+    assert isinstance(play.state.stage, Ended)
+    told = "The goal was not reached:\n- Sum up: A ton has three sizes. Tried after that: b: There is no code to run."
+    assert (play.state.stage.reason, play.state.stage.content) == (Reason.FAILED, told)
+
+
 async def test_a_lost_agents_replica_gets_its_task() -> None:
     """A task that was never reported is given once to a replica of the agent that was lost."""
     replicas = [card("a-1", pool="a"), card("a-2", pool="a")]
@@ -202,7 +230,8 @@ def plans(draw: st.DrawFn) -> list[PlannedTask]:
     plan = []
     for number in range(draw(st.integers(0, 6))):
         uses = draw(st.lists(st.sampled_from([*(f"t{i + 1}" for i in range(number)), "t99"]), max_size=3, unique=True))
-        plan.append(planned(f"t{number + 1}", draw(st.sampled_from(_AGENTS)), uses=uses))
+        assignee, *others = draw(st.lists(st.sampled_from(_AGENTS), min_size=1, max_size=3, unique=True))
+        plan.append(planned(f"t{number + 1}", assignee, uses=uses, others=others))
     return plan
 
 
