@@ -26,6 +26,7 @@ from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError
 from task_files import decode
+from words import account_for
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 4_000_000
@@ -130,12 +131,8 @@ def _wish(task: str) -> tuple[list[str], str]:
             patterns += _KINDS[word]
         else:
             words.append(word)
-    unknown = [word for word in words if word and word not in _WORDS]
-    if unknown:
-        raise InvalidInputError(
-            f"{', '.join(map(repr, unknown))} is not understood here.",
-            hint='Put the text to look for in quotes, as in: which files mention "sundial"; or name a pattern, such as *.csv.',
-        )
+    hint = 'Put the text to look for in quotes, as in: which files mention "sundial"; or name a pattern, such as *.csv.'
+    account_for(" ".join(words), _WORDS, hint)
     if not terms and not patterns and not {"file", "files"} & set(words):
         raise InvalidInputError("It is not clear what to look for.", hint="Put a text in quotes, or name a pattern such as *.csv.")
     return list(dict.fromkeys(patterns)), terms[0] if terms else ""

@@ -30,6 +30,7 @@ from ioa import Agent
 from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError, TaskError
 from task_files import have, pick_inputs, read_text, upstream_files
+from words import account_for
 
 agent = Agent(
     "python-runner",
@@ -50,11 +51,17 @@ agent = Agent(
 )
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
-_AFTER = re.compile(r"(?:run|execute|evaluate|code|snippet|python|print|does)\b[^:\n]*:\s*(.+)$", re.DOTALL | re.IGNORECASE)
+_AFTER = re.compile(r"[^:\n]*:\s*(.+)$", re.DOTALL)
 _BARE = re.compile(
     r"^\s*(?:please\s+)?(?:run|execute|evaluate)\s+(?:the\s+)?(?:python\s+)?(?:code\s+|snippet\s+|expression\s+)?(.+)$",
     re.DOTALL | re.IGNORECASE,
 )
+_WORDS = frozenset(
+    "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
+    "expression file files in with using and what does do print prints write writes return returns show give me tell its it output "
+    "result value of from".split()
+)
+_HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
 _LAUNCHER = """\
 import resource, runpy, sys
 seconds, memory, size = map(int, sys.argv[1:4])
@@ -190,18 +197,23 @@ def _showing_last_value(code: str) -> str:
 
 
 def _code(task: str, ctx: TaskContext) -> str:
-    if fences := _FENCE.findall(task):
-        return "\n".join(fence.strip("\n") for fence in fences)
-    if inline := _INLINE.findall(task):
-        return "\n".join(inline)
+    """Find the code. What stands around it must ask for nothing but to run it."""
+    for pattern in (_FENCE, _INLINE):
+        if found := pattern.findall(task):
+            account_for(pattern.sub(" ", task), _WORDS, _HINT)
+            return "\n".join(code.strip("\n") for code in found)
     for pattern in (_AFTER, _BARE):
-        if (match := pattern.search(task)) and _is_python(match[1].strip()):
+        if (match := pattern.match(task)) and _is_python(match[1].strip()):
+            account_for(task[: match.start(1)], _WORDS, _HINT)
             return match[1].strip()
-    if scripts := pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",)):
-        return read_text(scripts[0].path)
-    if fences := _FENCE.findall(ctx.goal):
-        return "\n".join(fence.strip("\n") for fence in fences)
-    raise InvalidInputError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
+    scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
+    fences = _FENCE.findall(ctx.goal)
+    if not scripts and not fences:
+        raise InvalidInputError(
+            "The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}"
+        )
+    account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
+    return read_text(scripts[0].path) if scripts else "\n".join(fence.strip("\n") for fence in fences)
 
 
 def _is_python(text: str) -> bool:

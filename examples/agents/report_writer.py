@@ -25,7 +25,7 @@ from ioa.agent.sdk import InputFile, TaskContext, UpstreamResult
 from ioa.errors import InvalidInputError
 from report_page import STYLE
 from task_files import decode, read_text, with_suffix
-from words import format_number
+from words import account_for, format_number
 
 agent = Agent(
     "report-writer",
@@ -81,7 +81,8 @@ def run(task: str, ctx: TaskContext) -> str:
         raise InvalidInputError(
             "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
         )
-    _check_words(task, ctx.results)
+    known = _WORDS.union(*(re.findall(r"\w+", result.task_desc.lower()) for result in ctx.results))
+    account_for(_TITLE.sub("", task), known, "Ask for 'a report of the results', with a title in quotes if you like.")
     sections = [_section(result) for result in ctx.results]
     title = match["title"] if (match := _TITLE.search(task)) else sections[0].heading
     ctx.artifact("report.md", _markdown(title, sections), "text/markdown")
@@ -95,20 +96,6 @@ def run(task: str, ctx: TaskContext) -> str:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _check_words(task: str, results: Sequence[UpstreamResult]) -> None:
-    known = _WORDS.union(*(_words(result.task_desc) for result in results))
-    unknown = [word for word in _words(_TITLE.sub("", task)) if word not in known]
-    if unknown:
-        raise InvalidInputError(
-            f"{', '.join(map(repr, unknown))} is not understood here, where reports are written.",
-            hint="Ask for 'a report of the results', with a title in quotes if you like.",
-        )
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", text.lower())
 
 
 def _section(result: UpstreamResult) -> _Section:

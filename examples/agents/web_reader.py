@@ -24,6 +24,7 @@ from ioa.agent.sdk import TaskContext
 from ioa.errors import InvalidInputError, NotFoundError, TaskError
 from task_files import decode, have, pick_inputs
 from text_measures import words_of
+from words import account_for
 
 agent = Agent(
     "web-reader",
@@ -44,6 +45,11 @@ agent = Agent(
 _URL = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)
 _TEXT_TYPES = re.compile(r"text/|application/(?:xhtml\+xml|xml|json|.*\+json|.*\+xml)", re.IGNORECASE)
 _SHOWN = 40
+_WORDS = frozenset(
+    "please fetch read get download open load extract show list give me tell what are is the a an of on in at from this that page "
+    "web website site article html htm text plain readable content contents as to convert turn into and its it title heading "
+    "headings outline structure link links all how many".split()
+)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ class Limits:
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Read every page the task names and attach its text."""
+    _check_words(task)
     pages = [(url, fetch(url)) for url in _urls(task)]
     if not pages and (other := re.search(r"\b(?!https?:)[a-z][a-z0-9+.-]*://\S+", task, re.IGNORECASE)):
         raise InvalidInputError(f"{other[0]} is not a web page.", hint="Only http and https addresses can be read.")
@@ -138,6 +145,11 @@ def _page(data: bytes, kind: str, charset: str | None, address: str) -> Page:
 
 def _urls(text: str) -> list[str]:
     return list(dict.fromkeys(url.rstrip(".,;:!?)]}") for url in _URL.findall(text)))
+
+
+def _check_words(task: str) -> None:
+    rest = re.sub(r"\S+\.html?\b|\b[a-z][a-z0-9+.-]*://\S+", " ", task, flags=re.IGNORECASE)
+    account_for(rest, _WORDS, "Say 'read', 'the headings of' or 'the links of' and an address; another task can work on its text.")
 
 
 def _describe(task: str, source: str, page: Page, name: str) -> str:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Collection
+
+from ioa.errors import InvalidInputError
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PART = re.compile(r"[^\W_]+")
@@ -34,3 +37,18 @@ def format_number(value: float) -> str:
     if abs(value) >= 1:
         return f"{value:.4f}".rstrip("0").rstrip(".")
     return f"{value:.6g}"
+
+
+def account_for(text: str, known: Collection[str], hint: str) -> None:
+    """Refuse a request with a word that its agent does not know: it may be a wish that would not be fulfilled.
+
+    Args:
+        text: The request without what was understood already.
+        known: Words in lower case.
+        hint: How to say it.
+    """
+    unknown = [word for word in re.findall(r"\w+", text.lower()) if word not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here.", hint=hint
+        )

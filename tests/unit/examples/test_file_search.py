@@ -68,7 +68,7 @@ def test_inputs(run: Run, data: Path) -> None:
         ("which files mention needle", "'needle' is not understood.*in quotes"),
         ("which files do not mention 'needle'", "'not' is not understood"),
         ("which files mention 'needle' and 'hay'", "one text"),
-        ("find 'needle' and count the files", "'and', 'count' is not understood"),
+        ("find 'needle' and count the files", "'and', 'count' are not understood"),
         ("find the longest file", "'longest' is not understood"),
     ],
 )

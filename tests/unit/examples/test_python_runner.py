@@ -126,3 +126,20 @@ def test_refusals(task: str, said: str, run: Run) -> None:
     """What is no Python is refused before a process starts."""
     with pytest.raises(InvalidInputError, match=said):
         run(agent, task)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "add 5 to the result of “Run `print(6*7)` in Python”",
+        "explain this code: ```print(1)```",
+        "run `print(1)` every minute",
+        "find the bug in: print(1)",
+        "translate script.py into Rust",
+    ],
+)
+def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> None:
+    """What a code prints is no answer to who wants something else of it."""
+    (tmp_path / "script.py").write_text("print(1)")
+    with pytest.raises(InvalidInputError, match=r"not understood here.*Code is run as it is"):
+        run(agent, task, [tmp_path / "script.py"])

@@ -56,7 +56,7 @@ def test_title(task: str, title: str, run: Run) -> None:
 @pytest.mark.parametrize("task", ["translate the report into French", "a radar chart of it", "write three sentences about it"])
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
     """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
-    with pytest.raises(InvalidInputError, match="is not understood here, where reports are written"):
+    with pytest.raises(InvalidInputError, match=r"not understood here.*a report of the results"):
         run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 

@@ -137,3 +137,10 @@ def test_no_address(task: str, said: str, run: Run) -> None:
     """Without a web address the error says what one looks like."""
     with pytest.raises(InvalidInputError, match=said):
         run(agent, task)
+
+
+@pytest.mark.parametrize("task", ["translate page.html into French", "count the words on page.html", "summarise page.html"])
+def test_what_is_no_reading_is_refused(task: str, run: Run, data: Path) -> None:
+    """A page's text is no translation of it, so a wish that is not fulfilled is refused by its word."""
+    with pytest.raises(InvalidInputError, match=r"not understood here.*another task can work on its text"):
+        run(agent, task, [data / "page.html"])

@@ -28,12 +28,11 @@ _ANNOUNCED = re.compile(
 _FIGURES = re.compile(r"\b(?:a\s+)?(?:(?:key|main)\s+)?(?:figures|numbers)\b", re.IGNORECASE)
 """What a card calls figures, nobody can compute before it is said which: those of the summary are always there."""
 _TEAM_TAGS = frozenset({"coordinator", "coordination", "lead", "team-lead", "planner"})
-_TEAM_WORDS = re.compile(r"\b(?:coordinat\w+|other\s+agents|hands?\s+out|with\s+(?:a|the)\s+team|team\s+of)\b", re.IGNORECASE)
 
 
 def coordinates(card: AgentCard) -> bool:
-    """Whether an agent's skill is to bring others together: it is tagged `coordinator`, or its description says so."""
-    return not _TEAM_TAGS.isdisjoint(tag.lower() for tag in card.tags) or bool(_TEAM_WORDS.search(card.description))
+    """Whether an agent's skill is to bring others together, by its tags: `coordinator` is one that says so."""
+    return not _TEAM_TAGS.isdisjoint(tag.lower() for tag in card.tags)
 
 
 def lists_parts(task: str) -> bool:
@@ -70,8 +69,9 @@ def _listed_on_card(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
     shield = Shield()
     _, covered = strip_opening(shield.cover(task.strip()))
     topic = _TOPIC.search(covered.rstrip(" .!?"))
-    if topic is None:
-        return ()
+    told_all = (me.name, me.description, *me.examples, *(skill.name for skill in me.skills))
+    if topic is None or not _words(re.sub(NAMED, " ", covered)) <= _words(" ".join(told_all)):
+        return ()  # the card says nothing of some word of the task, so its usual work may be no answer to it
     for told in (me.description, *me.examples):
         first, *rest = _work_named_in(told) or [""]
         if rest:
@@ -90,6 +90,10 @@ def _work_named_in(told: str) -> list[str]:
         if match.group().startswith(":") and len(items) > 1:
             return [item if " " in item else f"a {item}" for item in items]
     return []
+
+
+def _words(text: str) -> set[str]:
+    return {word.removesuffix("s") for word in re.findall(r"[^\W_]+", text.lower())}
 
 
 def _items(text: str) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ioa.agent.rules.breakdown import coordinates
 from ioa.agent.rules.needs import GoalNeed
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, PoolId
@@ -49,7 +50,9 @@ class Matcher:
                 of_pool.setdefault(hit.card.pool, hit)
         fitting = list(of_pool.values())
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
-        return (others if self.aside and others else fitting)[: 1 + MAX_OTHERS]
+        fitting = others if self.aside and others else fitting
+        # A coordinator would have its team do its usual work, whatever the task is that another one has failed.
+        return fitting[:1] + [hit for hit in fitting[1:] if not coordinates(hit.card)][:MAX_OTHERS]
 
     def nearest(self, need: GoalNeed, found: NeedHits) -> str:
         """Say who comes nearest to a need that nobody serves, how near, and what that one does; empty if nobody is even near."""

@@ -82,23 +82,20 @@ def _sections_of_record(view: GroupView) -> list[Section]:
 
 
 def _why(view: GroupView, attempts: Sequence[TaskId], standing: Standing) -> str:
-    """Why there is no result. What the first one said comes first: it fits the task best."""
+    """Why there is no result, by each who was given the task."""
     if not attempts:
         return {
             Standing.SKIPPED: _SKIPPED,
             Standing.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    first, *others = [_said(view.task(attempt)) for attempt in attempts]
-    after = [
-        f"{record.spec.assignee}: {why}"
-        for attempt, why in zip(attempts[1:], others, strict=True)
-        if (record := view.task(attempt))
-    ]
-    return f"{first} Tried after that: {'; '.join(after)}" if after else first
+    records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
+    if len(records) < 2:
+        return _said(records[0]) if records else "not finished"
+    return "".join(f"\n  - {record.spec.assignee}: {_said(record)}" for record in records)
 
 
-def _said(record: TaskRecord | None) -> str:
-    if record is None or record.outcome is None:
+def _said(record: TaskRecord) -> str:
+    if record.outcome is None:
         return "not finished"
     return record.conclusion or ("cancelled" if record.outcome is TaskOutcome.CANCELLED else "no reason was given")
 
@@ -109,7 +106,7 @@ def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> li
         lines.append("No task was given out.")
     elif missing:
         lines.append("Not everything was reached. Missing:" if total > 1 else "The goal was not reached:")
-        lines[-1] += "".join(f"\n- {section.title}: {section.text}" for section in missing)
+        lines[-1] += "".join(f"\n- {section.title}: {section.text}".replace(": \n", ":\n", 1) for section in missing)
     return lines
 
 

@@ -102,11 +102,11 @@ async def test_who_cannot_be_reached_is_passed_over() -> None:
 
 
 async def test_what_nobody_could_do_says_what_each_said() -> None:
-    """The reason of the one that fits best comes first."""
+    """Each under its name, the one that fits best first."""
     play = GroupPlay(charter_of([planned("t1", "a", "sum up", others=("b",))]))
     await play.run(failing=("t1",), said={"a": "A ton has three sizes.", "b": "There is no code to run."})
     assert isinstance(play.state.stage, Ended)
-    told = "The goal was not reached:\n- Sum up: A ton has three sizes. Tried after that: b: There is no code to run."
+    told = "The goal was not reached:\n- Sum up:\n  - a: A ton has three sizes.\n  - b: There is no code to run."
     assert (play.state.stage.reason, play.state.stage.content) == (Reason.FAILED, told)
 
 
