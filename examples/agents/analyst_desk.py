@@ -18,7 +18,7 @@ agent = Agent(
     "charts and write the report, and edits their results into one briefing.",
     skills=["coordinate a full briefing", "lead a team of analysts"],
     examples=[
-        "prepare a full briefing on sales.csv",
+        "a briefing on orders.csv with total amount per month and a line chart of it",
         "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
         "have a team prepare a complete data briefing",
         "prepare a briefing on data.csv with the average per group, a chart of it and a report",
@@ -39,8 +39,8 @@ def run(task: str, ctx: TaskContext) -> str:
     """
     if not ctx.results:
         raise InvalidInputError(
-            "A briefing needs a team that computes, draws and writes.",
-            hint="Start csv-analyst, chart-maker and report-writer, too.",
+            "A briefing needs parts that a team computes, draws and writes.",
+            hint="Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'.",
         )
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):

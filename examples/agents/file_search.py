@@ -133,7 +133,7 @@ def _wish(task: str) -> tuple[list[str], str]:
             words.append(word)
     hint = 'Put the text to look for in quotes, as in: which files mention "sundial"; or name a pattern, such as *.csv.'
     account_for(" ".join(words), _WORDS, hint)
-    if not terms and not patterns and not {"file", "files"} & set(words):
+    if not terms and not {"file", "files", "find", "list"} & set(words):
         raise InvalidInputError("It is not clear what to look for.", hint="Put a text in quotes, or name a pattern such as *.csv.")
     return list(dict.fromkeys(patterns)), terms[0] if terms else ""
 

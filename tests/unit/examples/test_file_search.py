@@ -65,6 +65,7 @@ def test_inputs(run: Run, data: Path) -> None:
     [
         ("search", "not clear what to look for"),
         ("find it", "'it' is not understood"),
+        ("what is in notes.md?", "not clear what to look for"),
         ("which files mention needle", "'needle' is not understood.*in quotes"),
         ("which files do not mention 'needle'", "'not' is not understood"),
         ("which files mention 'needle' and 'hay'", "one text"),

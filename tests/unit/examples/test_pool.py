@@ -78,8 +78,8 @@ def test_desk_merges(run: Run, tmp_path: Path) -> None:
 
 
 def test_desk_without_team(run: Run) -> None:
-    """Without a team the desk says which agents it needs."""
-    with pytest.raises(InvalidInputError, match="csv-analyst"):
+    """Without a team the desk says how to name the parts that it hands out."""
+    with pytest.raises(InvalidInputError, match=r"sales\.csv: total units per region"):
         run(analyst_desk.agent, "prepare a full briefing")
 
 

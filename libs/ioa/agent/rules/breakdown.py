@@ -10,7 +10,7 @@ import re
 
 from ioa.agent.rules.clauses import GIVEN, clauses_of
 from ioa.agent.rules.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.openings import leading_verb, strip_opening
+from ioa.agent.rules.openings import strip_opening
 from ioa.agent.rules.shielding import NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
@@ -22,11 +22,6 @@ _LISTS = re.compile(
 _TOPIC = re.compile(r"\b(?:on|about|of|for|from|in)\s+(?P<topic>.+)$", re.IGNORECASE | re.DOTALL)
 _COMMA = re.compile(r"\s*[,;]\s*(?:and\s+|as\s+well\s+as\s+|plus\s+)?", re.IGNORECASE)
 _AND = re.compile(r"\s+(?:and|as\s+well\s+as|plus)\s+(?!.*\s(?:and|as\s+well\s+as|plus)\s)", re.IGNORECASE)
-_ANNOUNCED = re.compile(
-    r"(?::|\bthat|\bwho)\s+(?P<steps>.+?)(?=[.;]|$|,?\s+and\s+[a-z]+s\s+(?:their|its|the|them|all)\b)", re.IGNORECASE
-)
-_FIGURES = re.compile(r"\b(?:a\s+)?(?:(?:key|main)\s+)?(?:figures|numbers)\b", re.IGNORECASE)
-"""What a card calls figures, nobody can compute before it is said which: those of the summary are always there."""
 _TEAM_TAGS = frozenset({"coordinator", "coordination", "lead", "team-lead", "planner"})
 
 
@@ -35,24 +30,10 @@ def coordinates(card: AgentCard) -> bool:
     return not _TEAM_TAGS.isdisjoint(tag.lower() for tag in card.tags)
 
 
-def lists_parts(task: str) -> bool:
-    """Whether a task itself says of which parts it is made."""
-    return bool(_listed(task))
-
-
-def parts_of(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
-    """List the parts of a task, none if it has fewer than two.
-
-    They are several requests, or what the task lists, or what a coordinator's own card lists in its description or an example:
-    "a briefing on this data: key figures, a chart and a report".
-    """
+def parts_of(task: str) -> tuple[GoalNeed, ...]:
+    """List the parts of a task, none if it has fewer than two: they are several requests, or what the task lists."""
     needs = split_goal(task)
-    if len(needs) > 1:
-        return needs
-    listed = _listed(task)
-    if not listed and coordinates(me):
-        listed = _listed_on_card(task, me)
-    return listed
+    return needs if len(needs) > 1 else _listed(task)
 
 
 def _listed(task: str) -> tuple[GoalNeed, ...]:
@@ -63,37 +44,6 @@ def _listed(task: str) -> tuple[GoalNeed, ...]:
         return ()
     topic = _TOPIC.search(match["head"])
     return _parts(shield, topic["topic"] if topic else match["head"], _items(match["items"]))
-
-
-def _listed_on_card(task: str, me: AgentCard) -> tuple[GoalNeed, ...]:
-    shield = Shield()
-    _, covered = strip_opening(shield.cover(task.strip()))
-    topic = _TOPIC.search(covered.rstrip(" .!?"))
-    told_all = (me.name, me.description, *me.examples, *(skill.name for skill in me.skills))
-    if topic is None or not _words(re.sub(NAMED, " ", covered)) <= _words(" ".join(told_all)):
-        return ()  # the card says nothing of some word of the task, so its usual work may be no answer to it
-    for told in (me.description, *me.examples):
-        first, *rest = _work_named_in(told) or [""]
-        if rest:
-            items = [f"{_FIGURES.sub('summary statistics', first)} of {topic['topic']}", *(shield.cover(item) for item in rest)]
-            return tuple(needs_of(clauses_of([f"{GIVEN} {topic['topic'].strip()}.", *items]), shield))
-    return ()
-
-
-def _work_named_in(told: str) -> list[str]:
-    """The steps that a card names: "a briefing: figures, a chart and a report", "agents that compute figures and draw charts"."""
-    for match in _ANNOUNCED.finditer(told):
-        steps = [need.request for need in split_goal(match["steps"])]
-        if len(steps) > 1 and all(leading_verb(step) is not None for step in steps):
-            return steps
-        items = _items(match["steps"])
-        if match.group().startswith(":") and len(items) > 1:
-            return [item if " " in item else f"a {item}" for item in items]
-    return []
-
-
-def _words(text: str) -> set[str]:
-    return {word.removesuffix("s") for word in re.findall(r"[^\W_]+", text.lower())}
 
 
 def _items(text: str) -> list[str]:

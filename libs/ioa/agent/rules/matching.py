@@ -42,10 +42,14 @@ class Matcher:
     me: AgentId
     aside: bool = False
 
-    def fitting(self, found: NeedHits) -> list[Hit]:
-        """Who fits a need, the best first, one of each pool: a replica would fail where its pool has failed."""
+    def fitting(self, *found: NeedHits) -> list[Hit]:
+        """Who fits a need, the best first, one of each pool: a replica would fail where its pool has failed.
+
+        Args:
+            found: What was found for it; if it was asked for in several ways, who fits the first one comes first.
+        """
         of_pool: dict[PoolId, Hit] = {}
-        for hit in found.hits:
+        for hit in [hit for hits in found for hit in hits.hits]:
             if hit.similarity >= self.threshold:
                 of_pool.setdefault(hit.card.pool, hit)
         fitting = list(of_pool.values())

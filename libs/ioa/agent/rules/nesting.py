@@ -47,7 +47,7 @@ def _parts(task: TaskView) -> tuple[GoalNeed, ...]:
         return ()
     if charter.parent is not None and (charter.owner == task.me.agent_id or same_words(charter.goal, task.spec.task_desc)):
         return ()
-    parts = parts_of(task.spec.task_desc, task.me)
+    parts = parts_of(task.spec.task_desc)
     if len(parts) < 2 or any(same_words(part.text, task.spec.task_desc) for part in parts):
         return ()
     return parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.agent.rules.breakdown import coordinates, lists_parts, parts_of
+from ioa.agent.rules.breakdown import coordinates, parts_of
 from ioa.agent.rules.matching import Matcher, kind_attached, mean_similarity, need_for
 from ioa.agent.rules.needs import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
@@ -20,48 +20,44 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     """Find agents for a goal with one search and plan who does what, in which order."""
     me = mission.me
     needs = split_goal(mission.text)
-    parts = parts_of(mission.text, me) if len(needs) == 1 else needs
+    parts = parts_of(mission.text) if len(needs) == 1 else needs
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
     asked = [whole, *parts]
-    found = await tools.search_client([need_for(need) for need in asked])
+    found = await _search(asked, mission, tools)
     matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me))
-    for_whole, *for_parts = await _with_attached(asked, list(map(matcher.fitting, found.by_need)), mission, tools, matcher)
-    if not for_whole and len(needs) == 1 and not lists_parts(mission.text):
-        # What a coordinator's team does is no answer to a goal that it does not serve.
-        return _unserved(needs, [()], found.by_need, matcher)
-    if parts and all(for_parts) and _by_parts(len(needs), for_whole, for_parts, matcher, mine=matcher.mine(found.by_need[0])):
+    for_whole, *for_parts = [matcher.fitting(*hits) for hits in found]
+    if parts and all(for_parts) and _by_parts(len(needs), for_whole, for_parts, matcher, mine=matcher.mine(found[0][0])):
         return team_of(parts, for_parts, me.agent_id)
     if for_whole and (len(needs) == 1 or _serves_all(for_whole[0], for_parts)):
         return team_of([whole], [for_whole], me.agent_id)
     if len(needs) > 1:
-        return _unserved(needs, for_parts, found.by_need[1:], matcher)
-    return _unserved(needs, [()], found.by_need, matcher)
+        return _unserved(needs, for_parts, found[1:], matcher)
+    return _unserved(needs, [()], found, matcher)
 
 
 def _unserved(
-    needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], found: Sequence[NeedHits], matcher: Matcher
+    needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], found: Sequence[Sequence[NeedHits]], matcher: Matcher
 ) -> NobodyFits:
     """Name the needs that found nobody, in the user's words, and who came nearest to each."""
     missed = [(need, hits) for need, fit, hits in zip(needs, fitting, found, strict=False) if not fit]
-    nearest = filter(None, (matcher.nearest(need, hits) for need, hits in missed))
+    nearest = filter(None, (matcher.nearest(need, hits[-1]) for need, hits in missed))
     return NobodyFits(tuple(need.request for need, _ in missed), " ".join(nearest))
 
 
-async def _with_attached(
-    asked: Sequence[GoalNeed], fitting: list[list[Hit]], mission: Mission, tools: TeamTools, matcher: Matcher
-) -> list[list[Hit]]:
-    """Ask again for what found nobody, with the kind of file that came with it: `average yield per clinic` says little of tables.
+async def _search(asked: Sequence[GoalNeed], mission: Mission, tools: TeamTools) -> list[list[NeedHits]]:
+    """Ask for each need, and once more with the kind of file that came along: `average yield per clinic` says little of tables.
 
-    Only then, since a sum that is asked beside a table is no question about the table.
+    Who is found for the need alone comes first, since a sum that is asked beside a table is no question about the table.
     """
-    unserved = [at for at, need in enumerate(asked) if not fitting[at] and not need.uses and (at or len(asked) == 1)]
-    again = {at: kind for at in unserved if (kind := kind_attached(mission.inputs, asked[at]))}
-    if not again:
-        return fitting
-    found = await tools.search_client([need_for(asked[at], kind) for at, kind in again.items()])
-    for at, hits in zip(again, found.by_need, strict=True):
-        fitting[at] = matcher.fitting(hits)
-    return fitting
+    kinds = [
+        kind_attached(mission.inputs, need) if not need.uses and (at or len(asked) == 1) else "" for at, need in enumerate(asked)
+    ]
+    again = [at for at, kind in enumerate(kinds) if kind]
+    found = await tools.search_client([*map(need_for, asked), *(need_for(asked[at], kinds[at]) for at in again)])
+    hits = [[alone] for alone in found.by_need[: len(asked)]]
+    for at, attached in zip(again, found.by_need[len(asked) :], strict=True):
+        hits[at].append(attached)
+    return hits
 
 
 def _by_parts(needs: int, whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], matcher: Matcher, *, mine: float) -> bool:

@@ -54,7 +54,7 @@ _PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
         SpanKind.QUOTATION,
         re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)"),
     ),
-    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?|\b\d+!(?=\W)")),
+    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?|\b\d+!(?![\w!])")),
     (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d+")),
     (
         SpanKind.OTHER,

@@ -100,18 +100,23 @@ def attached(*names: str) -> tuple[Artifact, ...]:
         ("average yield per clinic in b.csv", ("a.csv", "b.csv"), None),
     ],
 )
-async def test_the_kind_of_file_enters_a_need_that_finds_nobody(goal: str, files: tuple[str, ...], asked_again: str | None) -> None:
-    """A need that says nothing of tables is asked for again with the kind of file that came with it, never with its name."""
+async def test_the_kind_of_file_enters_a_need(goal: str, files: tuple[str, ...], asked_again: str | None) -> None:
+    """A need is asked for with the kind of file that came with it too, never with its name, and in the same search."""
     table = tools_of(CARDS, {"csv-analyst": {"csv": 0.7 if asked_again else 0.1}})
     team = await BRAIN.form_team(replace(mission(goal), inputs=attached(*files)), table)
-    assert (table.searches[1:], isinstance(team, Team)) == ([[asked_again]] if asked_again else [], asked_again is not None)
+    assert (len(table.searches), table.searches[0][1:], isinstance(team, Team)) == (
+        1,
+        [asked_again] if asked_again else [],
+        asked_again is not None,
+    )
 
 
-async def test_what_somebody_serves_is_not_asked_for_again() -> None:
+async def test_who_serves_a_need_by_itself_comes_before_who_reads_such_files() -> None:
     """A sum beside a table is no question about the table."""
-    table = tools()
-    await BRAIN.form_team(replace(mission("greet Ada"), inputs=attached("a.csv")), table)
-    assert len(table.searches) == 1
+    found = tools_of(CARDS, {"csv-analyst": {"csv": 0.9}, "me": {"greet": 0.4}})
+    team = await BRAIN.form_team(replace(mission("greet Ada"), inputs=attached("a.csv")), found)
+    assert isinstance(team, Team)
+    assert [(task.assignee, task.others) for task in team.plan] == [("me", ("csv-analyst",))]
 
 
 async def test_the_owner_is_no_member_by_name() -> None:
@@ -246,10 +251,11 @@ async def test_a_briefing_becomes_a_nested_team() -> None:
     assert team.plan[0].task_desc == "total revenue per region in sales.csv"
 
 
-async def test_a_briefing_without_a_list_takes_it_from_the_card() -> None:
-    """The desk's own card says what a full briefing is made of."""
-    team = await BRAIN.approach(task_view("Prepare a full briefing on sales.csv", DESK), tools())
-    assert [assignee for _, assignee, _ in plan_of(team)] == ["csv-analyst", "chart-maker", "report-writer"]
+async def test_what_a_task_does_not_list_nobody_guesses() -> None:
+    """A coordinator that is not told the parts has none to hand out."""
+    assert await BRAIN.approach(task_view("Prepare a full briefing on sales.csv", DESK), tools()) == Alone(
+        "Prepare a full briefing on sales.csv"
+    )
 
 
 async def test_a_plain_task_is_done_alone_without_a_search() -> None:
