@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 
 from ioa.agent.rules.breakdown import coordinates
 from ioa.agent.rules.needs import GoalNeed
@@ -46,11 +47,12 @@ class Matcher:
         """Who fits a need, the best first, one of each pool: a replica would fail where its pool has failed.
 
         Args:
-            found: What was found for it; if it was asked for in several ways, who fits the first one comes first.
+            found: What was found for it, by each way that it was asked for in; the best of each take turns.
         """
         of_pool: dict[PoolId, Hit] = {}
-        for hit in [hit for hits in found for hit in hits.hits]:
-            if hit.similarity >= self.threshold:
+        near = [[hit for hit in hits.hits if hit.similarity >= self.threshold] for hits in found]
+        for hit in chain.from_iterable(zip_longest(*near)):
+            if hit is not None:
                 of_pool.setdefault(hit.card.pool, hit)
         fitting = list(of_pool.values())
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
