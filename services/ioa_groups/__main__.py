@@ -59,7 +59,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen_for_losses(watch.notice)
-        census = [Census(log, NatsStandings(js), open_groups).follow()] if settings.metrics_port is not None else []
+        census = [Census(log, NatsStandings(js), open_groups).follow()] if settings.health is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)

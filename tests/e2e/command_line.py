@@ -111,6 +111,7 @@ class Running:
     process: subprocess.Popen[str]
     url: str
     pids: dict[str, int]
+    metrics: str
 
     def stop(self) -> int:
         """End it with SIGTERM and return its exit code."""
@@ -127,7 +128,7 @@ def running_system(command: CommandLine, *options: str | Path) -> Iterator[Runni
         line = process.stdout.readline()
         assert line, process.stderr.read()
         ready = json.loads(line)
-        yield Running(process, ready["url"], ready["pids"])
+        yield Running(process, ready["url"], ready["pids"], ready.get("metrics", ""))
     finally:
         if process.poll() is None:
             process.terminate()

@@ -6,11 +6,15 @@ import json
 import os
 import select
 import signal
+import tempfile
+import time
 from pathlib import Path
 
+import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
-from tests.e2e.command_line import CommandLine, is_alive, running_system
+from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, is_alive, running_system
 
 
 @pytest.fixture
@@ -66,6 +70,30 @@ def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
             os.kill(running.pids[name], signal.SIGKILL)
             done = command.run("run", "Greet Ada", "--timeout", "60")
             assert done.returncode == 0, (name, done.stdout, done.stderr)
+
+
+def test_the_metrics_of_all_processes_are_on_one_port(command: CommandLine) -> None:
+    """On this machine alone; a process that is started again is back with its own, and nothing is left of the sockets."""
+
+    def up() -> dict[str, float]:
+        families = {
+            family.name: family for family in text_string_to_metric_families(httpx.get(system.metrics, trust_env=False).text)
+        }
+        assert {sample.labels["process"] for sample in families["ioa_build_info"].samples} <= processes
+        return {sample.labels["process"]: sample.value for sample in families["ioa_process_up"].samples}
+
+    processes = {"registry", "discovery", "groups", "router", "agent-agents-greeter"}
+    with running_system(command, "--pool", command.write_pool("greeter"), "--metrics", "0") as system:
+        assert up() == dict.fromkeys(processes, 1)
+        os.kill(system.pids["ioa_router"], signal.SIGKILL)
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while up()["router"] and time.monotonic() < deadline:
+            time.sleep(0.02)
+        while not up()["router"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert up() == dict.fromkeys(processes, 1)
+        assert system.stop() == 0
+    assert list(Path(tempfile.gettempdir()).glob("ioa-metrics-*")) == []
 
 
 def test_a_restart_is_told(command: CommandLine) -> None:

@@ -11,10 +11,11 @@ import os
 import shutil
 import signal
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import structlog
 
@@ -24,6 +25,7 @@ from ioa.cli.failures import ExitCode
 from ioa.cli.log_rotation import keep_logs_bounded
 from ioa.cli.nursery import Nursery, Program
 from ioa.cli.pool import Pool
+from ioa.cli.system_metrics import open_system_metrics
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.runtime.process import background, variable
 from ioa.runtime.system import System, open_system
@@ -53,23 +55,28 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddedSystem:
-    """A system that runs, and the processes it is made of, by name."""
+    """A system that runs, and the processes it is made of, by name; `metrics_port` is 0 if none was asked for."""
 
     url: str
     pids: Mapping[str, int]
+    metrics_port: int = 0
 
 
 @asynccontextmanager
-async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> AsyncIterator[EmbeddedSystem]:
+async def open_embedded_system(
+    data_dir: Path, port: int | None, pool: Pool, metrics: int | None = None
+) -> AsyncIterator[EmbeddedSystem]:
     """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
 
     Args:
         data_dir: Holds all that is durable. Started again on the same folder, the system carries on.
         port: Where nats-server listens; None picks a free one.
         pool: The agents to run.
+        metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
 
     Raises:
-        InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all.
+        InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
+            port for metrics cannot be had.
         UnavailableError: A part did not start; the message shows the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
@@ -79,7 +86,17 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
     _refuse_shared_port(os.environ)
     for program in programs:
         refuse_unknown({**os.environ, **(program.env or {})})
-    async with open_nats_server(data_dir / "nats", port) as server:
+    async with AsyncExitStack() as stack:
+        served = 0
+        if metrics is not None:
+            # Not in the data folder, whose path may be longer than that of a socket may be.
+            sockets = _sockets(programs, Path(stack.enter_context(TemporaryDirectory(prefix="ioa-metrics-"))))
+            programs = [
+                replace(program, env={**(program.env or {}), variable("metrics_socket"): str(path)})
+                for program, path in zip(programs, sockets.values(), strict=True)
+            ]
+            served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
+        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port))
         env = {"IOA_NATS_URL": server.url}
         ending = asyncio.Event()
         supervisor = _Supervisor(data_dir / "logs", env, ending)
@@ -87,7 +104,11 @@ async def open_embedded_system(data_dir: Path, port: int | None, pool: Pool) -> 
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
         async with background(*watching), supervisor.keep(programs, pids):
             await supervisor.until_ready(server.url, sum(agent.replicas for agent in pool.agents))
-            yield EmbeddedSystem(server.url, pids)
+            yield EmbeddedSystem(server.url, pids, served)
+
+
+def _sockets(programs: Sequence[Program], folder: Path) -> dict[str, Path]:
+    return {program.name.removeprefix("ioa_"): folder / str(number) for number, program in enumerate(programs)}
 
 
 async def keep_server(server: NatsServer, data_dir: Path, pids: dict[str, int], ending: asyncio.Event) -> None:
@@ -129,7 +150,7 @@ def _refuse_shared_port(environment: Mapping[str, str]) -> None:
     if port != "0":
         raise InvalidInputError(
             f"{variable('metrics_port')} is {port}, but a system on one machine is many processes, and each would want that port.",
-            hint="Unset it, or set it to 0: then each process takes a free port and names it in its log (health_served).",
+            hint="Unset it and say `ioa up --metrics PORT`, which serves those of all processes on one port.",
         )
 
 

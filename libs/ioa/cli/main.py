@@ -71,6 +71,16 @@ def up(
     data: Data = DATA,
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Where NATS listens; 0 takes a free port.")] = 4222,
     pool: Annotated[Path | None, typer.Option(metavar="FILE", help="A pool file: the agents to run.", show_default=False)] = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="PORT",
+            help="Serve the metrics of all processes on this port of 127.0.0.1; 0 takes a free one.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole system in the foreground.
@@ -84,7 +94,7 @@ def up(
     terminal = Terminal(as_json=as_json)
     with reported(as_json=as_json):
         try:
-            run_to_end(run_system(data, port, pool, terminal))
+            run_to_end(run_system(data, port, pool, metrics, terminal))
         except KeyboardInterrupt:
             if as_json:
                 terminal.line("stopped")

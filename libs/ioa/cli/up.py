@@ -12,6 +12,7 @@ from ioa.cli.embedded import SERVICES, open_embedded_system
 from ioa.cli.options import DATA
 from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import noted_url
+from ioa.cli.system_metrics import LOOPBACK
 from ioa.cli.terminal import Terminal
 from ioa.runtime.logs import configure_logs
 
@@ -19,26 +20,30 @@ if TYPE_CHECKING:
     from ioa.adapters.openai_chat import ModelSettings
 
 
-async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Terminal) -> None:
+async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal) -> None:
     """Start everything, print `ready` and where, and serve until cancelled.
 
     Args:
         data: Holds all that is durable; with the same folder the system carries on with what was open.
         port: Where NATS listens; 0 picks a free port.
         pool_file: The agents to run; None runs none.
+        metrics: The port on this machine where the metrics of all processes are served; 0 picks a free one, None serves none.
         terminal: Where `ready` and the hints go.
     """
     pool = read_pool(pool_file, os.environ) if pool_file else Pool()
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(SERVICES)} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
-    async with open_embedded_system(data, port or None, pool) as system:
+    async with open_embedded_system(data, port or None, pool, metrics) as system:
         with noted_url(data, system.url):
             if terminal.as_json:
-                terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids))
+                served = {"metrics": _metrics_url(system.metrics_port)} if system.metrics_port else {}
+                terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
             else:
                 terminal.result.print(f"ready {system.url}", soft_wrap=True)
                 _hint(terminal, data, system.url, pool)
+                if system.metrics_port:
+                    terminal.note(f"metrics at {_metrics_url(system.metrics_port)}")
             await tell_brain(terminal, model)
             try:
                 await asyncio.Event().wait()
@@ -46,6 +51,10 @@ async def run_system(data: Path, port: int, pool_file: Path | None, terminal: Te
                 terminal.note("stopping …")
     if terminal.as_json:
         terminal.line("stopped", url=system.url)
+
+
+def _metrics_url(port: int) -> str:
+    return f"http://{LOOPBACK}:{port}/metrics"
 
 
 async def tell_brain(terminal: Terminal, model: ModelSettings | None) -> None:

@@ -40,6 +40,9 @@ A process that is given a port by `IOA_METRICS_PORT` answers there `/metrics`, i
 turns and asks for nothing else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of
 JetStream there (services), and its agents registered. prometheus-client adds `process_*` and `python_*`.
 
+`ioa up --metrics PORT` serves the metrics of all processes of a laptop on one port of 127.0.0.1. Each sample has the label
+`process` there, and `ioa_process_up` is 1 for each process that answers; `/readyz` names those that are not ready.
+
 - Counters are kept by the process that did the thing: sum them over all replicas. What is open or waits (`ioa_groups`, `ioa_tasks`,
   `ioa_queue_*`, `ioa_stream_*`, `ioa_agents`) every replica reads off the streams: take the maximum.
 - A histogram has `_bucket`, `_sum` and `_count`. No label ever holds an id, so the number of series is bounded by kinds, codes and

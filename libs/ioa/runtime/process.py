@@ -16,6 +16,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 from typing import Any, Literal, TypeVar
 
@@ -64,7 +65,15 @@ class ProcessSettings(Model):
     metrics_port: int | None = Field(
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
+    metrics_socket: Path | None = Field(
+        default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
+    )
     fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.fault_points")
+
+    @property
+    def health(self) -> int | Path | None:
+        """Where metrics and probes are served; None if nowhere."""
+        return self.metrics_socket or self.metrics_port
 
     @property
     def stops_within(self) -> timedelta | None:
@@ -238,8 +247,8 @@ class StopSignal:
 async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[Any, Any, None]]) -> None:
     loop, stop = asyncio.get_running_loop(), StopSignal()
     async with AsyncExitStack() as stack:
-        if settings.metrics_port is not None:
-            await stack.enter_async_context(open_health(settings.metrics_port, lambda: stop.is_awaited))
+        if settings.health is not None:
+            await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         stop.task = group.create_task(main(settings, stop))
 

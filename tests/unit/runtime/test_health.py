@@ -12,7 +12,7 @@ import pytest
 from ioa import readiness
 from ioa.errors import InvalidInputError
 from ioa.runtime import process_metrics
-from ioa.runtime.health import open_health
+from ioa.runtime.health import Answer, open_health, open_http
 from ioa.testing.deadline import eventually
 
 
@@ -93,7 +93,7 @@ async def test_a_port_that_is_taken_is_the_callers_to_change() -> None:
     with socket.socket() as taken:
         taken.bind(("0.0.0.0", 0))
         taken.listen()
-        with pytest.raises(InvalidInputError, match=f"Port {taken.getsockname()[1]} .*IOA_METRICS_PORT"):
+        with pytest.raises(InvalidInputError, match=f"Port {taken.getsockname()[1]} cannot be had.*Name a free one"):
             async with open_health(taken.getsockname()[1], lambda: True):
                 pass
 
@@ -116,3 +116,14 @@ async def test_the_lag_of_the_event_loop_is_measured(monkeypatch: pytest.MonkeyP
 async def _lag() -> float:
     (family,) = process_metrics.event_loop_lag.collect()
     return next(sample.value for sample in family.samples if sample.name.endswith("_sum"))
+
+
+async def test_an_answer_that_fails_says_where_to_look() -> None:
+    """Whoever asks is not left with a closed connection, and the log has the cause."""
+
+    async def broken(path: str) -> Answer:
+        raise ValueError(path)
+
+    async with open_http(broken, 0, ("127.0.0.1",)) as port:
+        answer = await get(port, "/metrics")
+    assert (answer.status_code, "log of this process" in answer.text) == (500, True)
