@@ -109,7 +109,7 @@ class Goals:
             notes.append(note)
         evidence = await collect(self._client, self.load, memories, notes, frozenset(), answers=self._answers)
         mine = [result for result in evidence.results if result.goal_id in self.load]
-        return check(replace(evidence, results=mine))
+        return await asyncio.to_thread(check, replace(evidence, results=mine))
 
     async def _evidence(self) -> Evidence:
         return await collect(self._client, self.load, {}, [], frozenset())
