@@ -245,8 +245,11 @@ class Agent:
         return other
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
-        """The arguments the function wants: the task, and the context if it takes two."""
-        return (task, context) if _arity(self.function) == 2 else (task,)
+        """The arguments the function wants: the task and the context, or the task alone, with the results that it builds on."""
+        if _arity(self.function) == 2:
+            return task, context
+        told = [f"{result.task_desc}\n{result.content}" for result in context.results]
+        return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
 
     def run(self) -> None:
         """Join the system that `IOA_NATS_URL` names and serve until SIGTERM."""

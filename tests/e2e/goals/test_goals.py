@@ -107,8 +107,8 @@ async def test_a_correlation_and_a_scatter_plot(system: System, world: World) ->
 
     outcome = await run_goal(
         system,
-        f"Correlation between {world.amount} and {world.other} in {world.table.name}, "
-        f"and a scatter plot of {world.amount} against {world.other}",
+        f"For {world.table.name}:\n- correlation between {world.amount} and {world.other}\n"
+        f"- scatter plot of {world.amount} against {world.other}",
         [world.table],
     )
 
@@ -210,7 +210,7 @@ async def test_a_summary_phrases_and_a_report(system: System, world: World) -> N
     """Two readings of one text and a report of both."""
     outcome = await run_goal(
         system,
-        f"Summarise {world.text.name} in 3 sentences, extract the key phrases of it and write a report of both",
+        f"Summarise {world.text.name} in 3 sentences, extract the key phrases of {world.text.name} and write a report of both",
         [world.text],
     )
 
@@ -258,7 +258,7 @@ async def test_many_goals_at_once(system: System, world: World) -> None:
     [
         ("Book a flight to {place} for next Tuesday", "flight"),
         ("Total {amount} per {kind} in {table}, and translate {text} into Japanese", "Japanese"),
-        ("Sing me a lullaby, compose a fugue, and compute the total {amount} in {table}", "fugue"),
+        ("- Sing me a lullaby\n- Compose a fugue\n- Compute the total {amount} in {table}", "fugue"),
     ],
 )
 async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: World, goal: str, unmet: str) -> None:

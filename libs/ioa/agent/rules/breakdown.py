@@ -8,20 +8,14 @@ from __future__ import annotations
 
 import re
 
-from ioa.agent.rules.clauses import GIVEN, clauses_of
 from ioa.agent.rules.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.openings import strip_opening
-from ioa.agent.rules.shielding import NAMED, Shield
+from ioa.agent.rules.requests import Request
+from ioa.agent.rules.shielding import INPUT, NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
-_LISTS = re.compile(
-    r"(?P<head>.*?\S)(?:\s*+(?:,\s*+)?(?<=[,\s])(?:with|including|covering|containing|comprising|featuring|consisting\s+of|made\s+up\s+of"
-    r"|(?:that|which)\s+(?:has|shows|includes|contains|covers|consists\s+of)|showing|plus|namely)\b:?|\s*+:)\s++(?P<items>.+)",
-    re.IGNORECASE | re.DOTALL,
-)
-_TOPIC = re.compile(r"\b(?:on|about|of|for|from|in)\s+(?P<topic>.+)$", re.IGNORECASE | re.DOTALL)
-_COMMA = re.compile(r"\s*[,;]\s*(?:and\s+|as\s+well\s+as\s+|plus\s+)?", re.IGNORECASE)
-_AND = re.compile(r"\s+(?:and|as\s+well\s+as|plus)\s+(?!.*\s(?:and|as\s+well\s+as|plus)\s)", re.IGNORECASE)
+_LISTS = re.compile(r"\s*:\s+|\s+(?:with|including|covering|containing|comprising)\s+", re.IGNORECASE)
+_COMMA = re.compile(r"\s*[,;]\s*(?:and\s+)?", re.IGNORECASE)
+_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
 _TEAM_TAGS = frozenset({"coordinator", "coordination", "lead", "team-lead", "planner"})
 
 
@@ -38,22 +32,17 @@ def parts_of(task: str) -> tuple[GoalNeed, ...]:
 
 def _listed(task: str) -> tuple[GoalNeed, ...]:
     shield = Shield()
-    _, covered = strip_opening(shield.cover(task.strip()))
-    match = _LISTS.fullmatch(covered.rstrip(" .!?"))
-    if match is None:
+    head, *listed = _LISTS.split(shield.cover(task.strip()).rstrip(" .!?"), maxsplit=1)
+    items = _items(listed[0]) if listed else []
+    if len(items) < 2 or not all(len(item.split()) > 1 or re.search(NAMED, item) for item in items):
         return ()
-    topic = _TOPIC.search(match["head"])
-    return _parts(shield, topic["topic"] if topic else match["head"], _items(match["items"]))
+    given = " and ".join(dict.fromkeys(re.findall(INPUT, head)))
+    return needs_of([Request(item, listed=True, given=given) for item in items], shield)
 
 
 def _items(text: str) -> list[str]:
     items = [item for item in _COMMA.split(text) if item.strip()]
     if items:
-        items[-1:] = _AND.split(items[-1])
+        before, *last = _AND.split(items[-1])
+        items[-1:] = [before, *last] if len(last) == 1 else [items[-1]]
     return [item.strip() for item in items]
-
-
-def _parts(shield: Shield, topic: str, items: list[str]) -> tuple[GoalNeed, ...]:
-    if len(items) < 2 or not all(len(item.split()) > 1 or re.search(NAMED, item) for item in items):
-        return ()
-    return tuple(needs_of(clauses_of([f"{GIVEN} {topic.strip()}.", *items]), shield))

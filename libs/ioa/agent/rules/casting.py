@@ -34,7 +34,7 @@ def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
     return tuple(
         PlannedTask(
             task_id=task_id_of(position),
-            assignee=_best(need.request, charter),
+            assignee=_best(need.text, charter),
             task_desc=need.text,
             uses=tuple(task_id_of(use) for use in need.uses),
         )

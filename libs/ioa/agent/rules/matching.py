@@ -67,7 +67,7 @@ class Matcher:
             return ""
         does = hit.matched_example or hit.card.description
         how_near = f"{hit.similarity:.2f} where {self.threshold:.2f} is needed"
-        return f"Nearest to “{need.request}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
+        return f"Nearest to “{need.text}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
 
     def mine(self, found: NeedHits) -> float:
         """How similar the asking agent is to a need, 0 if it was not found."""
@@ -76,7 +76,7 @@ class Matcher:
 
 def need_for(need: GoalNeed, attached: str = "") -> Need:
     """Ask discovery for one need; `attached` says what came with it."""
-    asked = without_names(need.query or need.request).strip().rstrip(".?!" if attached else "")
+    asked = without_names(need.text).strip().rstrip(".?!" if attached else "")
     return Need(text=f"{asked}{f' in {attached}' if attached else ''}"[:MAX_NEED_CHARS] or "-")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record_of
 from ioa.agent.rules.headings import heading_of
-from ioa.agent.rules.phrases import is_report
+from ioa.agent.rules.references import is_document
 from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact, Reason
@@ -126,7 +126,12 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
 def _report_first(reached: Sequence[Section]) -> list[Section]:
     """Put a final report that builds on all the others in front of them."""
     others, last = list(reached[:-1]), reached[-1] if reached else None
-    if last is None or not others or not is_report(last.title) or not _feeding(last, others) >= {other.task_id for other in others}:
+    if (
+        last is None
+        or not others
+        or not is_document(last.title)
+        or not _feeding(last, others) >= {other.task_id for other in others}
+    ):
         return list(reached)
     return [last, *others]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ioa.agent.rules.breakdown import coordinates, parts_of
 from ioa.agent.rules.headings import same_words
 from ioa.agent.rules.matching import Matcher, mean_similarity, need_for
-from ioa.agent.rules.needs import GoalNeed, restate
+from ioa.agent.rules.needs import GoalNeed
 from ioa.agent.rules.planning import WHOLE_IS_FAR_BETTER, team_of
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.ports.brain import Alone, TaskView, Team, TeamTools
@@ -23,11 +23,11 @@ CLEARLY_BETTER = 0.10
 
 async def approach(task: TaskView, tools: TeamTools, threshold: float) -> Alone | Team:
     """Open a nested team if the task has parts that others serve clearly better, or that it is one's skill to hand out."""
-    alone = Alone(restate(task.spec.task_desc, [used.spec.task_desc for used in task.used]))
+    alone = Alone(task.spec.task_desc)
     parts = _parts(task)
     if not parts:
         return alone
-    whole = GoalNeed(task.spec.task_desc, task.spec.task_desc)
+    whole = GoalNeed(task.spec.task_desc)
     try:
         found = await tools.search_client([need_for(need) for need in (whole, *parts)])
     except (UnavailableError, ForbiddenError):

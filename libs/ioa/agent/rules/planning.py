@@ -21,7 +21,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     me = mission.me
     needs = split_goal(mission.text)
     parts = parts_of(mission.text) if len(needs) == 1 else needs
-    whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text, mission.text)
+    whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text)
     asked = [whole, *parts]
     found = await _search(asked, mission, tools)
     matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me))
@@ -41,7 +41,7 @@ def _unserved(
     """Name the needs that found nobody, in the user's words, and who came nearest to each."""
     missed = [(need, hits) for need, fit, hits in zip(needs, fitting, found, strict=False) if not fit]
     nearest = filter(None, (matcher.nearest(need, hits[-1]) for need, hits in missed))
-    return NobodyFits(tuple(need.request for need, _ in missed), " ".join(nearest))
+    return NobodyFits(tuple(need.text for need, _ in missed), " ".join(nearest))
 
 
 async def _search(asked: Sequence[GoalNeed], mission: Mission, tools: TeamTools) -> list[list[NeedHits]]:

@@ -8,18 +8,69 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ioa.agent.rules.needs import MAX_NEEDS_OF_A_GOAL, restate, split_goal
+from ioa.agent.rules.needs import MAX_NEEDS_OF_A_GOAL, split_goal
 from tests.unit.agent.rules.goal_corpus import EXAMPLES, Example
 
 
 @pytest.mark.parametrize("goal", EXAMPLES, ids=lambda example: example.goal[:60])
-def test_a_goal_is_split_as_a_reader_would(goal: Example) -> None:
-    """Each need is there, stands in its own words, and uses exactly the earlier needs it builds on."""
+def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
+    """Each need uses exactly the earlier ones that it builds on, and says what the goal says."""
     needs = split_goal(goal.goal)
-    assert [need.uses for need in goal.needs] == [need.uses for need in needs], needs
-    for expected, need in zip(goal.needs, needs, strict=True):
-        assert [fragment for fragment in expected.fragments if fragment not in need.text.lower()] == [], need
-        assert [fragment for fragment in expected.absent if fragment in need.text.lower()] == [], need
+    assert len(needs) == 1 or tuple(need.uses for need in needs) == goal.uses, needs
+    assert [need.text for need in needs if not all(word in f"{goal.goal} in" for word in need.text.split())] == []
+
+
+@pytest.mark.parametrize(
+    ("goal", "needs"),
+    [
+        (
+            "Compute the total revenue per region in sales.csv, make a bar chart of it, and write a report of both",
+            [
+                ("Compute the total revenue per region in sales.csv", ()),
+                ("make a bar chart of it", (0,)),
+                ("write a report of both", (0, 1)),
+            ],
+        ),
+        ("How much is 17 + 25, and is it prime?", [("How much is 17 + 25", ()), ("is it prime?", (0,))]),
+        ("Summarise notes.txt. What is 15% of 240?", [("Summarise notes.txt", ()), ("What is 15% of 240?", ())]),
+        ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
+        ("What is 2^10? Divide the result by 4.", [("What is 2^10?", ()), ("Divide the result by 4", (0,))]),
+        (
+            "For sales.csv:\n- total revenue per region\n- a bar chart of it\n- a short report",
+            [("total revenue per region in sales.csv", ()), ("a bar chart of it", (0,)), ("a short report", (0, 1))],
+        ),
+        (
+            "Count the words in a.txt; count the words in b.txt",
+            [("Count the words in a.txt", ()), ("count the words in b.txt", ())],
+        ),
+        ("Hello! Could you please summarise notes.txt? Thank you!", [("summarise notes.txt?", ())]),
+    ],
+)
+def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tuple[int, ...]]]) -> None:
+    """The goals that docs/goals.md is about."""
+    assert [(need.text, need.uses) for need in split_goal(goal)] == needs
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        "Summarise notes.txt and translate it into German",
+        "Count the words in notes.txt and list the key phrases in it",
+        "Summarise notes.txt. Count its sentences.",
+        "I have two files, one.csv and two.csv. Merge them by id and count what is only in the first.",
+        "Remove all rows of North and compute the total revenue",
+        "Which customers bought a lamp and returned it?",
+        "Write a function to load data and plot it",
+        "Explain how to train a model and deploy it",
+        "Draw a bar chart of total revenue and total units",
+        "Find every customer in orders.csv and list their names",
+        "Show the files that mention find and list",
+        "Compute the total revenue. Show only the best three.",
+    ],
+)
+def test_what_is_not_certain_leaves_a_goal_whole(goal: str) -> None:
+    """What a word refers to, or what a verb depends on, is not decided for the user."""
+    assert [need.text for need in split_goal(goal)] in ([goal], [goal.rstrip(".")])
 
 
 def test_the_corpus_is_large() -> None:
@@ -115,7 +166,7 @@ def test_dependencies_point_backwards(goal: str) -> None:
     assume(goal.strip())
     needs = split_goal(goal)
     assert 1 <= len(needs) <= MAX_NEEDS_OF_A_GOAL
-    assert all(need.text.strip() and need.request.strip() for need in needs)
+    assert all(need.text.strip() for need in needs)
     assert all(use < position for position, need in enumerate(needs) for use in need.uses)
 
 
@@ -167,25 +218,15 @@ def test_what_asks_for_nothing_by_itself_parts_from_no_request(goal: str) -> Non
 
 def test_a_file_that_is_named_once_is_handed_to_all() -> None:
     """An announcement that names a file and says nothing else restricts nothing."""
-    goal = "Using the attached file sales.csv, please do the following: total the revenue; average the units"
-    assert [need.text for need in split_goal(goal)] == ["total the revenue in sales.csv", "average the units in sales.csv"]
+    goal = "Using the attached file sales.csv, please do the following: compute total revenue; find average units"
+    assert [need.text for need in split_goal(goal)] == ["compute total revenue in sales.csv", "find average units in sales.csv"]
 
 
 def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
-    """Thirty thousand characters are no reason to hang: the rules take linear time."""
-    goal = "compute the total of a.csv, then chart it and write a report. " * 480
-    assert len(split_goal(goal)) == MAX_NEEDS_OF_A_GOAL
-
-
-@pytest.mark.parametrize(
-    ("task", "earlier", "expected"),
-    [
-        ("chart it", ["compute the total sales per region in sales.csv"], "chart the total sales per region in sales.csv"),
-        ("make a bar chart of them", ["find the top 3 products"], "make a bar chart of the top 3 products"),
-        ("summarise notes.txt", ["compute 2 + 2"], "summarise notes.txt"),
-        ("chart it", [], "chart it"),
-    ],
-)
-def test_a_task_is_restated_by_what_it_uses(task: str, earlier: list[str], expected: str) -> None:
-    """A task given in another's words becomes one that stands on its own, and others stay as they are."""
-    assert expected == restate(task, earlier)
+    """Thirty thousand characters are no reason to hang: the rules take linear time. What is too much for one plan stays whole."""
+    request = "compute the total of a.csv. "
+    assert [len(split_goal(request * number)) for number in (MAX_NEEDS_OF_A_GOAL, MAX_NEEDS_OF_A_GOAL + 1, 1_000)] == [
+        MAX_NEEDS_OF_A_GOAL,
+        1,
+        1,
+    ]
