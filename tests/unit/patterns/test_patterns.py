@@ -15,9 +15,6 @@ from tests.unit.patterns.attacks import attacks_on
 from tests.unit.patterns.bounding import TakesForEverError, bounded
 from tests.unit.patterns.collecting import Source, hidden, patterns, sources
 
-_IN_A_KILLABLE_PLACE = "ioa.agent.rules"
-"""What splits goals reads few characters, beside the event loop, and is given up on: `ioa.agent.rules.brain`."""
-
 _CHARS = (80, 320, 1_280, 5_120)
 """Each four times the one before, and all of them longer than the pieces of a text that its reader remembers (64)."""
 _STEEP = 8.0
@@ -30,7 +27,7 @@ _REPEATS = 5
 _CONFIRMATIONS = 3
 """What grows too fast does so each time; what was disturbed, by a cache that others empty, does not."""
 
-_SOURCES = sources(_IN_A_KILLABLE_PLACE)
+_SOURCES = sources()
 
 Ask = Callable[[str], object]
 

@@ -13,9 +13,10 @@ from ioa.agent.rules.requests import Request
 from ioa.agent.rules.shielding import INPUT, NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
-_LISTS = re.compile(r"\s*:\s+|\s+(?:with|including|covering|containing|comprising)\s+", re.IGNORECASE)
-_COMMA = re.compile(r"\s*[,;]\s*(?:and\s+)?", re.IGNORECASE)
-_AND = re.compile(r"\s+and\s+", re.IGNORECASE)
+_LISTS = re.compile(r" ?: | (?:with|including|covering|containing|comprising) ", re.IGNORECASE)
+_COMMA = re.compile(r" ?[,;] ?(?:and )?", re.IGNORECASE)
+_AND = re.compile(r" and ", re.IGNORECASE)
+_INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
 _TEAM_TAGS = frozenset({"coordinator", "coordination", "lead", "team-lead", "planner"})
 
 
@@ -32,11 +33,11 @@ def parts_of(task: str) -> tuple[GoalNeed, ...]:
 
 def _listed(task: str) -> tuple[GoalNeed, ...]:
     shield = Shield()
-    head, *listed = _LISTS.split(shield.cover(task.strip()).rstrip(" .!?"), maxsplit=1)
+    head, *listed = _LISTS.split(" ".join(shield.cover(task).split()).rstrip(" .!?"), maxsplit=1)
     items = _items(listed[0]) if listed else []
-    if len(items) < 2 or not all(len(item.split()) > 1 or re.search(NAMED, item) for item in items):
+    if len(items) < 2 or not all(len(item.split()) > 1 or _NAMED.search(item) for item in items):
         return ()
-    given = " and ".join(dict.fromkeys(re.findall(INPUT, head)))
+    given = " and ".join(dict.fromkeys(_INPUT.findall(head)))
     return needs_of([Request(item, listed=True, given=given) for item in items], shield)
 
 

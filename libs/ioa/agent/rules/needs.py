@@ -15,6 +15,7 @@ from ioa.agent.rules.requests import Request, requests_of
 from ioa.agent.rules.shielding import INPUT, NAMED, Shield
 
 MAX_NEEDS_OF_A_GOAL = 16
+_INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def needs_of(requests: Sequence[Request], shield: Shield) -> tuple[GoalNeed, ...
     if uses is None:
         return ()
     told = [_told(request, on) for request, on in zip(requests, uses, strict=True)]
-    given = {named for request in requests for named in re.findall(INPUT, request.given)}
+    given = {named for request in requests for named in _INPUT.findall(request.given)}
     if not given <= set("".join(told)):
         return ()  # an input that no request speaks of
     return tuple(GoalNeed(shield.uncover(text), on) for text, on in zip(told, uses, strict=True))
@@ -46,6 +47,6 @@ def needs_of(requests: Sequence[Request], shield: Shield) -> tuple[GoalNeed, ...
 
 def _told(request: Request, uses: tuple[int, ...]) -> str:
     """A request with the input that was named for it beforehand, if it is of no result and names none itself."""
-    if not request.given or uses or re.search(NAMED, request.text):
+    if not request.given or uses or _NAMED.search(request.text):
         return request.text
     return f"{request.text.rstrip('.?! ')} in {request.given}"

@@ -12,26 +12,27 @@ from ioa.agent.rules.requests import DOCUMENT, PICTURE, VERBS, Request
 from ioa.agent.rules.shielding import INPUT, NAMED, SHIELDED
 
 _VERB = f"(?:{'|'.join(sorted(VERBS))}|an?|one)"
-_PICTURE = re.compile(rf"(?:chart|plot|graph|draw|visuali[sz]e)\b|{_VERB}\s+(?:[\w-]+\s+){{0,3}}?{PICTURE}s?\b", re.IGNORECASE)
-_DOCUMENT = re.compile(rf"report\b|{_VERB}\s+(?:[\w-]+\s+){{0,5}}?{DOCUMENT}\b", re.IGNORECASE)
-_ENDS_IN_DOCUMENT = re.compile(rf"\b{DOCUMENT}\s*$", re.IGNORECASE)
-_FETCHES = re.compile(rf"(?:read|fetch|download|get|open)\s+(?:the\s+(?:file|page|text)\s+)?{INPUT}\s*$", re.IGNORECASE)
+_PICTURE = re.compile(rf"(?:chart|plot|graph|draw|visuali[sz]e)\b|{_VERB} (?:[\w-]++ ){{0,3}}?{PICTURE}s?\b", re.IGNORECASE)
+_DOCUMENT = re.compile(rf"report\b|{_VERB} (?:[\w-]++ ){{0,5}}?{DOCUMENT}\b", re.IGNORECASE)
+_ENDS_IN_DOCUMENT = re.compile(rf"\b{DOCUMENT}$", re.IGNORECASE)
+_FETCHES = re.compile(rf"(?:read|fetch|download|get|open) (?:the (?:file|page|text) )?{INPUT}$", re.IGNORECASE)
 """What yields the very input that it names, so that `it` means the same either way."""
 _ALL = re.compile(
-    r"\b(?:both|everything|all\s+of\s+(?:it|them|this|that|these|those)|(?:it|them)\s+all"
-    r"|the\s+(?:(?:two|three|four)\s+)?(?:results|findings|figures)|the\s+above)\b(?!\s+(?:the|an?)\b)",
+    r"\b(?:both|everything|all of (?:it|them|this|that|these|those)|(?:it|them) all"
+    r"|the (?:(?:two|three|four) )?(?:results|findings|figures)|the above)\b(?! (?:the|an?)\b)",
     re.IGNORECASE,
 )
-_RESULT = re.compile(r"\b(?:the|that|this)\s+(?:result|output|answer|outcome)\b", re.IGNORECASE)
+_RESULT = re.compile(r"\b(?:the|that|this) (?:result|output|answer|outcome)\b", re.IGNORECASE)
 _PRONOUN = re.compile(
     r"\b(?:it|them|they|(?:this|that|these|those|each)"
-    r"(?=\s*$|\s*[.,;?!]|\s+(?:of|in|into|to|as|with|by|from|on|per|for|at|and|or|is|are|was|were)\b))\b",
+    r"(?=$| ?[.,;?!]| (?:of|in|into|to|as|with|by|from|on|per|for|at|and|or|is|are|was|were)\b))\b",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(r"\b(?:its|their)\b", re.IGNORECASE)
 _DEMONSTRATIVE = re.compile(r"\b(?:this|that|these|those)\b", re.IGNORECASE)
-_NOUN = r"(?!(?:of|in|per|for|from|on|at|between)\b)[\w-]+"
-_DEFINITE = re.compile(rf"\bthe\s+(?:{_NOUN}\s+){{0,3}}?{_NOUN}(?=\s*$|[.,;?!]|\s+(?:into|as|to|by|with)\b)", re.IGNORECASE)
+_DIGIT, _NAMED, _NAMES_SOMETHING = re.compile(r"\d"), re.compile(NAMED), re.compile(rf"\d|{SHIELDED}")
+_NOUN = r"(?!(?:of|in|per|for|from|on|at|between)\b)[\w-]++"
+_DEFINITE = re.compile(rf"\bthe (?:{_NOUN} ){{0,3}}?{_NOUN}(?=$|[.,;?!]| (?:into|as|to|by|with)\b)", re.IGNORECASE)
 """What must have been spoken of before: `the remaining lines`, but not `the lines of notes.txt`."""
 
 
@@ -61,21 +62,21 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:
     before = _before(at, requests)
     if _PRONOUN.search(text):
         made_of_results = _is_picture(text) or is_document(text)
-        named = re.search(NAMED, requests[before].text) and not _FETCHES.match(requests[before].text)
+        named = _NAMED.search(requests[before].text) and not _FETCHES.match(requests[before].text)
         return None if named and not made_of_results else (before,)
     if _RESULT.search(text):
         return (before,)
-    if re.search(NAMED, text):
+    if _NAMED.search(text):
         return ()
     if is_document(text) and _ENDS_IN_DOCUMENT.search(text):
         return earlier
-    if request.later and not re.search(r"\d", text):
+    if request.later and not _DIGIT.search(text):
         return (before,)
     if _DEMONSTRATIVE.search(text):
         return None
     if request.listed and not (_is_picture(text) or is_document(text)):
         return ()
-    return () if not _DEFINITE.search(text) and (request.given or re.search(rf"\d|{SHIELDED}", text)) else None
+    return () if not _DEFINITE.search(text) and (request.given or _NAMES_SOMETHING.search(text)) else None
 
 
 def _refers(text: str) -> bool:

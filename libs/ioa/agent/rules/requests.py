@@ -43,33 +43,31 @@ _SAYS_NOTHING = frozenset(
 
 _OPENING = re.compile(
     r"(?:(?:hello|hi|hey|there|dear all|please|kindly|first|firstly|second|secondly|third|thirdly|next|then|now|also|finally|lastly"
-    r"|and|after that|afterwards|in addition|additionally|(?:can|could|would|will)\s+you|i\s+(?:want|need|would\s+like)\s+you\s+to"
-    r"|i['’]d\s+(?:also\s+)?like(?:\s+you\s+to)?|i\s+(?:also\s+)?(?:need|want)|your\s+task\s+is\s+to|help\s+me(?:\s+to)?)\b[\s,:!]*)+",
+    r"|and|after that|afterwards|in addition|additionally|(?:can|could|would|will) you|i (?:want|need|would like) you to"
+    r"|i['’]d (?:also )?like(?: you to)?|i (?:also )?(?:need|want)|your task is to|help me(?: to)?)\b[ ,:!]*+)++",
     re.IGNORECASE,
 )
-_WISHES = re.compile(r"\b(?:need|want|like)\W*$", re.IGNORECASE)
 _LATER = re.compile(r"\b(?:then|next|after that|afterwards|finally|lastly)\b", re.IGNORECASE)
 _COURTESY = re.compile(
-    r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)(?:\s+(?:there|all|everybody|a lot|very much|in advance|again))*[\s.,!]*",
+    r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
     re.IGNORECASE,
 )
-_ITEM = re.compile(r"[ \t]*(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\))[ \t]+(?=\S)")
-_END = re.compile(r"(?<=[.!?])[)\"'”’]*\s+(?=\S)|\s*;\s*(?=\S)")
-_JOINT = re.compile(
-    r"(?:\s*,\s*(?:and\s+)?|\s+and\s+)(?P<then>(?:then|also|afterwards|finally)\s+)?(?=\S)|\s+(?P<later>then)\s+", re.IGNORECASE
-)
-_HERE_IS = re.compile(
-    rf"(?:here\s+(?:is|are)|this\s+is|attached\s+(?:is|are)|(?:i|we)\s+have|you\s+are\s+given)\b[^\d?]*{INPUT}[^\d?]*",
-    re.IGNORECASE,
-)
-_COLON = re.compile(rf":\s*(?!{SHIELDED}\s*$)\S")
-_TO_DO = re.compile(r"\bto\s+([^\W\d_]+)", re.IGNORECASE)
+_ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
+_END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
+_JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
+_HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b[^\d?]*+$", re.IGNORECASE)
+_COLON = re.compile(rf": ?(?!{SHIELDED}$)\S")
+_TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
 _PRODUCT = re.compile(
-    rf"(?:an?|one)\s+(?:[\w-]+\s+){{0,3}}?(?:{DOCUMENT}\s*$|(?:{PICTURE}|{DOCUMENT})\s+(?:of|from|about|on|with)\s+"
-    r"(?:it|them|that|this|these|those|both|all|everything|the\s+results?)\b)",
+    rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
+    r"(?:it|them|that|this|these|those|both|all|everything|the results?)\b)",
     re.IGNORECASE,
 )
 """What is made of what is there by then: `a bar chart of it`, `a short report`."""
+_LAST_WORDS = re.compile(r",? (?:please|as well|too)(?=[.!]*+$)", re.IGNORECASE)
+_WORD, _FIRST_WORD = re.compile(r"[^\W_]++"), re.compile(r"[^\W\d_]++")
+_INPUT, _SHIELDED, _SAYS_SOMETHING = re.compile(INPUT), re.compile(SHIELDED), re.compile(rf"\w|{SHIELDED}")
+_NAMES_AT_ONCE = re.compile(rf"\d|{SHIELDED}")
 
 
 @dataclass(frozen=True)
@@ -98,14 +96,19 @@ def requests_of(covered: str) -> list[Request] | None:
         text = piece[opening.end() :] if opening else piece
         if _says_nothing(text, listed=listed):
             continue
-        if re.search(INPUT, text) and (_HERE_IS.fullmatch(text) or _words(text) <= _SAYS_NOTHING):
-            given = " and ".join(dict.fromkeys(re.findall(INPUT, text)))
+        if _INPUT.search(text) and (_HERE_IS.match(text) or _words(text) <= _SAYS_NOTHING):
+            given = " and ".join(dict.fromkeys(_INPUT.findall(text)))
             continue
         announced, text = _announced(text)
-        given = " and ".join(dict.fromkeys(re.findall(INPUT, announced))) or given
+        given = " and ".join(dict.fromkeys(_INPUT.findall(announced))) or given
         parts = list(_parts(text))
         made = any(_PRODUCT.match(part) for part, _ in parts[1:])
-        if not (listed or made or _begins(text) or (opening and _WISHES.search(opening.group()))):
+        if not (
+            listed
+            or made
+            or _begins(text)
+            or (opening and opening.group().rstrip(" ,:!").lower().endswith(("need", "want", "like")))
+        ):
             return None
         later = bool(opening and _LATER.search(opening.group()))
         found += [Request(_tidy(part), then or (later and not at), listed, given) for at, (part, then) in enumerate(parts)]
@@ -114,7 +117,7 @@ def requests_of(covered: str) -> list[Request] | None:
 
 def _pieces(covered: str) -> Iterator[tuple[str, bool]]:
     """Yield the items of lists, and the sentences of everything else."""
-    for line in covered.strip().split("\n"):
+    for line in (" ".join(line.split()) for line in covered.split("\n")):
         item = _ITEM.match(line)
         for sentence in _END.split(line[item.end() :] if item else line):
             if sentence.strip():
@@ -125,20 +128,20 @@ def _announced(text: str) -> tuple[str, str]:
     """Part from a sentence what only names inputs: `Using sales.csv, …`, `Please answer these questions about notes.txt: …`."""
     for mark in (":", ","):
         head, found, rest = text.partition(f"{mark} ")
-        if found and _words(head) <= _SAYS_NOTHING and not (mark == "," and re.search(INPUT, rest)):
+        if found and _words(head) <= _SAYS_NOTHING and not (mark == "," and _INPUT.search(rest)):
             return head, rest.lstrip()
     return "", text
 
 
 def _words(text: str) -> set[str]:
-    return set(re.findall(r"[^\W_]+", re.sub(SHIELDED, " ", text.lower())))
+    return set(_WORD.findall(_SHIELDED.sub(" ", text.lower())))
 
 
 def _says_nothing(text: str, *, listed: bool) -> bool:
     """Whether a piece is a greeting, or announces a list and names nothing."""
-    if not re.search(rf"\w|{SHIELDED}", text) or _COURTESY.fullmatch(text):
+    if not _SAYS_SOMETHING.search(text) or _COURTESY.fullmatch(text):
         return True
-    return not listed and text.endswith(":") and not re.search(SHIELDED, text) and _words(text) <= _SAYS_NOTHING
+    return not listed and text.endswith(":") and not _SHIELDED.search(text) and _words(text) <= _SAYS_NOTHING
 
 
 def _begins(text: str) -> bool:
@@ -147,7 +150,7 @@ def _begins(text: str) -> bool:
 
 
 def _first(text: str) -> str:
-    found = re.match(r"[^\W\d_]+", text)
+    found = _FIRST_WORD.match(text)
     return found.group().lower() if found else ""
 
 
@@ -180,10 +183,9 @@ def _continues(left: str, joint: str, right: str, sentence: str, *, later: bool)
         return sentence.endswith("?") and "," in joint and _first(left) in _ASKS
     if verb in VERBS:
         behind = right[len(verb) :].lstrip()
-        return later or _first(behind) in _OBJECTS or bool(re.match(rf"\d|{SHIELDED}", behind))
+        return later or _first(behind) in _OBJECTS or bool(_NAMES_AT_ONCE.match(behind))
     return bool(_PRODUCT.match(right.rstrip(" .!?"))) and not _words(left) & _CONTAINERS
 
 
 def _tidy(text: str) -> str:
-    text = re.sub(r",?\s+(?:please|as well|too)\s*(?=[.!]*$)", "", text.strip(), flags=re.IGNORECASE)
-    return re.sub(r"(?<=\S)[\s.,;:!]+$", "", text)
+    return _LAST_WORDS.sub("", text.strip()).rstrip(" .,;:!") or text

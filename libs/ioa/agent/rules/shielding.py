@@ -8,7 +8,9 @@ says what the span is, which lets the rules ask for "a file" with a plain regula
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from enum import IntEnum
+from functools import partial
 
 
 class SpanKind(IntEnum):
@@ -36,26 +38,24 @@ NAMED = _class(SpanKind.FILE, SpanKind.QUOTATION + _QUARTER - 1)
 """A file name, an address or a quotation: something a pronoun can stand for."""
 SHIELDED = _class(SpanKind.FILE, _LAST)
 
-_EXTENSIONS = (
-    "csv|tsv|txt|md|rst|json|jsonl|yaml|yml|toml|ini|cfg|conf|log|xls|xlsx|doc|docx|ppt|pptx|pdf|htm|html|xml|png|jpg|jpeg|gif|svg|webp|py|"
-    "ipynb|js|ts|java|c|h|cpp|rs|go|rb|sh|sql|db|sqlite|parquet|feather|zip|gz|tar|wav|mp3|mp4|tex|bib|eml|ics|dat|bin|env|css|php|lua|r|"
-    "odt|ods"
+_EXTENSIONS = frozenset(
+    "csv tsv txt md rst json jsonl yaml yml toml ini cfg conf log xls xlsx doc docx ppt pptx pdf htm html xml png jpg jpeg gif svg "
+    "webp py ipynb js ts java c h cpp rs go rb sh sql db sqlite parquet feather zip gz tar wav mp3 mp4 tex bib eml ics dat bin env "
+    "css php lua r odt ods".split()
 )
-_FILE = rf"(?:[\w~.-]*/)*[\w-]+(?:\.[\w-]+)*\.(?:{_EXTENSIONS}|{_EXTENSIONS.upper()})\b(?![\w/(])"
-_PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
+_PATH = r"[\w~./-]"
+_FILES = (re.compile(rf"(?P<quote>[`'\"])(?P<path>{_PATH}++)(?P=quote)"), re.compile(rf"(?<!{_PATH})(?P<path>{_PATH}++)(?!\()"))
+_BEFORE_FILES: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
     (SpanKind.QUOTATION, re.compile(r"```.*?(?:```|\Z)", re.DOTALL)),
     (SpanKind.QUOTATION, re.compile(r"\"\"\".*?(?:\"\"\"|\Z)", re.DOTALL)),
-    (SpanKind.ADDRESS, re.compile(r"\b(?:https?|ftp|s3|file)://[^\s<>\"'`,;)\]]*[^\s<>\"'`,;)\].?!:]", re.IGNORECASE)),
-    (SpanKind.ADDRESS, re.compile(r"\bwww\.[^\s<>\"'`,;)\]]*[^\s<>\"'`,;)\].?!:]", re.IGNORECASE)),
-    (SpanKind.OTHER, re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")),
-    (SpanKind.FILE, re.compile(rf"([`'\"]){_FILE}\1|{_FILE}")),
-    (SpanKind.QUOTATION, re.compile(r"`[^`\n]+`|\"[^\"]+\"|“[^”]+”|«[^»]+»|„[^“”]+[“”]")),
-    (
-        SpanKind.QUOTATION,
-        re.compile(r"(?<![\w\"])['‘](?=\S)[^'‘’\n]{1,400}?(?:['’](?:s|t|re|ll|ve|d|m)\b[^'‘’\n]*?)*(?<=\S)['’](?!\w)"),
-    ),
-    (SpanKind.OTHER, re.compile(r"[-+]?\d+(?:[.,:/]\d+)+%?|\b\d+!(?![\w!])")),
-    (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d+")),
+    (SpanKind.ADDRESS, re.compile(r"\b(?:(?:https?|ftp|s3|file)://|www\.)[^\s<>\"'`,;)\]]++", re.IGNORECASE)),
+    (SpanKind.OTHER, re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]++(?:\.[\w-]++)++")),
+)
+_AFTER_FILES: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
+    (SpanKind.QUOTATION, re.compile(r"`[^`\n]++`|\"[^\"]++\"|“[^“”]++”|«[^«»]++»|„[^„“”]++[“”]")),
+    (SpanKind.QUOTATION, re.compile(r"(?<![\w\"])['‘][^'‘’\n]++['’](?!\w)")),
+    (SpanKind.OTHER, re.compile(r"(?<![\d.,:/])[-+]?\d++(?:[.,:/]\d++)++%?|\b\d++!(?![\w!])")),
+    (SpanKind.OTHER, re.compile(r"(?<!\w)\.\d++")),
     (
         SpanKind.OTHER,
         re.compile(
@@ -64,8 +64,10 @@ _PATTERNS: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
             re.IGNORECASE,
         ),
     ),
-    (SpanKind.OTHER, re.compile(r"\((?!\w{1,2}\))[^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}")),
+    (SpanKind.OTHER, re.compile(r"\((?!\w{1,2}\))[^()]*+\)|\[[^\[\]]*+\]|\{[^{}]*+\}")),
 )
+_OURS = re.compile(SHIELDED)
+_NAMES = re.compile(NAMED)
 
 
 class Shield:
@@ -78,10 +80,31 @@ class Shield:
 
     def cover(self, text: str) -> str:
         """Replace each shielded span by one character. A character that is one of ours already is kept as it is."""
-        text = re.sub(SHIELDED, lambda match: self._store(self._literals, SpanKind.OTHER, match.group()), text)
-        for kind, pattern in _PATTERNS:
-            text = pattern.sub(lambda match, kind=kind: self._store(self._spans, kind, match.group()), text)  # type: ignore[misc]
+        text = _OURS.sub(lambda match: self._store(self._literals, SpanKind.OTHER, match.group()), text)
+        text = self._covered(_BEFORE_FILES, text)
+        for pattern in _FILES:
+            text = pattern.sub(self._file, text)
+        return self._covered(_AFTER_FILES, text)
+
+    def _covered(self, patterns: Sequence[tuple[SpanKind, re.Pattern[str]]], text: str) -> str:
+        for kind, pattern in patterns:
+            text = pattern.sub(partial(self._span, kind), text)
         return text
+
+    def _span(self, kind: SpanKind, match: re.Match[str]) -> str:
+        """Cover a span; what ends a sentence is no part of an address."""
+        span = match.group()
+        end = len(span.rstrip(".?!:")) if kind is SpanKind.ADDRESS else len(span)
+        return self._store(self._spans, kind, span[:end]) + span[end:]
+
+    def _file(self, match: re.Match[str]) -> str:
+        """Cover what is a file's name by its end; a full stop behind it is the sentence's."""
+        name = match["path"].rstrip(".")
+        stem, _, extension = name.rpartition(".")
+        if extension.lower() not in _EXTENSIONS or not stem.strip("./~"):
+            return match.group()
+        whole, stop = (match.group(), "") if match.group() != match["path"] else (name, match["path"][len(name) :])
+        return self._store(self._spans, SpanKind.FILE, whole) + stop
 
     def keep(self, covered: str) -> str:
         """Shield a stretch of covered text as a whole."""
@@ -97,7 +120,7 @@ class Shield:
         """List the files and addresses, and the quotations, of a covered text as shielding characters, each once, in order."""
         found: dict[str, None] = {}
         for char in text:
-            if re.match(NAMED, char):
+            if _NAMES.match(char):
                 found[char] = None
             elif char in self._spans:
                 found.update(dict.fromkeys(self.named_in(self._spans[char])))
