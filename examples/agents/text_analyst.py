@@ -7,7 +7,8 @@
     how often does "water" occur in notes.txt
     how many words are in "to be or not to be"
 
-A summary is extractive: it quotes the text's own sentences and adds nothing.
+A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
+around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
 """
 
 from __future__ import annotations
@@ -59,13 +60,15 @@ agent = Agent(
 _SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _ADDRESS = re.compile(r"https?://[^\s]+")
+_TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
+_JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _COUNT_FOR_NOTHING = frozenset(
-    """a an the of in to for from and then also it its this that them these those text texts file files document page article
-    result results is are was has have does do there please me i you give tell show find get make compute count extract list what
-    which how many much number by with at word words sentence sentences phrase phrases occur occurs appear appears analyse analyze
-    read""".split()
+    "a all also an are article by compute count do document does extract file files find for from get give has have how in into is "
+    "it its list make many me measure much number of on page please result results show tell text texts that the them then there "
+    "these this those to was what which".split()
 )
-_NUMBER = rf"(\d+|{'|'.join(NUMBER_WORDS)})"
+_ANY = "“…”"
+"""Stands for a quoted word."""
 
 
 @dataclass(frozen=True)
@@ -121,170 +124,135 @@ def _read(path: Path) -> str:
 
 
 def _answer(task: str, source: _Source, ctx: TaskContext) -> list[str]:
-    """Run every measure the task asks for, in the order of the table below."""
-    wish = _QUOTED.sub(lambda match: match[0] if len(match[0].split()) < 3 else " ", task)
-    wish = _ADDRESS.sub(" ", wish)
+    """Run every measure that the task asks for, in its order."""
+    wish = _TERM.sub(r'"\1" ', _ADDRESS.sub(" ", task))
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
-    lines, rest = [], wish
-    for pattern, measure in _MEASURES:
-        if match := re.search(pattern, rest, re.IGNORECASE):
-            lines.append(measure(source.text, match, wish, ctx))
-            rest = _without(match, rest)  # `top 5 words` asks for no count of words
-    if not lines and re.search(r"analy[sz]|statistic|describ|profile|overview|measure|how long|length", wish, re.IGNORECASE):
-        lines = [_counts(source.text), _time(source.text, None, "", ctx), _readability(source.text, None, "", ctx)]
-        lines += [_frequent(source.text, None, "", ctx), _phrases(source.text, None, "", ctx)]
-    if not lines:
-        raise InvalidInputError(
-            "It is not clear what to do with the text.",
-            hint="It can be summarised, counted (words, sentences, paragraphs, characters), searched for a word, "
-            "or measured: frequent words, key phrases, readability, reading time.",
-        )
-    _check_all_is_said(
-        rest if not source.name.startswith("the text") else rest.partition(":")[0],
-        source,
-        {line.partition(":")[0] for line in lines},
-    )
-    return lines
+    if source.name == "the quoted text":
+        wish = _QUOTED.sub(lambda match: " " if source.text in match.group() else match.group(), wish)
+    terms = [term for term in _quotes(wish) if len(term.split()) < 3]
+    parts = [part for part in map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish))) if part is not None]
+    if not parts or sum(measure is _term for measure, _ in parts) != len(terms):
+        raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
+    left = iter(terms)
+    return [measure(source.text, number, next(left) if measure is _term else "", ctx) for measure, number in parts]
 
 
-def _without(match: re.Match[str], rest: str) -> str:
-    """Cut what was matched out of a wish, and the words that it begins or ends in."""
-    start, end = match.span()
-    while start > 0 and rest[start - 1].isalpha() and rest[start].isalpha():
-        start -= 1
-    while end < len(rest) and rest[end].isalpha() and rest[end - 1].isalpha():
-        end += 1
-    return f"{rest[:start]} | {rest[end:]}"
-
-
-def _check_all_is_said(rest: str, source: _Source, asked: set[str]) -> None:
-    """Refuse a wish of which words are left over: they would have changed what was asked.
+def _understood(part: str) -> tuple[Callable[..., str], int] | None:
+    """The measure that a part of a task asks for, and how many of it; None if the part says nothing.
 
     Raises:
-        InvalidInputError: Words are left; it names them.
+        InvalidInputError: A word of it is not understood.
     """
-    plain = _QUOTED.sub(" ", rest).replace(source.name, " ").lower()
-    plain = re.sub(rf"\b{_NUMBER}[ -]*(?=\|)", " ", plain)  # `3 key phrases`
-    if "summary" in asked:
-        plain = re.sub(rf"\b{_NUMBER}[ -]sentences?\b", " ", plain)
-    left = [word for word in re.findall(r"[^\W_]+", plain) if word not in _COUNT_FOR_NOTHING]
-    if left:
+    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING]
+    numbers = [word for word in words if word.isdigit() or word in NUMBER_WORDS]
+    phrase = " ".join(word for word in words if word not in numbers)
+    if not words:
+        return None
+    measure, takes_number = _PHRASES.get(phrase, (None, False))
+    known = {word for one in _PHRASES for word in one.split()}
+    wrong = [word for word in phrase.split() if word not in known] or (phrase.split() if measure is None else [])
+    wrong += numbers if not takes_number else numbers[1:]
+    if measure is None or wrong:
         raise InvalidInputError(
-            f"{', '.join(map(repr, left[:5]))} {'is' if len(left) == 1 else 'are'} not understood.",
-            hint="Texts are summarised, counted, searched for a word in quotes, and measured; say it without these words.",
+            f"{', '.join(map(repr, wrong or words))} {'is' if len(wrong or words) == 1 else 'are'} not understood.", hint=_HINT
         )
+    return measure, (NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
 
 
-def _number(wish: str, nouns: str, default: int) -> int:
-    match = re.search(rf"\b{_NUMBER}[ -](?:\w+[ -]){{0,2}}(?:{nouns})", wish, re.IGNORECASE) or re.search(
-        rf"\b(?:top|first)\s+{_NUMBER}\b", wish, re.IGNORECASE
-    )
-    if not match:
-        return default
-    return NUMBER_WORDS.get(match[1].lower(), 0) or int(match[1])
-
-
-def _term(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    quoted = _quotes(wish)
-    term = quoted[0] if quoted else (match["term"] if match else "")
+def _term(text: str, number: int, term: str, ctx: TaskContext) -> str:
     found = occurrences(text, term)
     excerpts = "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
     return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{excerpts}"
 
 
-def _summary(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    count = _number(wish, "sentences?", 1 if re.search(r"\bsingle sentence|\ba sentence", wish) else 3)
-    return f"summary: {' '.join(summarise(text, count))}"
+def _summary(text: str, number: int, term: str, ctx: TaskContext) -> str:
+    return f"summary: {' '.join(summarise(text, number or 3))}"
 
 
-def _phrases(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    phrases = key_phrases(text, _number(wish, "key|phrases?|topics?|terms?", 8))
-    return f"key phrases: {', '.join(phrase for phrase, _ in phrases) or 'none'}"
+def _phrases(text: str, number: int, term: str, ctx: TaskContext) -> str:
+    return f"key phrases: {', '.join(phrase for phrase, _ in key_phrases(text, number or 8)) or 'none'}"
 
 
-def _frequent(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    everything = bool(re.search(r"stop ?words|all words", wish))
-    words = frequent_words(text, _number(wish, "(?:most )?(?:frequent|common|used)|words?|terms?", 10), with_stop_words=everything)
+def _frequent(text: str, number: int, term: str, ctx: TaskContext) -> str:
+    words = frequent_words(text, number or 10)
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([("word", "count"), *words])
     ctx.artifact("frequent-words.csv", table.getvalue(), "text/csv")
-    kept = "" if everything else " (without words such as 'the')"
-    return f"most frequent words{kept}: {', '.join(f'{word} ({count})' for word, count in words)}"
+    return f"most frequent words (without words such as 'the'): {', '.join(f'{word} ({count})' for word, count in words)}"
 
 
-def _counts(text: str) -> str:
-    figures = (("words", words_of), ("sentences", sentences_of), ("paragraphs", paragraphs_of), ("characters", str))
-    return ", ".join(f"{len(measure(text))} {name}" for name, measure in figures)
+def _longest(text: str, number: int, term: str, ctx: TaskContext) -> str:
+    words = sorted(set(words_of(text)), key=lambda word: (-len(word), word))
+    return f"longest words: {', '.join(f'{word} ({len(word)})' for word in words[: number or 1])}"
 
 
-def _time(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
+def _time(text: str, number: int, term: str, ctx: TaskContext) -> str:
     minutes = len(words_of(text)) / WORDS_PER_MINUTE
     return f"reading time: {format_number(round(minutes, 1))} minutes at {WORDS_PER_MINUTE} words a minute"
 
 
-def _readability(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
+def _readability(text: str, number: int, term: str, ctx: TaskContext) -> str:
     ease, grade = readability(text)
     return f"readability: Flesch reading ease {ease:.1f}, Flesch-Kincaid grade {grade:.1f}"
 
 
-def _count_of(name: str, measure: Callable[[str], int | float]) -> Callable[..., str]:
-    return lambda text, match, wish, ctx: f"{name}: {format_number(measure(text))}"
+def _figure(name: str, measure: Callable[[str], int | float]) -> Callable[..., str]:
+    return lambda text, number, term, ctx: f"{name}: {format_number(measure(text))}"
 
 
 def _mean(total: int, count: int) -> float:
     return total / count if count else 0.0
 
 
-def _unique(text: str) -> int:
-    return len({word.lower() for word in words_of(text)})
-
-
-def _longest(text: str, match: re.Match[str] | None, wish: str, ctx: TaskContext) -> str:
-    words = sorted(set(words_of(text)), key=lambda word: (-len(word), word))
-    return f"longest words: {', '.join(f'{word} ({len(word)})' for word in words[: _number(wish, 'longest', 1)])}"
-
-
-_COUNT = r"(?:\b(?:how many|number of|count(?: of| the)?|counts|total|and|the)\s+(?:the\s+|of\s+)?|[|,]\s*(?:and\s+)?(?:the\s+)?)"
-_MEASURES: list[tuple[str, Callable[..., str]]] = [
+_MEASURES: list[tuple[str, Callable[..., str], bool]] = [
+    ("words|word", _figure("words", lambda text: len(words_of(text))), False),
+    ("sentences|sentence", _figure("sentences", lambda text: len(sentences_of(text))), False),
+    ("paragraphs|paragraph", _figure("paragraphs", lambda text: len(paragraphs_of(text))), False),
+    ("lines|line", _figure("lines", lambda text: len(text.splitlines())), False),
+    ("characters|letters", _figure("characters", len), False),
     (
-        r"\bsummar|condense|\bin short\b|\bgist\b|tl;?dr|main (?:points|ideas?)|what\b.{0,40}\babout\b|shorten|\babstract\b",
+        "unique words|distinct words|different words",
+        _figure("unique words", lambda text: len({*map(str.lower, words_of(text))})),
+        False,
+    ),
+    (
+        "average sentence length|average length sentences|average words per sentence",
+        _figure("average sentence length in words", lambda text: _mean(len(words_of(text)), len(sentences_of(text)))),
+        False,
+    ),
+    (
+        "average word length|average length words",
+        _figure("average word length in characters", lambda text: _mean(sum(map(len, words_of(text))), len(words_of(text)))),
+        False,
+    ),
+    ("longest word|longest words", _longest, True),
+    ("most frequent words|frequent words|most common words|common words|most used words|top words|word frequency", _frequent, True),
+    ("key phrases|keyphrases|key words|keywords|key terms|topics", _phrases, True),
+    (
+        "summarise|summarize|summary|summarise sentences|summarise sentence|summarize sentences|sentence summary|summary sentences",
         _summary,
+        True,
     ),
-    (r"key ?-?phrases?|key ?-?words?|\btopics?\b|key terms|themes|(?:most )?important (?:words|terms|phrases)", _phrases),
+    ("reading time|time read|long take read", _time, False),
+    ("readability|flesch reading ease|grade level", _readability, False),
     (
-        (
-            r"frequen\w* (?:\w+ )?words?"
-            r"|most (?:common|used|frequent)(?: (?:\w+ )?words?)?|word frequenc|top (?:\w+ )?words?|frequency of words"
-        ),
-        _frequent,
-    ),
-    (
-        (
-            r"(?:occurrences? of|how (?:often|many times)(?: does| do| is| are)?|times (?:does )?(?:the word )?"
-            r"|count (?:of )?(?:the )?word )"
-            r"\s*(?:the (?:word|term|phrase)s? |word |phrase )?(?P<term>[^\s?.,]+)"
+        "|".join(
+            phrase.replace("X", _ANY)
+            for phrase in "X|often X occur|often X appear|often X occurs|often X appears|often word X occur|often word X occurs"
+            "|times X occur|times X appear|times word X occur|times word X appear|occurrences X|word X|mention X|mentions X".split(
+                "|"
+            )
         ),
         _term,
+        False,
     ),
-    (r"\b(?:unique|distinct|different) words?|vocabulary", _count_of("unique words", _unique)),
-    (
-        r"(?:average |mean )?(?:sentence length|words per sentence|length of (?:the |a )?sentences?)",
-        _count_of("average sentence length in words", lambda text: _mean(len(words_of(text)), len(sentences_of(text)))),
-    ),
-    (
-        r"(?:average |mean )?(?:word length|length of (?:the |a )?words?)",
-        _count_of("average word length in characters", lambda text: _mean(sum(map(len, words_of(text))), len(words_of(text)))),
-    ),
-    (r"longest words?", _longest),
-    (rf"{_COUNT}words?\b|\bword ?-?count|\bwords? in\b", _count_of("words", lambda text: len(words_of(text)))),
-    (rf"{_COUNT}sentences?\b|sentence count", _count_of("sentences", lambda text: len(sentences_of(text)))),
-    (r"paragraphs?\b", _count_of("paragraphs", lambda text: len(paragraphs_of(text)))),
-    (r"\b(?:characters?|letters?|chars)\b", _count_of("characters", len)),
-    (rf"{_COUNT}lines?\b|line count", _count_of("lines", lambda text: len(text.splitlines()))),
-    (r"reading time|how long .{0,20}read|time to read", _time),
-    (r"readab|flesch|how (?:hard|easy|difficult)|grade level|complexity", _readability),
 ]
+_PHRASES = {phrase: (measure, takes_number) for phrases, measure, takes_number in _MEASURES for phrase in phrases.split("|")}
+_HINT = (
+    "Texts are summarised, counted (words, sentences, paragraphs, lines, characters), searched for a word in quotes, and measured: "
+    "most frequent words, key phrases, unique words, longest words, reading time, readability. Say it without other words."
+)
 
 
 if __name__ == "__main__":

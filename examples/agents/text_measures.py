@@ -75,13 +75,11 @@ def _split(block: str) -> list[str]:
     return [*sentences, block[start:].strip()] if block[start:].strip() else sentences
 
 
-def frequent_words(text: str, count: int, *, with_stop_words: bool = False) -> list[tuple[str, int]]:
+def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     """The most frequent words and how often they occur; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    kept = [
-        item for item in ranked if with_stop_words or (item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit())
-    ]
+    kept = [item for item in ranked if item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit()]
     return kept[:count]
 
 

@@ -32,6 +32,7 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("top 1 words in story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
         ('count the words in "one two three four"', "the quoted text: words: 4"),
+        ("how long does it take to read story.txt?", "story.txt: reading time: 0.1 minutes at 230 words a minute"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
@@ -39,6 +40,14 @@ def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
     path = tmp_path / "story.txt"
     path.write_text(STORY)
     assert run(agent, task, [path]).text == expected
+
+
+def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> None:
+    """Both are answered, and none stands for the other."""
+    path = tmp_path / "story.txt"
+    path.write_text(STORY)
+    lines = run(agent, "Find 'cat' in story.txt and count the lines", [path]).text.splitlines()
+    assert (lines[1], lines[-1]) == ("- 'cat' occurs 2 times", "- lines: 3")
 
 
 def test_occurrences(run: Run, tmp_path: Path) -> None:
@@ -97,13 +106,17 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("count the words", b"", "empty"),
         ("count the words", b" \n\t\n", "empty"),
         ("count the words", b"ab\x00\x01cd", "not a text file"),
-        ("boil it", b"water", "not clear"),
-        ("how many words start with b", b"big water", "'start', 'b' are not understood"),
+        ("boil it", b"water", "'boil' is not understood"),
+        ("it", b"water", "not clear"),
+        ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
         ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
-        ("summarise it in 200 words", b"big water. More water.", "'200' is not understood"),
+        ("summarise it in 200 words", b"big water. More water.", "'summarise', 'words'"),
+        ("how many sentences of 3 words", b"big water. More water.", "not understood"),
         ("word count of: one two three", b"big water", "'one', 'two', 'three' are not understood"),
         ("translate and count the words", b"big water", "'translate' is not understood"),
         ("how many sentences are not short", b"big water", "'not', 'short'"),
+        ("find 'water' and count the lines without 'big'", b"big water", "'without' is not understood"),
+        ("count the words in 'big' lines", b"big water", "not understood"),
     ],
 )
 def test_refusals(task: str, content: bytes, said: str, run: Run, tmp_path: Path) -> None:
