@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -25,7 +26,7 @@ GROUPS = [CommId(f"g{number}") for number in range(500)]
 
 
 async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, tmp_path: Path) -> None:
-    """Thirty agents in 500 open groups each, while other groups go on: every renewal is answered, and soon."""
+    """Thirty agents in 500 open groups each, while other groups go on: every renewal is answered, as soon as before."""
     async with (
         open_connection(NatsSettings(nats_server.url, "test")) as client,
         open_services(nats_server.url, tmp_path / "logs", show_logs=False) as services,
@@ -40,8 +41,6 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
             async with at_once:
                 await NatsMemberships(client).add(AGENTS, comm_id)
 
-        await asyncio.gather(*(join(comm_id) for comm_id in GROUPS))
-
         async def append() -> None:
             while True:
                 await client.publish(subjects.log(CommId("other")), b"")
@@ -52,9 +51,14 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
             lease = await requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease)
             return loop.time() - started, lease
 
+        async def rounds() -> list[tuple[float, Lease]]:
+            return [answer for _ in range(10) for answer in await asyncio.gather(*map(renew, AGENTS))]
+
         async with background(append()):
-            answers = [answer for _ in range(10) for answer in await asyncio.gather(*map(renew, AGENTS))]
+            before = await rounds()
+        await asyncio.gather(*(join(comm_id) for comm_id in GROUPS))
+        async with background(append()):
+            answers = await rounds()
         newest = [await NatsMemberships(client).newest(agent_id) for agent_id in AGENTS]
-    seconds = sorted(took for took, _ in answers)
     assert [lease.joined for _, lease in answers] == newest * 10
-    assert seconds[int(len(seconds) * 0.99)] < 0.5
+    assert median(took for took, _ in answers) < 5 * median(took for took, _ in before)

@@ -60,6 +60,11 @@ class Matcher:
         # A coordinator would have its team do its usual work, whatever the task is that another one has failed.
         return fitting[:1] + [hit for hit in fitting[1:] if not coordinates(hit.card)][:MAX_OTHERS]
 
+    def coordinator(self, *found: NeedHits) -> Hit | None:
+        """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""
+        fitting = [hit for hits in found for hit in hits.hits if hit.similarity >= self.threshold]
+        return next((hit for hit in fitting if coordinates(hit.card) and hit.card.agent_id != self.me), None)
+
     def nearest(self, need: GoalNeed, found: NeedHits) -> str:
         """Say who comes nearest to a need that nobody serves, how near, and what that one does; empty if nobody is even near."""
         hit = max(found.hits, key=lambda hit: hit.similarity, default=None)

@@ -26,7 +26,9 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     found = await _search(asked, mission, tools)
     matcher = Matcher(threshold, me.agent_id, bool(parts) and coordinates(me))
     for_whole, *for_parts = [matcher.fitting(*hits) for hits in found]
-    if parts and all(for_parts) and _by_parts(len(needs), for_whole, for_parts, matcher, mine=matcher.mine(found[0][0])):
+    if parts and len(needs) == 1 and (coordinator := matcher.coordinator(*found[0])):
+        return team_of([whole], [[coordinator]], me.agent_id)
+    if parts and all(for_parts) and not (for_whole and _is_far_better(for_whole[0], for_parts)):
         return team_of(parts, for_parts, me.agent_id)
     if for_whole and (len(needs) == 1 or _serves_all(for_whole[0], for_parts)):
         return team_of([whole], [for_whole], me.agent_id)
@@ -60,17 +62,9 @@ async def _search(asked: Sequence[GoalNeed], mission: Mission, tools: TeamTools)
     return hits
 
 
-def _by_parts(needs: int, whole: Sequence[Hit], parts: Sequence[Sequence[Hit]], matcher: Matcher, *, mine: float) -> bool:
-    """Whether the parts are to be handed out rather than the whole.
-
-    Several requests are, unless one agent is far better for all of them. What only lists its parts is one request, so it stays
-    whole if anybody serves it, except that a coordinator hands out what it would serve itself.
-    """
-    if not whole:
-        return True
-    if needs > 1:
-        return whole[0].similarity < mean_similarity(parts) + WHOLE_IS_FAR_BETTER
-    return matcher.aside and mine >= whole[0].similarity
+def _is_far_better(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
+    """Whether one agent is so much more similar to the goal than others are to its parts that it gets all of it."""
+    return whole.similarity >= mean_similarity(parts) + WHOLE_IS_FAR_BETTER
 
 
 def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
@@ -79,7 +73,7 @@ def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
     A goal is always similar to whoever serves one of its parts, so a part that nobody serves is not excused by that.
     """
     if all(parts):
-        return whole.similarity >= mean_similarity(parts) + WHOLE_IS_FAR_BETTER
+        return _is_far_better(whole, parts)
     served = [hits[0].similarity for hits in parts if hits]
     return bool(served) and whole.similarity >= max(served) + WHOLE_IS_FAR_BETTER
 

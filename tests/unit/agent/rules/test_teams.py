@@ -159,6 +159,19 @@ async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
     assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
 
 
+async def test_a_goal_that_lists_its_parts_goes_to_who_brings_others_together() -> None:
+    """Even if others are nearer to its words; without such an agent, whoever leads hands out the parts."""
+    near = tools_of(CARDS, {**SKILLS, "analyst-desk": {"briefing": 0.5}, "chart-maker": {"briefing": 0.7, "chart": 0.8}})
+    without = tools_of(
+        [one for one in CARDS if one is not DESK], {one: said for one, said in near.skills.items() if one != "analyst-desk"}
+    )
+    teams = [await BRAIN.form_team(mission(BRIEFING), found) for found in (near, without)]
+    assert [[assignee for _, assignee, _ in plan_of(team)] for team in teams] == [
+        ["analyst-desk"],
+        ["csv-analyst", "chart-maker", "report-writer"],
+    ]
+
+
 async def test_a_listing_goal_is_taken_apart_when_it_is_nobodys_whole() -> None:
     """Without an agent for briefings, the goal is served by its parts."""
 
