@@ -30,8 +30,6 @@ def _class(first: int, last: int) -> str:
     return f"[{chr(first)}-{chr(last)}]"
 
 
-FILE = _class(SpanKind.FILE, SpanKind.FILE + _QUARTER - 1)
-ADDRESS = _class(SpanKind.ADDRESS, SpanKind.ADDRESS + _QUARTER - 1)
 INPUT = _class(SpanKind.FILE, SpanKind.ADDRESS + _QUARTER - 1)
 """A file name or an address."""
 NAMED = _class(SpanKind.FILE, SpanKind.QUOTATION + _QUARTER - 1)
@@ -67,7 +65,6 @@ _AFTER_FILES: tuple[tuple[SpanKind, re.Pattern[str]], ...] = (
     (SpanKind.OTHER, re.compile(r"\((?!\w{1,2}\))[^()]*+\)|\[[^\[\]]*+\]|\{[^{}]*+\}")),
 )
 _OURS = re.compile(SHIELDED)
-_NAMES = re.compile(NAMED)
 
 
 class Shield:
@@ -106,25 +103,11 @@ class Shield:
         whole, stop = (match.group(), "") if match.group() != match["path"] else (name, match["path"][len(name) :])
         return self._store(self._spans, SpanKind.FILE, whole) + stop
 
-    def keep(self, covered: str) -> str:
-        """Shield a stretch of covered text as a whole."""
-        return self._store(self._spans, SpanKind.QUOTATION, covered)
-
     def uncover(self, text: str) -> str:
         """Put every span back, however deep they nest."""
         return "".join(
             self._literals.get(char) or (self.uncover(self._spans[char]) if char in self._spans else char) for char in text
         )
-
-    def named_in(self, text: str) -> tuple[str, ...]:
-        """List the files and addresses, and the quotations, of a covered text as shielding characters, each once, in order."""
-        found: dict[str, None] = {}
-        for char in text:
-            if _NAMES.match(char):
-                found[char] = None
-            elif char in self._spans:
-                found.update(dict.fromkeys(self.named_in(self._spans[char])))
-        return tuple(found)
 
     def _store(self, where: dict[str, str], kind: SpanKind, span: str) -> str:
         offset = self._next[kind]
