@@ -90,7 +90,8 @@ def unit_of(text: str) -> Any:
             return _parsed(words.lower(), text)
         except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
             raise InvalidInputError(
-                f"{text.strip()!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C."
+                f"{text.strip()!r} is not a unit that is known.",
+                hint="Use names such as km, mile, kg, litre, °C, and ask for one conversion at a time.",
             ) from None
 
 

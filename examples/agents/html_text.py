@@ -82,5 +82,5 @@ def _text(tag: Tag) -> str:
 
 def _link(tag: Tag, base_url: str) -> tuple[str, str]:
     address = urljoin(base_url, str(tag["href"]).strip())
-    is_page = address.split(":", 1)[0] in ("http", "https") or (":" not in address.split("/")[0] and not address.startswith("#"))
-    return (_text(tag), address if is_page else "")
+    leads_somewhere = not address.startswith("#") and address.partition(":")[0].lower() not in ("javascript", "data")
+    return (_text(tag), address if leads_somewhere else "")

@@ -246,9 +246,10 @@ class _Reader:
             return None
         if (column := self._peek_column()) is not None:
             name, by = self.table.names[column], key.written(self.table)
+            first, *others, last = (*(() if self.table.why_rate(column) else ("total",)), "average", "maximum", "minimum")
             raise InvalidInputError(
                 f"'{sign} {name}' can be meant of one row or of all rows of a {by}.",
-                hint=f"Say 'which {by} has the {sign} total {name}', or maximum, minimum or average instead of total.",
+                hint=f"Say 'which {by} has the {sign} {first} {name}', or {', '.join(others)} or {last} instead of {first}.",
             )
         return Question(self._measure(), (key,), (), 1, sign in ("highest", "largest"))
 
@@ -345,12 +346,7 @@ class _Reader:
             return what
         for column in what.columns:
             table.numbers(column)
-        per_cent = [column for column in what.columns if "%" in table.names[column] or table.numbers(column).sign == "%"]
-        if per_cent and {"*", "/"} & set(what.signs) and 100.0 not in what.operands:
-            raise InvalidInputError(
-                f"{table.names[per_cent[0]]} is in per cent, so that {what.written(table)} would be a hundred times too much.",
-                hint=f"Say '{what.written(table).replace('*', 'times')} divided by 100'.",
-            )
+        per_cent = [column for column in what.columns if table.is_per_cent(column)]
         if operation == "sum" and any(
             sign in "+-" and isinstance(operand, float) for sign, operand in zip(("+", *what.signs), what.operands, strict=True)
         ):
@@ -370,6 +366,11 @@ class _Reader:
                     if others and not what.signs
                     else "."
                 ),
+            )
+        if per_cent and {"*", "/"} & set(what.signs) and 100.0 not in what.operands:
+            raise InvalidInputError(
+                f"{table.names[per_cent[0]]} is in per cent, so that {what.written(table)} would be a hundred times too much.",
+                hint=f"Say '{what.written(table).replace('*', 'times')} divided by 100'.",
             )
         return what
 

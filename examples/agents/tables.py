@@ -31,6 +31,7 @@ _POINT = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d
 _COMMA = re.compile(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
 _LIKE_A_DATE = re.compile(r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}")
 _DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
+_PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = frozenset("rate ratio percent percentage pct share margin price per average avg mean median".split())
 
 
@@ -128,6 +129,12 @@ class Table:
         if len(values) and bool(values.between(0, 1).all()) and not bool((values % 1 == 0).all()):
             return "since all its values lie between 0 and 1"
         return ""
+
+    def is_per_cent(self, column: int) -> bool:
+        """Whether a column's figures are in per cent: by its name, unless they are shares of one, or by the signs in its cells."""
+        named = _PER_CENT_WORDS & set(name_words(self.names[column]))
+        shares = self.numbers(column).values.dropna().between(0, 1).all() if named else False
+        return "%" in self.names[column] or self.numbers(column).sign == "%" or bool(named and not shares)
 
     def values_like(self, column: int) -> dict[str, list[object]]:
         """The values of a column by their folded words; several that differ in case or punctuation only stand together."""

@@ -420,3 +420,27 @@ def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
     """Each example of the language's page is answered."""
     [said] = _ask(sentence, sales)
     assert said.startswith("sales.csv: ")
+
+
+@pytest.mark.parametrize(
+    ("cells", "answer"),
+    [(("20", "50"), None), (("0.2", "0.5"), "t.csv: sum of amount * fee_pct of each row: 12 (2 of 2 rows).")],
+)
+def test_a_name_says_that_figures_are_in_per_cent(cells: tuple[str, str], answer: str | None, run: Run, tmp_path: Path) -> None:
+    """Unless they are shares of one, whatever their name says."""
+    table = tmp_path / "t.csv"
+    table.write_text(f"amount,fee_pct\n10,{cells[0]}\n20,{cells[1]}\n")
+    if answer is not None:
+        assert run(agent, "total of amount times fee pct", [table]).text == answer
+        return
+    with pytest.raises(InvalidInputError, match="a hundred times too much"):
+        run(agent, "total of amount times fee pct", [table])
+
+
+def test_a_choice_that_is_offered_is_one_that_is_answered(run: Run, tmp_path: Path) -> None:
+    """Prices are not added up, so the total of them is not suggested."""
+    table = tmp_path / "t.csv"
+    table.write_text("shop,price\nA,10\nB,20\n")
+    with pytest.raises(InvalidInputError, match="Say 'which shop has the highest average price', or maximum or minimum"):
+        run(agent, "which shop has the highest price", [table])
+    assert "20" in run(agent, "which shop has the highest average price", [table]).text

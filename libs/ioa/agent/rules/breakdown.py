@@ -9,11 +9,17 @@ from __future__ import annotations
 import re
 
 from ioa.agent.rules.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.requests import Request
+from ioa.agent.rules.requests import DOCUMENT, Request
 from ioa.agent.rules.shielding import INPUT, NAMED, Shield
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(r" ?: | (?:with|including|covering|containing|comprising) ", re.IGNORECASE)
+_HEAD = re.compile(
+    rf"(?:(?:please )?(?:prepare|write|make|create|draft|give me|produce) )?(?:an? |the )?(?:full |complete )?{DOCUMENT}"
+    rf"(?: (?:on|of|about|for|from) {INPUT}(?: and {INPUT})*)?",
+    re.IGNORECASE,
+)
+"""What may stand before a list of parts: it says nothing but what is made of them. Any other word may restrict the parts."""
 _COMMA = re.compile(r" ?[,;] ?(?:and )?", re.IGNORECASE)
 _AND = re.compile(r" and ", re.IGNORECASE)
 _INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
@@ -35,7 +41,7 @@ def _listed(task: str) -> tuple[GoalNeed, ...]:
     shield = Shield()
     head, *listed = _LISTS.split(" ".join(shield.cover(task).split()).rstrip(" .!?"), maxsplit=1)
     items = _items(listed[0]) if listed else []
-    if len(items) < 2 or not all(len(item.split()) > 1 or _NAMED.search(item) for item in items):
+    if len(items) < 2 or not _HEAD.fullmatch(head) or not all(len(item.split()) > 1 or _NAMED.search(item) for item in items):
         return ()
     given = " and ".join(dict.fromkeys(_INPUT.findall(head)))
     return needs_of([Request(item, listed=True, given=given) for item in items], shield)

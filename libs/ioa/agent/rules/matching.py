@@ -57,8 +57,8 @@ class Matcher:
         fitting = list(of_pool.values())
         others = [hit for hit in fitting if hit.card.agent_id != self.me]
         fitting = others if self.aside and others else fitting
-        # A coordinator would have its team do its usual work, whatever the task is that another one has failed.
-        return fitting[:1] + [hit for hit in fitting[1:] if not coordinates(hit.card)][:MAX_OTHERS]
+        # Who brings others together has nothing to do where no parts are listed; see `coordinator`.
+        return sorted(fitting, key=lambda hit: coordinates(hit.card))[: 1 + MAX_OTHERS]
 
     def coordinator(self, *found: NeedHits) -> Hit | None:
         """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""

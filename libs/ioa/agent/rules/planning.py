@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.agent.rules.breakdown import coordinates, parts_of
-from ioa.agent.rules.matching import Matcher, kind_attached, mean_similarity, need_for
+from ioa.agent.rules.matching import Matcher, kind_attached, need_for
 from ioa.agent.rules.needs import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
@@ -28,7 +28,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     for_whole, *for_parts = [matcher.fitting(*hits) for hits in found]
     if parts and len(needs) == 1 and (coordinator := matcher.coordinator(*found[0])):
         return team_of([whole], [[coordinator]], me.agent_id)
-    if parts and all(for_parts) and not (for_whole and _is_far_better(for_whole[0], for_parts)):
+    if parts and all(for_parts):
         return team_of(parts, for_parts, me.agent_id)
     if for_whole and (len(needs) == 1 or _serves_all(for_whole[0], for_parts)):
         return team_of([whole], [for_whole], me.agent_id)
@@ -62,18 +62,11 @@ async def _search(asked: Sequence[GoalNeed], mission: Mission, tools: TeamTools)
     return hits
 
 
-def _is_far_better(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
-    """Whether one agent is so much more similar to the goal than others are to its parts that it gets all of it."""
-    return whole.similarity >= mean_similarity(parts) + WHOLE_IS_FAR_BETTER
-
-
 def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
-    """Whether an agent is so similar to the whole goal that it must mean more than the parts others serve.
+    """Whether an agent is so similar to the whole goal that it must mean the part too that nobody serves.
 
     A goal is always similar to whoever serves one of its parts, so a part that nobody serves is not excused by that.
     """
-    if all(parts):
-        return _is_far_better(whole, parts)
     served = [hits[0].similarity for hits in parts if hits]
     return bool(served) and whole.similarity >= max(served) + WHOLE_IS_FAR_BETTER
 

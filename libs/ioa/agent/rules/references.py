@@ -39,8 +39,8 @@ _DEFINITE = re.compile(rf"\bthe (?:{_NOUN} ){{0,3}}?{_NOUN}(?=$|[.,;?!]| (?:into
 def uses_of(requests: Sequence[Request]) -> list[tuple[int, ...]] | None:
     """Tell for each request on whose results it builds, by position; None if that is not certain.
 
-    `The result` is that of the request before. `It` is so too where nothing else can be meant: where that request names no input,
-    or where a picture or a document is asked for, which are made of results.
+    `The result` is that of the request before. `It` is so too where nothing else can be meant: where that request has numbers or
+    code of its own and names no input, or where a picture or a document is asked for, which are made of results.
     """
     uses: list[tuple[int, ...]] = []
     for at in range(len(requests)):
@@ -61,9 +61,9 @@ def _uses(at: int, requests: Sequence[Request]) -> tuple[int, ...] | None:
         return earlier
     before = _before(at, requests)
     if _PRONOUN.search(text):
-        made_of_results = _is_picture(text) or is_document(text)
-        named = _NAMED.search(requests[before].text) and not _FETCHES.match(requests[before].text)
-        return None if named and not made_of_results else (before,)
+        told = requests[before].text
+        figure = _NAMES_SOMETHING.search(told) and not _NAMED.search(told)
+        return (before,) if figure or _is_picture(text) or is_document(text) or _FETCHES.match(told) else None
     if _RESULT.search(text):
         return (before,)
     if _NAMED.search(text):

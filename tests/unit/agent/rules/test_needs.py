@@ -8,6 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from ioa.agent.rules.breakdown import parts_of
 from ioa.agent.rules.needs import MAX_NEEDS_OF_A_GOAL, split_goal
 from tests.unit.agent.rules.goal_corpus import EXAMPLES, Example
 
@@ -36,8 +37,8 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
         ("What is 2^10? Divide the result by 4.", [("What is 2^10?", ()), ("Divide the result by 4", (0,))]),
         (
-            "For sales.csv:\n- total revenue per region\n- a bar chart of it\n- a short report",
-            [("total revenue per region in sales.csv", ()), ("a bar chart of it", (0,)), ("a short report", (0, 1))],
+            "For sales.csv:\n- total revenue per region\n- a bar chart of it\n- a report",
+            [("total revenue per region in sales.csv", ()), ("a bar chart of it", (0,)), ("a report", (0, 1))],
         ),
         (
             "Count the words in a.txt; count the words in b.txt",
@@ -59,6 +60,8 @@ def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tupl
         "Summarise notes.txt. Count its sentences.",
         "I have two files, one.csv and two.csv. Merge them by id and count what is only in the first.",
         "Remove all rows of North and compute the total revenue",
+        "How many words are in this text, and how many sentences does it have?",
+        "Find the best product and describe it",
         "Which customers bought a lamp and returned it?",
         "Write a function to load data and plot it",
         "Explain how to train a model and deploy it",
@@ -229,4 +232,30 @@ def test_a_goal_of_the_longest_size_is_split_at_once() -> None:
         MAX_NEEDS_OF_A_GOAL,
         1,
         1,
+    ]
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        "Compare members and non-members: average minutes and average price",
+        "Without no-shows: average fee and maximum fee",
+        "For Lund: average fee and maximum fee",
+        "Top 5 longest waits with the average fee and the maximum fee",
+        "Only electric bikes in August: what is the average minutes and what is the average rating",
+        "Prepare a briefing on sales.csv for Spain: total revenue per region, a chart of it",
+    ],
+)
+def test_what_stands_before_a_list_of_parts_restricts_none_of_them(task: str) -> None:
+    """Only `a briefing on sales.csv` and the like say nothing that the parts would have to heed."""
+    assert parts_of(task) == ()
+
+
+def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
+    """Each part is told with the file that the document is on."""
+    parts = parts_of("Prepare a full briefing on sales.csv: total units per region, a pie chart of it and a report")
+    assert [(part.text, part.uses) for part in parts] == [
+        ("total units per region in sales.csv", ()),
+        ("a pie chart of it", (0,)),
+        ("a report", (0, 1)),
     ]

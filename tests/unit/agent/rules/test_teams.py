@@ -144,16 +144,6 @@ async def test_nobody_is_nearest_where_nobody_was_found() -> None:
     assert await BRAIN.form_team(mission("Paint the fence"), tools_of((), {})) == NobodyFits(("Paint the fence",))
 
 
-async def test_a_goal_that_one_agent_serves_far_better_stays_whole() -> None:
-    """Where one agent is much more similar to the goal than others to its parts, it gets the goal."""
-    whole = tools_of(
-        CARDS,
-        {**SKILLS, "analyst-desk": {"then draw the chart": 0.98}, "csv-analyst": {"total": 0.4}, "chart-maker": {"chart": 0.4}},
-    )
-    team = await BRAIN.form_team(mission("Compute the total of sales.csv, then draw the chart"), whole)
-    assert plan_of(team) == [("t1", "analyst-desk", ())]
-
-
 async def test_a_listing_goal_goes_to_who_serves_the_whole() -> None:
     """A briefing with parts is one need as long as somebody prepares briefings."""
     assert plan_of(await BRAIN.form_team(mission(BRIEFING), tools())) == [("t1", "analyst-desk", ())]
