@@ -246,7 +246,8 @@ class _Reader:
             return None
         if (column := self._peek_column()) is not None:
             name, by = self.table.names[column], key.written(self.table)
-            first, *others, last = (*(() if self.table.why_rate(column) else ("total",)), "average", "maximum", "minimum")
+            figures = ["average", "maximum", "minimum"]
+            first, *others, last = figures if self.table.why_rate(column) else ["total", *figures]
             raise InvalidInputError(
                 f"'{sign} {name}' can be meant of one row or of all rows of a {by}.",
                 hint=f"Say 'which {by} has the {sign} {first} {name}', or {', '.join(others)} or {last} instead of {first}.",
