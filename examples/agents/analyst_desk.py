@@ -39,7 +39,7 @@ def run(task: str, ctx: TaskContext) -> str:
     """
     if not ctx.results:
         raise InvalidInputError(
-            "A briefing needs parts that a team computes, draws and writes.",
+            "The task lists no parts that could be handed out to a team, which is all that is done here.",
             hint="Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'.",
         )
     parts = [f"Briefing: {task.strip().rstrip('.')}"]

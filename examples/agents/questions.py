@@ -699,15 +699,16 @@ class _Reader:
         rest = self.text[self.far :].strip(" ?.!,;") or "the end of the question"
         foreign = self._foreign(rest)
         what = ", ".join(repr(word) for word in foreign[:5]) if foreign else repr(" ".join(rest.split()[:6]))
-        verb = "are" if len(foreign) > 1 else "is"
+        verb = "are not understood" if len(foreign) > 1 else "is not understood" if foreign else "cannot stand there"
         raise InvalidInputError(
-            f"{what} {verb} not understood{f' (understood: {understood!r})' if understood else ''}.",
+            f"{what} {verb}{f' (understood: {understood!r})' if understood else ''}.",
             hint=f"{hint} The columns of {self.table.name} are: {', '.join(self.table.names)}. {self._sentence()}".strip(),
         )
 
     def _foreign(self, text: str) -> list[str]:
-        """The words that are neither of the language nor of a column's name."""
+        """The words that are neither of the language nor of a column's name or a value."""
         named = {word for name in (*self.table.names, self.table.name) for word in name_words(name)}
+        named |= {word for column in self.table.text_columns for value in self.table.values_like(column) for word in value.split()}
         return [word for word in re.findall(r"[^\W\d_]\w*", text) if word not in _FIXED | named and word.rstrip("s") not in named]
 
     def _foreign_too(self) -> str:
