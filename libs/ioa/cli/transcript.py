@@ -25,7 +25,7 @@ from ioa.group.events import (
     TimerFired,
     kind_of,
 )
-from ioa.group.state import ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
+from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -157,9 +157,7 @@ class Transcript:
             case Said(message=message):
                 return [*_of_message(message), *_by_rules(message.header.sender, _usage_of(message))]
             case GroupLaunched(charter=charter):
-                others = [card.agent_id for card in charter.team_members if card.agent_id != charter.owner]
-                team = f"leads a team with {', '.join(others)}" if others else "works alone"
-                return [(charter.owner, "team", team, Tone.PLAIN, ()), *_by_rules(charter.owner, entry.event.usage)]
+                return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, entry.event.usage)]
             case LaunchAbandoned(by=by, reason=reason):
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -314,6 +312,16 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
         if isinstance(earlier, OpenTask) and task.suspect and not earlier.suspect:
             words.append((CONTROL_PLANE, "timer", f"{task.task_id} of {task.assignee}: no sign of life", Tone.QUIET, ()))
     return words
+
+
+def _team(charter: Charter) -> str:
+    """Who works with the owner, and who only stands by in case that somebody fails."""
+    others = [card.agent_id for card in charter.team_members if card.agent_id != charter.owner]
+    standing = {other for task in charter.plan for other in task.others} - {task.assignee for task in charter.plan}
+    working = [agent_id for agent_id in others if agent_id not in standing]
+    team = f"leads a team with {', '.join(working)}" if working else "works alone"
+    by = [agent_id for agent_id in others if agent_id in standing]
+    return f"{team}; {', '.join(by)} {'stands' if len(by) == 1 else 'stand'} by" if by else team
 
 
 def _after_repetition(after: GroupState) -> list[_Words]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ioa.cli.transcript import Tone, Transcript, entry_document
-from ioa.group.events import Said
-from ioa.group.state import ParentTask
+from ioa.group.events import GroupLaunched, Said
+from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult
 from ioa.protocol.usage import Usage
@@ -31,6 +33,17 @@ def test_each_message_is_one_line_in_order() -> None:
         ("ada", "conclude", ""),
         ("ada", "conclusion", "Ten."),
     ]
+
+
+def test_who_only_stands_by_is_told_apart() -> None:
+    """Whoever is to be given a task if somebody fails it is a member that nobody may hear of again."""
+    story = launched("ada", "bob", "cleo")
+    event = story.log[0]
+    assert isinstance(event, GroupLaunched)
+    task = PlannedTask(task_id=TaskId("t1"), assignee=AgentId("bob"), task_desc="do it", others=(AgentId("cleo"),))
+    planned = event.model_copy(update={"charter": event.charter.model_copy(update={"plan": (task,)})})
+    [line] = Transcript().read(log_of(replace(story, log=(planned,)))[0])
+    assert line.text == "leads a team with bob; cleo stands by"
 
 
 def test_pauses_name_what_they_wait_for() -> None:
