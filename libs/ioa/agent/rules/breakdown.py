@@ -34,10 +34,11 @@ def coordinates(card: AgentCard) -> bool:
 def parts_of(task: str) -> tuple[GoalNeed, ...]:
     """List the parts of a task, none if it has fewer than two: they are several requests, or what the task lists."""
     needs = split_goal(task)
-    return needs if len(needs) > 1 else _listed(task)
+    return needs if len(needs) > 1 else listed_in(task)
 
 
-def _listed(task: str) -> tuple[GoalNeed, ...]:
+def listed_in(task: str) -> tuple[GoalNeed, ...]:
+    """List what a single request consists of, none if it lists fewer than two things."""
     shield = Shield()
     head, *listed = _LISTS.split(" ".join(shield.cover(task).split()).rstrip(" .!?"), maxsplit=1)
     items = _items(listed[0]) if listed else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.agent.rules.breakdown import coordinates, parts_of
+from ioa.agent.rules.breakdown import coordinates, listed_in
 from ioa.agent.rules.matching import Matcher, kind_attached, need_for
 from ioa.agent.rules.needs import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
@@ -20,7 +20,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     """Find agents for a goal with one search and plan who does what, in which order."""
     me = mission.me
     needs = split_goal(mission.text)
-    parts = parts_of(mission.text) if len(needs) == 1 else needs
+    parts = listed_in(mission.text) if len(needs) == 1 else needs
     whole = needs[0] if len(needs) == 1 else GoalNeed(mission.text)
     asked = [whole, *parts]
     found = await _search(asked, mission, tools)

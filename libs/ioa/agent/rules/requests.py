@@ -160,7 +160,8 @@ def _parts(sentence: str) -> Iterator[tuple[str, bool]]:
     for joint in _JOINT.finditer(sentence):
         left, right = sentence[start : joint.start()], sentence[joint.end() :]
         later = bool(joint["then"] or joint["later"])
-        if len(left.split()) > 1 and not _governs(left) and _continues(left, joint.group(), right, sentence, later=later):
+        # What stands behind is looked at first: it is a few words, and what stands before may be all of the goal.
+        if _continues(left, joint.group(), right, sentence, later=later) and len(left.split()) > 1 and not _governs(left):
             yield left, then
             start, then = joint.end(), later
     yield sentence[start:], then

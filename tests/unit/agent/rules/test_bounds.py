@@ -21,6 +21,22 @@ from tests.unit.patterns.bounding import bounded
 
 ME = card("me", "greets people")
 CSV = card("csv-analyst", "computes statistics of CSV files")
+UNITS = [
+    "a.",
+    "1.",
+    "a-",
+    " ",
+    "\n ",
+    ",",
+    ", and ",
+    "x, y, ",
+    "a/a._",
+    "'a ",
+    "word, plus ",
+    "([",
+    ", a chart of it",
+    "that, list the a",
+]
 TOO_LONG = "Compute " + "a." * MAX_READ_CHARS
 
 
@@ -47,7 +63,7 @@ async def test_a_long_task_is_done_alone_in_its_own_words() -> None:
 
 
 @pytest.mark.blocks_loop  # on the main thread, which alone can be interrupted
-@pytest.mark.parametrize("unit", ["a.", "1.", "a-", " ", "\n ", ",", ", and ", "x, y, ", "a/a._", "'a ", "word, plus ", "(["])
+@pytest.mark.parametrize("unit", UNITS)
 def test_the_longest_goal_that_is_read_is_decided_in_time(unit: str) -> None:
     """Whatever is repeated in it, a decision holds the event loop up for no longer than anybody notices."""
     text = ("Compute x " + unit * MAX_READ_CHARS)[: MAX_READ_CHARS - 2] + "\x01x"
