@@ -22,7 +22,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.sdk import Agent
+from ioa.agent.definition import AgentDefinition
 from ioa.group.floor import next_living
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.ids import AgentId
@@ -104,7 +104,7 @@ def _repeat(task: str) -> str:
 
 
 async def _create_agent(stack: AsyncExitStack, agent_id: AgentId, brain: SilentBrain, client: Client, folder: Path) -> AgentClient:
-    agent = Agent(agent_id, description="Says something.")
+    agent = AgentDefinition(agent_id, description="Says something.")
     agent.task(_repeat)
     store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
     network, options, clock, ids = NatsAgentNetwork(client), ClientOptions(folder / "groups"), SystemClock(), RandomIds()

@@ -19,7 +19,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from ioa.agent.sdk import Agent
+from ioa.agent.definition import AgentDefinition
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Hit, Need, Search
@@ -110,14 +110,14 @@ NEAR = (
 
 def cards_of(files: Iterable[Path]) -> list[AgentCard]:
     """Read the card of each file that makes an agent."""
-    agents: dict[str, Agent] = {}
+    agents: dict[str, AgentDefinition] = {}
     for file in files:
         spec = importlib.util.spec_from_file_location(file.stem, file)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[file.stem] = module
         spec.loader.exec_module(module)
-        agents.update({agent.agent_id: agent for agent in vars(module).values() if isinstance(agent, Agent)})
+        agents.update({agent.agent_id: agent for agent in vars(module).values() if isinstance(agent, AgentDefinition)})
     return [agent.card_as(AgentId(name)) for name, agent in agents.items()]
 
 

@@ -8,9 +8,7 @@ agents that compute, draw and write. Their results arrive as `ctx.results`.
 
 from __future__ import annotations
 
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext
 
 agent = Agent(
     "analyst-desk",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 from questions import Condition, Expression, Key, Question, Span
 from tables import Table
 from words import format_number

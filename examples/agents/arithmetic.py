@@ -12,12 +12,12 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
+from importlib import import_module
 from threading import Lock
+from types import ModuleType
 from typing import Any
 
-import pint
-
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 
 MAX_DIGITS = 400
 _TOKEN = re.compile(
@@ -53,6 +53,10 @@ _QUALIFIED = re.compile(r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+(
 _REGISTRY_LOCK = Lock()
 
 
+def _pint() -> ModuleType:
+    return import_module("pint")  # here, since an agent that has nothing to do yet should not take 10 MB for it
+
+
 def _registry() -> Any:
     with _REGISTRY_LOCK:  # tasks run in threads, and quantities of two registries do not mix
         return _created_registry()
@@ -60,7 +64,7 @@ def _registry() -> Any:
 
 @lru_cache(maxsize=1)
 def _created_registry() -> Any:
-    return pint.UnitRegistry(non_int_type=Fraction)
+    return _pint().UnitRegistry(non_int_type=Fraction)
 
 
 class Percent(Fraction):
@@ -85,10 +89,10 @@ def unit_of(text: str) -> Any:
         if not re.fullmatch(r"[\w°µ/^* ()]+", words):
             raise ValueError
         return _parsed(words, text)
-    except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
+    except (_pint().UndefinedUnitError, _pint().DefinitionSyntaxError, ValueError, TypeError, AttributeError):
         try:
             return _parsed(words.lower(), text)
-        except (pint.UndefinedUnitError, pint.DefinitionSyntaxError, ValueError, TypeError, AttributeError):
+        except (_pint().UndefinedUnitError, _pint().DefinitionSyntaxError, ValueError, TypeError, AttributeError):
             raise InvalidInputError(
                 f"{text.strip()!r} is not a unit that is known.",
                 hint="Use names such as km, mile, kg, litre, °C, and ask for one conversion at a time.",
@@ -114,7 +118,7 @@ def convert(value: Any, unit: Any) -> Any:
         raise InvalidInputError(f"{show(value)} has no unit to convert from.", hint="Write it as in '12 miles in km'.")
     try:
         return value.to(unit)
-    except pint.DimensionalityError as error:
+    except _pint().DimensionalityError as error:
         raise InvalidInputError(f"{value.units} cannot be converted to {unit}: {error}.".replace("..", ".")) from None
 
 
@@ -149,7 +153,7 @@ class Parser:
             raise InvalidInputError(f"{self.text.strip()} divides by zero.") from None
         except (OverflowError, RecursionError):
             raise InvalidInputError(f"{self.text.strip()[:60]} is too large to compute.") from None
-        except pint.PintError as error:
+        except _pint().PintError as error:
             raise InvalidInputError(f"{self.text.strip()} does not fit together: {error}.") from None
         except (ValueError, TypeError) as error:
             raise InvalidInputError(f"{self.text.strip()} cannot be computed: {error}.") from None

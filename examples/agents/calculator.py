@@ -17,9 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from arithmetic import Parser, convert, exact, show, unit_of
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext
 from words import NUMBER_WORDS
 
 agent = Agent(

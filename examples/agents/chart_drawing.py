@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 
 COLORS = ("#2f6f9f", "#e08e45", "#5a9e6f", "#b5526b", "#8268ab", "#8a7356", "#d9b44a", "#5b8f99", "#777777", "#a3c4dc")
 _TIME = re.compile(r"\d{4}(-\d\d(-\d\d)?|-Q\d|-W\d\d)?")

@@ -17,9 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from csv_analyst import read_tables
-from ioa import Agent
-from ioa.agent.sdk import InputFile, TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InputFile, InvalidInputError, TaskContext
 from task_files import named_in, upstream_files
 from words import fold
 

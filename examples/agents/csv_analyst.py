@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext
 from task_files import have, named_in, pick_inputs, upstream_files
 
 if TYPE_CHECKING:

@@ -22,9 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext
 from task_files import decode
 from words import account_for
 

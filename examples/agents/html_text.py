@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from bs4 import BeautifulSoup, Tag
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 _NOISE = ("script", "style", "noscript", "template", "svg", "iframe", "form", "nav", "aside", "button", "dialog")
 _BLOCKS = (
@@ -42,6 +44,8 @@ class Page:
 
 def read_html(html: str | bytes, base_url: str = "") -> Page:
     """Extract a page's title, readable text, headings and links."""
+    from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
+
     soup = BeautifulSoup(html, "html.parser")
     title = _text(soup.title) if soup.title else ""
     links = tuple(dict.fromkeys(_link(link, base_url) for link in soup.find_all("a", href=True) if _link(link, base_url)[1]))
@@ -63,6 +67,8 @@ def read_html(html: str | bytes, base_url: str = "") -> Page:
 
 
 def _article(soup: BeautifulSoup) -> Tag:
+    from bs4 import Tag
+
     for candidate in (soup.find("article"), soup.find("main"), soup.find(role="main")):
         if isinstance(candidate, Tag) and len(candidate.get_text(strip=True)) > 100:
             return candidate if len(soup.find_all("article")) <= 1 or candidate.name != "article" else (soup.body or soup)

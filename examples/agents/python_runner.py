@@ -26,9 +26,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError, TaskError
+from ioa import Agent, InvalidInputError, TaskContext, TaskError
 from task_files import have, pick_inputs, read_text, upstream_files
 from words import account_for
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 from tables import Table
 from words import fold, name_words
 

@@ -20,9 +20,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from ioa import Agent
-from ioa.agent.sdk import InputFile, TaskContext, UpstreamResult
-from ioa.errors import InvalidInputError
+from ioa import Agent, InputFile, InvalidInputError, TaskContext, UpstreamResult
 from report_page import STYLE
 from task_files import decode, read_text, with_suffix
 from words import account_for, format_number

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 from task_files import encoding_of
 from words import fold, name_words
 

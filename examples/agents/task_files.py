@@ -6,8 +6,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ioa.agent.sdk import InputFile, TaskContext
-from ioa.errors import InvalidInputError
+from ioa import InputFile, InvalidInputError, TaskContext
 from words import fold
 
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

@@ -21,9 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from html_text import read_html
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError
+from ioa import Agent, InvalidInputError, TaskContext
 from task_files import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import (
     WORDS_PER_MINUTE,

@@ -14,17 +14,17 @@ import re
 import time
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
-
 from html_text import Page, read_html
-from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.errors import InvalidInputError, NotFoundError, TaskError
+from ioa import Agent, InvalidInputError, NotFoundError, TaskContext, TaskError
 from task_files import decode, have, pick_inputs
 from text_measures import words_of
 from words import account_for
+
+if TYPE_CHECKING:
+    import httpx
 
 agent = Agent(
     "web-reader",
@@ -93,6 +93,8 @@ def fetch(url: str, limits: Limits = Limits()) -> Page:
         TaskError: The server does not answer in time, refuses, or sends too much.
         InvalidInputError: The address is no web page, or holds no text.
     """
+    import httpx  # here, since an agent that has nothing to do yet should not take 3 MB for it
+
     deadline = time.monotonic() + limits.timeout.total_seconds()
     try:
         with (

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Collection
 
-from ioa.errors import InvalidInputError
+from ioa import InvalidInputError
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PART = re.compile(r"[^\W_]+")

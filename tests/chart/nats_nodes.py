@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.adapters.nats_server import find_nats_server
-from ioa.cli.cluster_credentials import Plan, make_credentials
 from ioa.cli.credentials import FolderSecrets
+from ioa.hosting.cluster_credentials import Plan, make_credentials
 from tests.chart.rendering import Rendered
 
 

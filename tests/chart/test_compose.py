@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from ioa.adapters.nats_server import find_nats_server
-from ioa.cli.cluster_credentials import make_credentials
 from ioa.cli.credentials import FolderSecrets, plan_of
+from ioa.hosting.cluster_credentials import make_credentials
 
 pytestmark = pytest.mark.chart
 

@@ -15,6 +15,11 @@ pytestmark = pytest.mark.slow
 # What no agent should have to carry.
 _HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
 
+PUBLIC = [
+    *("Agent", "InputFile", "InvalidInputError", "IoaError", "NotFoundError"),
+    *("TaskContext", "TaskError", "UnavailableError", "UpstreamResult"),
+]
+
 _INSTALLED = """
 import importlib.metadata, json
 print(json.dumps({d.name.lower().replace("_", "-"): sum(f.size or 0 for f in d.files) for d in importlib.metadata.distributions()}))
@@ -95,7 +100,13 @@ def test_the_command_line_works_on_the_base(bare: Environment) -> None:
 def test_the_public_names_are_frozen(bare: Environment) -> None:
     """The names of `ioa` are these; taking one away breaks somebody's agent."""
     names = bare.python("import ioa; print(*sorted(ioa.__all__))")
-    assert names.split() == ["Agent", "InputFile", "TaskContext", "UpstreamResult"]
+    assert names.split() == PUBLIC
+
+
+def test_a_part_of_the_library_costs_no_more_than_itself(bare: Environment) -> None:
+    """The names of `ioa` are loaded when they are first used: whoever wants its errors does not load pydantic."""
+    loaded = bare.python("import sys, ioa; from ioa import TaskError; print(*{name.partition('.')[0] for name in sys.modules})")
+    assert not {"pydantic", "nats", "msgpack"} & set(loaded.split())
 
 
 def test_data_files_and_types_are_installed(bare: Environment) -> None:

@@ -17,11 +17,11 @@ import structlog
 
 from ioa import log_context, readiness
 from ioa.agent.agent_metrics import agents
+from ioa.agent.definition import AgentDefinition
 from ioa.agent.functions import Functions
 from ioa.agent.leading import Leader
 from ioa.agent.patience import patiently
 from ioa.agent.probing import FIRST, Probing
-from ioa.agent.sdk import Agent
 from ioa.agent.session import AheadOfLogError, GroupSession
 from ioa.agent.speech import Voice
 from ioa.agent.work import Worker
@@ -99,7 +99,7 @@ class AgentClient:
 
     def __init__(
         self,
-        agent: Agent,
+        agent: AgentDefinition,
         card: AgentCard,
         brain: Brain,
         network: AgentNetwork,

@@ -13,11 +13,11 @@ import structlog
 
 from ioa import log_context
 from ioa.agent.agent_metrics import timed_decision, timed_task
+from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.functions import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.patience import patiently
-from ioa.agent.sdk import Agent, UpstreamResult
 from ioa.agent.searching import Searching, search_for_others
 from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
@@ -45,7 +45,7 @@ _log = structlog.get_logger(__name__)
 class Worker:
     """One agent's way of doing tasks. `timeout` is how long its function may run, if its author did not say."""
 
-    agent: Agent
+    agent: AgentDefinition
     card: AgentCard
     brain: Brain
     network: AgentNetwork

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioa.agent.sdk import InputFile, UpstreamResult, spent
+from ioa.agent.definition import InputFile, UpstreamResult, spent
 from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork

@@ -96,7 +96,7 @@ def run(
 ) -> None:
     """Join agents from Python files to the running system, and serve until SIGTERM or Ctrl-C."""
     with reported(as_json=as_json):
-        from ioa.cli.deployment import replica_of
         from ioa.cli.joining import join, numbers
+        from ioa.hosting.deployment import replica_of
 
         join(targets, numbers(replica, replicas, replica_of(os.environ)), url, metrics_port, Terminal(as_json=as_json))

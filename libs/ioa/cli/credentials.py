@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ioa.adapters.nats_permissions import Service
-from ioa.cli.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId, check_token
 
 AUTHORIZATION = "nats"

@@ -33,7 +33,7 @@ from ioa.runtime.variables import refuse_unknown
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 
-_PRELOADED = ("ioa.cli.main", "ioa.cli.joining", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
+_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
 """What the processes have in common; discovery's own libraries are its alone."""
 
 _START_PATIENCE = timedelta(seconds=60)
@@ -165,11 +165,11 @@ def _agents(pool: Pool, data_dir: Path) -> list[Program]:
     programs = []
     for agent in pool.agents:
         for replica in range(agent.replicas):
-            numbered = ["--replica", str(replica)] if agent.replicas > 1 else []
+            numbered = [str(replica)] if agent.replicas > 1 else []
             source, _, attribute = agent.target.rpartition(":")
-            name = "-".join(["agent", Path(source).stem, attribute, *numbered[1:]])
+            name = "-".join(["agent", Path(source).stem, attribute, *numbered])
             env = {"IOA_AGENT_DATA": str(data_dir / "agents")} | agent.env
-            programs.append(Program(name, "ioa.cli", ["agent", "run", agent.target, *numbered], env))
+            programs.append(Program(name, "ioa.hosting", [agent.target, *numbered], env))
     return programs
 
 

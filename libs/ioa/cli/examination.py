@@ -24,11 +24,11 @@ from ioa.adapters.nats_connection import check_max_payload, open_connection
 from ioa.adapters.nats_server import find_nats_server
 from ioa.adapters.nats_standing import NatsStandings
 from ioa.adapters.nats_topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
-from ioa.cli.brains import ModelStanding, ask_model, model_of
 from ioa.cli.embedded import SERVICES
 from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
 from ioa.ports.standing import QueueStanding
 from ioa.protocol import subjects

@@ -7,11 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ioa.cli.deployment import as_deployed
 from ioa.cli.reach import listens, places
 from ioa.cli.terminal import Terminal
-from ioa.cli.worker import host, load_agent, serve_hosted
 from ioa.errors import InvalidInputError
+from ioa.hosting.deployment import as_deployed
+from ioa.hosting.host import host, load_agent, serve_hosted
 
 _SHOWN = 5
 

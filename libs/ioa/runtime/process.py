@@ -157,7 +157,7 @@ def run_process(
             code = _code_of(lambda: runner.run(_until_stopped(settings, main)))
             _end_by_force(_AFTERMATH, code)
     except IoaError as error:
-        code = _report(error)
+        code = report_error(error)
     if code:
         sys.exit(code)
 
@@ -168,13 +168,14 @@ def _code_of(run: Callable[[], None]) -> int:
     except (IoaError, ExceptionGroup) as error:
         found = only_error(error)
         if found is not None:
-            return _report(found)
+            return report_error(found)
         sys.stderr.write(shown("".join(traceback.format_exception(error))))
         return 1
     return 0
 
 
-def _report(error: IoaError) -> int:
+def report_error(error: IoaError) -> int:
+    """Say on standard error why a process cannot run, and return its exit code."""
     sys.stderr.write(f"error: {shown(masked(str(error)))}\n")
     return 2
 

@@ -19,7 +19,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.sdk import Agent
+from ioa.agent.definition import AgentDefinition
 from ioa.group.events import EventKind
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
@@ -101,7 +101,7 @@ async def _serve(settings: CrowdSettings, stop: StopSignal) -> None:
     async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
         for agent_id in roster:
             client = await stack.enter_async_context(open_connection(settings.nats(agent_id)))
-            agent = Agent(agent_id, description=f"One of a crowd, {agent_id}.", examples=[f"crowd of {agent_id}"])
+            agent = AgentDefinition(agent_id, description=f"One of a crowd, {agent_id}.", examples=[f"crowd of {agent_id}"])
             agent.task(_work)
             folder = settings.agent_data / agent_id
             store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))

@@ -23,7 +23,7 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.sdk import Agent, TaskContext
+from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
@@ -79,9 +79,9 @@ class WitnessedNetwork(NatsAgentNetwork):
         return answer
 
 
-def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) -> Agent:
+def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) -> AgentDefinition:
     """Build an agent whose tasks take a moment that follows from their words, and end in nothing but an error if it `raises`."""
-    agent = Agent(agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"])
+    agent = AgentDefinition(agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"])
 
     @agent.task
     async def run(task: str, ctx: TaskContext) -> str:

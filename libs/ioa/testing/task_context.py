@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ioa.agent.sdk import InputFile, UpstreamResult, spent
+from ioa.agent.definition import InputFile, UpstreamResult, spent
 from ioa.agent.searching import Searching, search_for_others
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, TaskId

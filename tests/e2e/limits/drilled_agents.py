@@ -15,8 +15,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa import Agent
-from ioa.agent.sdk import TaskContext
-from ioa.cli import worker
+from ioa.agent.definition import TaskContext
+from ioa.hosting import host as worker
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId

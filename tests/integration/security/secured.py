@@ -13,10 +13,10 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_server import NatsServer, open_nats_server
-from ioa.cli.cluster_credentials import make_credentials
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.cli.nursery import Nursery, Program
 from ioa.errors import UnavailableError
+from ioa.hosting.cluster_credentials import make_credentials
 from ioa.runtime.system import System, open_system
 from ioa.testing.deadline import eventually
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
-from ioa.agent.sdk import Agent
+from ioa.agent.definition import AgentDefinition
 from ioa.errors import ConflictError
 from ioa.group.events import Said
 from ioa.group.requests import LaunchGroup
@@ -63,14 +63,14 @@ def task_beside() -> ScriptedBrain:
     )
 
 
-def working(function: Callable[..., Any], agent_id: str = "worker") -> Agent:
+def working(function: Callable[..., Any], agent_id: str = "worker") -> AgentDefinition:
     """An agent that works as a function does."""
-    agent = Agent(agent_id, description=f"{agent_id} works.", examples=["work"])
+    agent = AgentDefinition(agent_id, description=f"{agent_id} works.", examples=["work"])
     agent.task(function)
     return agent
 
 
-def idle(agent_id: str) -> Agent:
+def idle(agent_id: str) -> AgentDefinition:
     """An agent that says it is done."""
     return working(lambda words: f"{agent_id} did it", agent_id)
 
@@ -94,7 +94,7 @@ class Stop:
 class Member:
     """An agent, its brain and its memory; the client is what may crash."""
 
-    agent: Agent
+    agent: AgentDefinition
     brain: Brain
     store: MemoryStore = field(default_factory=MemoryStore)
     stop: Stop = field(default_factory=Stop)
@@ -125,13 +125,13 @@ class Company:
         self._takeover = takeover
         self._ids = CountedIds()
 
-    async def start(self, agent: Agent, brain: Brain | None = None) -> Member:
+    async def start(self, agent: AgentDefinition, brain: Brain | None = None) -> Member:
         """Have an agent join; returns once it is registered."""
         member = self.hire(agent, brain)
         await self.restart(agent.agent_id)
         return member
 
-    def hire(self, agent: Agent, brain: Brain | None = None) -> Member:
+    def hire(self, agent: AgentDefinition, brain: Brain | None = None) -> Member:
         """Make an agent a member, without starting it."""
         return self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
 

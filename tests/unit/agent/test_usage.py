@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ioa.agent.sdk import TaskContext
+from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from ioa.agent.sdk import TaskContext
+from ioa.agent.definition import TaskContext
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.cli.brains import ask_model, model_of
 from ioa.cli.examination import Health, model_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
+from ioa.hosting.brains import ask_model, model_of
 from tests.unit.agent.model.http_script import Line, completion, serving
 
 KEY = "sk-very-secret-indeed"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ioa import Agent
-from ioa.cli.deployment import as_deployed, replica_of
 from ioa.errors import InvalidInputError
+from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.protocol.cards import Skill
 from ioa.protocol.ids import AgentId
 

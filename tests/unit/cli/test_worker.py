@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from ioa import readiness
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
-from ioa.cli.worker import Crew, WorkerSettings, host, load_agent
 from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
+from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
 from ioa.protocol.ids import AgentId
 from ioa.runtime.process import settings_from
 from ioa.testing.deadline import eventually

@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.agent.model import Budget, Cause, ModelBrain
-from ioa.cli.brains import open_brain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
+from ioa.hosting.brains import open_brain
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Reason

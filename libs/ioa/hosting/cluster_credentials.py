@@ -1,4 +1,4 @@
-"""Make the credentials of a system on Kubernetes: `python -m ioa.cli.cluster_credentials PLAN.json [--unverified]`, in a pod.
+"""Make the credentials of a system on Kubernetes: `python -m ioa.hosting.cluster_credentials PLAN.json [--unverified]`, in a pod.
 
 Rules that hold here: a seed that is there is never replaced, so that running this again changes nothing; the authorization is
 rendered anew each time, so that it always says what this version of the code knows; Secrets that were given are only read.
@@ -18,8 +18,8 @@ from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
 from ioa.adapters.nats_authorization import authorization
 from ioa.adapters.nats_permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
-from ioa.cli.terminal import Terminal, report
 from ioa.errors import InvalidInputError, IoaError
+from ioa.foreign_text import shown
 from ioa.protocol.ids import AgentIdField, PoolIdField
 from ioa.protocol.model import Model
 
@@ -166,9 +166,9 @@ def main(arguments: list[str]) -> int:
         with open_kubernetes_secrets(verify="--unverified" not in arguments) as kept:
             done = make_credentials(plan, kept)
     except IoaError as error:
-        report(error.wire_code, error.message, error.hint, as_json=False)
+        sys.stderr.write(f"error: {shown(str(error))}\n")
         return 1
-    Terminal(as_json=False).print("\n".join(done or ["nothing to do: all credentials are there"]))
+    sys.stdout.write("\n".join([*done, ""]) if done else "nothing to do: all credentials are there\n")
     return 0
 
 

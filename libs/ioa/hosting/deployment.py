@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pydantic import ConfigDict, ValidationError
 
-from ioa.agent.sdk import Agent
+from ioa.agent.definition import AgentDefinition
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import Skill
 from ioa.protocol.model import Model
@@ -51,7 +51,7 @@ def replica_of(environment: Mapping[str, str]) -> int | None:
     return int(found[1])
 
 
-def as_deployed(agents: Sequence[Agent], environment: Mapping[str, str]) -> Sequence[Agent]:
+def as_deployed(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> Sequence[AgentDefinition]:
     """Put what the deployment's card says over what the agent's author wrote.
 
     Raises:

@@ -26,10 +26,10 @@ from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions, Stop
-from ioa.agent.sdk import Agent
-from ioa.cli.brains import open_brain
-from ioa.cli.deployment import as_deployed, replica_of
+from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
+from ioa.hosting.brains import open_brain
+from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
@@ -77,11 +77,11 @@ class WorkerSettings(ProcessSettings):
 class Hosted:
     """An agent and the id it has here: its own, or its own with a replica's number."""
 
-    agent: Agent
+    agent: AgentDefinition
     agent_id: AgentId
 
 
-def load_agent(target: str) -> Agent:
+def load_agent(target: str) -> AgentDefinition:
     """Load `module:attribute` or `path/to/file.py:attribute`.
 
     Raises:
@@ -92,21 +92,31 @@ def load_agent(target: str) -> Agent:
         raise InvalidInputError(f"{target!r} names no agent.", hint="Write MODULE:ATTR or FILE.py:ATTR, such as echo.py:agent.")
     module = _load_file(Path(source)) if source.endswith(".py") else _load_module(source)
     found = getattr(module, attribute, None)
-    if not isinstance(found, Agent):
+    if not isinstance(found, AgentDefinition):
         what = "has no such attribute" if found is None else f"holds a {type(found).__name__} there"
         raise InvalidInputError(f"{source} {what}: {attribute!r}.", hint="It must be an ioa.Agent.")
     return found
 
 
-def host(agent: Agent, replica: int | None = None) -> Hosted:
+def host(agent: AgentDefinition, replica: int | None = None) -> Hosted:
     """Give an agent its id: replica 2 of `writer` is `writer-2`."""
     return Hosted(agent, parse_agent_id(agent.agent_id if replica is None else f"{agent.agent_id}-{replica}"))
 
 
-def serve(agents: Sequence[Agent]) -> None:
+def serve(agents: Sequence[AgentDefinition]) -> None:
     """Join the system that `IOA_NATS_URL` names with these agents, and serve until SIGTERM."""
     replica = replica_of(os.environ)
     serve_hosted([host(agent, replica) for agent in as_deployed(agents, os.environ)], os.environ)
+
+
+def serve_target(target: str, replica: int | None) -> None:
+    """Join the system that `IOA_NATS_URL` names with the agent of a file or module, and serve until SIGTERM.
+
+    Raises:
+        InvalidInputError: The target is no agent.
+    """
+    [agent] = as_deployed([load_agent(target)], os.environ)
+    serve_hosted([host(agent, replica)], os.environ)
 
 
 def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> None:
@@ -192,7 +202,7 @@ class Crew:
             keep=settings.agent_keep,
         )
 
-    async def _run_as(self, agent_id: AgentId, agent: Agent, stop: Stop, takeover: timedelta) -> None:
+    async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, stop: Stop, takeover: timedelta) -> None:
         folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
         options = replace(self._options, files=folder / "groups", takeover=takeover)
         async with locked_folder(folder, session), open_sqlite_store(folder / "memory.sqlite") as store:

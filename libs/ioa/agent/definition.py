@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Never, NoReturn, Protocol, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ValidationError
 
@@ -131,7 +131,7 @@ F = TypeVar("F", bound=TaskFunction)
 
 
 @dataclass
-class Agent:
+class AgentDefinition:
     """An agent: what others may know of it, and the function that does its work.
 
     Args:
@@ -234,7 +234,7 @@ class Agent:
         """How long the registered function may run, if its author said so."""
         return self._timeout
 
-    def with_card(self, **fields: Any) -> Agent:
+    def with_card(self, **fields: Any) -> Self:
         """Return an agent that works alike and says something else of itself.
 
         Raises:
@@ -250,12 +250,6 @@ class Agent:
             return task, context
         told = [f"{result.task_desc}\n{result.content}" for result in context.results]
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
-
-    def run(self) -> None:
-        """Join the system that `IOA_NATS_URL` names and serve until SIGTERM."""
-        from ioa.cli.worker import serve
-
-        serve([self])
 
 
 def _check_function(function: TaskFunction) -> None:

@@ -1,0 +1,1 @@
+"""Definitions of agents become processes."""
