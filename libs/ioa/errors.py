@@ -1,16 +1,16 @@
-"""Every failure IoA can report, by whose fault it is and whether a retry can help.
+"""Every failure that IoA can report, and the one table that says what a class of errors means.
 
-An error that crosses a process boundary keeps its class: `wire_code` names it on the wire and `from_wire` gives it back.
-`ERRORS` is the one table that maps a class to its wire code; the acknowledgement decision follows from `retryable`, the
-log level from `fault`.
+`ERRORS` maps a class to its name on the wire, whose fault it is, how often the work that raised it is tried, and the level at which
+it is logged. Whoever answers a request, takes work off a queue or ends a command reads it there (`row_of`). A class without a row
+has that of its base; a module that defines a class of its own adds the row beside it.
 """
 
 from __future__ import annotations
 
 import traceback
 from datetime import timedelta
-from enum import StrEnum
-from typing import ClassVar, TypeVar
+from enum import Enum, StrEnum
+from typing import Literal, NamedTuple, TypeVar
 
 from ioa.distribution import pip_install
 
@@ -23,6 +23,22 @@ class Fault(StrEnum):
     AGENT = "agent"
 
 
+class Retry(Enum):
+    """How often work is tried that raised an error: what an outage puts off without end, what else fails five times (ADR 24)."""
+
+    ENDLESS = "endless"
+    BOUNDED = "bounded"
+
+
+class ErrorRow(NamedTuple):
+    """What a class of errors means."""
+
+    wire_code: str
+    fault: Fault
+    retry: Retry
+    level: Literal["info", "warning", "error"]
+
+
 class IoaError(Exception):
     """Say what happened, whose fault it is and what to do next.
 
@@ -30,10 +46,6 @@ class IoaError(Exception):
         message: What happened, in one sentence.
         hint: What the reader can do next; empty when there is nothing to do.
     """
-
-    wire_code: ClassVar[str] = "internal"
-    fault: ClassVar[Fault] = Fault.SYSTEM
-    retryable: ClassVar[bool] = False
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -47,60 +59,37 @@ class IoaError(Exception):
 class InvalidInputError(IoaError):
     """The payload cannot be what it claims to be: wrong type, missing field, malformed id."""
 
-    wire_code = "invalid_input"
-    fault = Fault.CALLER
-
 
 class PayloadTooLargeError(InvalidInputError):
     """The payload exceeds `max_payload_bytes`; larger content goes by reference."""
-
-    wire_code = "payload_too_large"
 
 
 class ForbiddenError(IoaError):
     """The caller may not do this: another's name, a group it is no member of."""
 
-    wire_code = "forbidden"
-    fault = Fault.CALLER
-
 
 class NotFoundError(IoaError):
     """The named agent, group or goal does not exist."""
-
-    wire_code = "not_found"
-    fault = Fault.CALLER
 
 
 class ConflictError(IoaError):
     """The id is taken by something else: the same goal id with another text, a closed group."""
 
-    wire_code = "conflict"
-    fault = Fault.CALLER
-
 
 class AlreadyRunningError(ConflictError):
     """The agent runs already, elsewhere, with the same card. Another process may share its work as one more replica."""
-
-    wire_code = "already_running"
 
 
 class IdTakenError(ConflictError):
     """Another agent, with another card, holds the id."""
 
-    wire_code = "id_taken"
-
 
 class SupersededError(ConflictError):
     """Another process has taken the agent's id over: this one has to end."""
 
-    wire_code = "superseded"
-
 
 class NoAgentError(IoaError):
     """No registered agent fits a need."""
-
-    wire_code = "no_agent"
-    fault = Fault.CALLER
 
 
 class UnavailableError(IoaError):
@@ -112,9 +101,6 @@ class UnavailableError(IoaError):
         retry_after: When a retry is worth its while, if that is known. It does not travel over the wire.
     """
 
-    wire_code = "unavailable"
-    retryable = True
-
     def __init__(self, message: str, *, hint: str = "", retry_after: timedelta | None = None) -> None:
         super().__init__(message, hint=hint)
         self.retry_after = retry_after
@@ -123,27 +109,17 @@ class UnavailableError(IoaError):
 class UnknownVersionError(UnavailableError):
     """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
 
-    wire_code = "unknown_version"
-
 
 class ModelError(IoaError):
     """The language model did not give a usable answer."""
-
-    wire_code = "model"
 
 
 class TaskError(IoaError):
     """The agent that ran the task raised or was stopped."""
 
-    wire_code = "task"
-    fault = Fault.AGENT
-
 
 class MissingExtraError(IoaError):
     """A part was asked for whose optional dependencies are not installed."""
-
-    wire_code = "missing_extra"
-    fault = Fault.CALLER
 
     @classmethod
     def of(cls, part: str, extra: str) -> MissingExtraError:
@@ -151,31 +127,40 @@ class MissingExtraError(IoaError):
         return cls(f"{part} is not installed.", hint=f"Install it with: {pip_install(extra)}")
 
 
-ERRORS: dict[str, type[IoaError]] = {
-    error.wire_code: error
-    for error in (
-        IoaError,
-        InvalidInputError,
-        PayloadTooLargeError,
-        ForbiddenError,
-        NotFoundError,
-        ConflictError,
-        AlreadyRunningError,
-        IdTakenError,
-        SupersededError,
-        NoAgentError,
-        UnavailableError,
-        UnknownVersionError,
-        ModelError,
-        TaskError,
-        MissingExtraError,
-    )
+ERRORS: dict[type[Exception], ErrorRow] = {
+    IoaError: ErrorRow("internal", Fault.SYSTEM, Retry.BOUNDED, "error"),
+    InvalidInputError: ErrorRow("invalid_input", Fault.CALLER, Retry.BOUNDED, "info"),
+    PayloadTooLargeError: ErrorRow("payload_too_large", Fault.CALLER, Retry.BOUNDED, "info"),
+    ForbiddenError: ErrorRow("forbidden", Fault.CALLER, Retry.BOUNDED, "info"),
+    NotFoundError: ErrorRow("not_found", Fault.CALLER, Retry.BOUNDED, "info"),
+    ConflictError: ErrorRow("conflict", Fault.CALLER, Retry.BOUNDED, "info"),
+    AlreadyRunningError: ErrorRow("already_running", Fault.CALLER, Retry.BOUNDED, "info"),
+    IdTakenError: ErrorRow("id_taken", Fault.CALLER, Retry.BOUNDED, "info"),
+    SupersededError: ErrorRow("superseded", Fault.CALLER, Retry.BOUNDED, "info"),
+    NoAgentError: ErrorRow("no_agent", Fault.CALLER, Retry.BOUNDED, "info"),
+    UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
+    UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
+    ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
+    TaskError: ErrorRow("task", Fault.AGENT, Retry.BOUNDED, "warning"),
+    MissingExtraError: ErrorRow("missing_extra", Fault.CALLER, Retry.BOUNDED, "error"),
+    OSError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
+    Exception: ErrorRow("crashed", Fault.SYSTEM, Retry.BOUNDED, "error"),
 }
+"""What each class means. An `OSError` is an outage of the machine; any other exception that is not ours is a bug."""
+
+_BY_CODE = {row.wire_code: kind for kind, row in ERRORS.items() if issubclass(kind, IoaError)}
+"""The classes above travel; what other modules add stays where it is raised."""
+
+
+def row_of(error: Exception | type[Exception]) -> ErrorRow:
+    """Return the row of an error's class, or of the nearest base that has one."""
+    kind = error if isinstance(error, type) else type(error)
+    return next(ERRORS[base] for base in kind.__mro__ if base in ERRORS)
 
 
 def from_wire(code: str, message: str, hint: str = "") -> IoaError:
-    """Rebuild the error a peer reported; an unknown code becomes a plain `IoaError`."""
-    return ERRORS.get(code, IoaError)(message, hint=hint)
+    """Rebuild the error that a peer reported; an unknown code becomes a plain `IoaError`."""
+    return _BY_CODE.get(code, IoaError)(message, hint=hint)
 
 
 E = TypeVar("E", bound=IoaError)

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
+from ioa.errors import IoaError, row_of
 from ioa_discovery.worker_messages import Answered, Failed, Ready, Refused, Reply, packed, read
 
 _PR_SET_PDEATHSIG = 1
@@ -59,15 +60,13 @@ def serve(opened: Callable[[object], Servant], *, prepare: Callable[[], None] = 
 
 
 def _refusal(attempt: Callable[[], None]) -> Refused | None:
-    """Return why something cannot be done; None if it is done.
-
-    An error of ours says more than others; it is not imported here, since that would bring half of the library.
-    """
+    """Return why something cannot be done; None if it is done."""
     try:
         attempt()
+    except IoaError as error:
+        return Refused(row_of(error).wire_code, error.message, error.hint)
     except Exception as error:
-        code, message = getattr(error, "wire_code", "internal"), getattr(error, "message", f"{type(error).__name__}: {error}")
-        return Refused(code, message, getattr(error, "hint", ""))
+        return Refused(row_of(IoaError).wire_code, f"{type(error).__name__}: {error}", "")
     return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import cast
 
-from ioa.errors import ERRORS, IoaError, UnavailableError
+from ioa.errors import UnavailableError, from_wire
 from ioa_discovery.worker_messages import LENGTH, Answered, Failed, Ready, Refused, Reply, packed, unpacked
 
 _STOP_SECONDS = 10.0
@@ -75,7 +75,7 @@ async def open_pipe(
             case Ready(state):
                 pipe.state = state
             case Refused(code, message, hint):
-                raise ERRORS.get(code, IoaError)(message, hint=hint)
+                raise from_wire(code, message, hint)
         yield pipe
 
 

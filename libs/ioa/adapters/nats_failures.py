@@ -8,7 +8,10 @@ from types import TracebackType
 import nats.errors
 from nats.js.errors import APIError
 
-from ioa.errors import PayloadTooLargeError, UnavailableError
+from ioa.errors import ERRORS, PayloadTooLargeError, UnavailableError, row_of
+
+ERRORS[nats.errors.Error] = row_of(UnavailableError)
+ERRORS[nats.errors.MaxPayloadError] = row_of(PayloadTooLargeError)
 
 _WRONG_LAST_SEQUENCE = (10071, 10164)
 """JetStream's codes for an expected sequence that is not the last one; the second comes from a replicated stream in which another

@@ -28,7 +28,7 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_renewal import until_renewal
 from ioa.adapters.nats_topology import ACK_WAIT
-from ioa.errors import IoaError, UnavailableError, reason_of
+from ioa.errors import IoaError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 
 MAX_FAILURES = 5
@@ -151,12 +151,13 @@ class _Worker:
             outcome = "given_back"
             await _give_back(message, None)
             raise
-        except (UnavailableError, nats.errors.Error, OSError) as error:
-            outcome = "put_off"
-            _log.warning("work_put_off", subject=message.subject, attempt=delivery.attempt, error=reason_of(error))
-            await _give_back(message, _delay(delivery, error))
         except Exception as error:
-            outcome = await self._fail(message, delivery, error)
+            if row_of(error).retry is Retry.ENDLESS:
+                outcome = "put_off"
+                _tell("work_put_off", message, error, attempt=delivery.attempt)
+                await _give_back(message, _delay(delivery, error))
+            else:
+                outcome = await self._fail(message, delivery, error)
         finally:
             deliveries.labels(metadata.stream, outcome).inc()
             work_seconds.labels(metadata.stream).observe(time.perf_counter() - started)
@@ -169,14 +170,7 @@ class _Worker:
         self._failures[delivery.identity] = failures
         if len(self._failures) > _MAX_REMEMBERED:
             self._failures.popitem(last=False)
-        is_foreseen = isinstance(error, IoaError)
-        _log.warning(
-            "work_failed",
-            subject=message.subject,
-            failures=failures,
-            error=reason_of(error),
-            exc_info=None if is_foreseen else error,
-        )
+        _tell("work_failed", message, error, failures=failures)
         if failures >= MAX_FAILURES:
             try:
                 await self._set_aside(delivery, error)
@@ -186,7 +180,14 @@ class _Worker:
             except Exception as failure:
                 _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
         await _give_back(message, _delay(delivery, error))
-        return "failed" if is_foreseen else "crashed"
+        return "failed" if isinstance(error, IoaError) else row_of(error).wire_code
+
+
+def _tell(event: str, message: Msg, error: Exception, **more: int) -> None:
+    """Log what became of work at the level that its error has; with the traceback if nobody foresaw it."""
+    row = row_of(error)
+    is_bug = row is row_of(Exception)
+    getattr(_log, row.level)(event, subject=message.subject, error=reason_of(error), exc_info=error if is_bug else None, **more)
 
 
 def _delay(delivery: Delivery, error: Exception) -> timedelta:

@@ -26,7 +26,7 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats_failures import heeding_cancellation
 from ioa.adapters.nats_sinks import MessageSink
-from ioa.errors import Fault, ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire
+from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, receive
 from ioa.protocol.ids import AgentId
@@ -285,19 +285,19 @@ async def _answer(endpoint: Endpoint, request: Request) -> None:
     try:
         await request.respond(await endpoint.handler(request.subject, request.data))
     except IoaError as error:
-        code = error.wire_code
-        log = _log.info if error.fault is Fault.CALLER else _log.warning
-        log("request_failed", endpoint=endpoint.name, code=error.wire_code, error=error.message)
+        row = row_of(error)
+        code = row.wire_code
+        getattr(_log, row.level)("request_failed", endpoint=endpoint.name, code=code, error=error.message)
         await _respond_error(request, error)
     except nats.errors.MaxPayloadError:
-        code = PayloadTooLargeError.wire_code
+        code = row_of(PayloadTooLargeError).wire_code
         _log.error("answer_too_large", endpoint=endpoint.name)
         await _respond_error(request, PayloadTooLargeError(f"The answer of {endpoint.name} is larger than the server allows."))
     except (nats.errors.Error, OSError) as error:
         code = "unanswered"
         _log.warning("request_unanswered", endpoint=endpoint.name, error=str(error) or type(error).__name__)
     except Exception:
-        code = "crashed"
+        code = row_of(Exception).wire_code
         _log.exception("request_crashed", endpoint=endpoint.name)
         await _respond_error(request, IoaError(f"{endpoint.name} failed; its log says why."))
     finally:
@@ -318,7 +318,7 @@ def _took(subject: str) -> Histogram:
 async def _respond_error(request: Request, error: IoaError) -> None:
     try:
         await request.respond_error(
-            error.wire_code, _one_line(error.message), headers={_HINT: _one_line(error.hint)} if error.hint else None
+            row_of(error).wire_code, _one_line(error.message), headers={_HINT: _one_line(error.hint)} if error.hint else None
         )
     except (nats.errors.Error, OSError, ValueError) as failure:
         _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)
@@ -346,7 +346,7 @@ class NatsRequester:
         try:
             return await self._request(subject, request, reply, timeout or self._timeout)
         except IoaError as error:
-            code = error.wire_code
+            code = row_of(error).wire_code
             raise
         except asyncio.CancelledError:
             code = "cancelled"

@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
+from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, PoolId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.search import Need
@@ -179,9 +180,7 @@ class AgentDefinition:
                 level=LEVEL,
             )
         except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise InvalidInputError(f"The card of agent {self.agent_id!r} is not valid: {where}: {first['msg']}.") from None
+            raise InvalidInputError(f"The card of agent {self.agent_id!r} is not valid: {in_words(error, 'card')}.") from None
 
     @overload
     def task(self, function: F) -> F: ...

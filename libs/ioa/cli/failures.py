@@ -9,7 +9,7 @@ from enum import IntEnum
 import typer
 
 from ioa.cli.terminal import report
-from ioa.errors import Fault, IoaError, UnavailableError, only_error
+from ioa.errors import Fault, IoaError, UnavailableError, only_error, row_of
 
 
 class ExitCode(IntEnum):
@@ -33,7 +33,7 @@ def reported(*, as_json: bool) -> Iterator[None]:
         found = only_error(error)
         if found is None:
             raise
-        report(found.wire_code, found.message, found.hint, as_json=as_json)
+        report(row_of(found).wire_code, found.message, found.hint, as_json=as_json)
         raise typer.Exit(code_of(found)) from None
 
 
@@ -41,4 +41,4 @@ def code_of(error: IoaError) -> ExitCode:
     """Map an error to the exit code: out of reach, the caller's fault, or anything else."""
     if isinstance(error, UnavailableError):
         return ExitCode.UNREACHABLE
-    return ExitCode.BAD_USE if error.fault is Fault.CALLER else ExitCode.FAILED
+    return ExitCode.BAD_USE if row_of(error).fault is Fault.CALLER else ExitCode.FAILED

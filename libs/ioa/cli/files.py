@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from ioa.errors import Fault, IoaError
+from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.protocol.ids import GoalId
 
 _MAX_NAME_BYTES = 200
@@ -24,8 +24,8 @@ _NAMELESS = "file"
 class NotWrittenError(IoaError):
     """The files of a goal could not be written where they were wanted. They can be fetched again."""
 
-    wire_code = "not_written"
-    fault = Fault.CALLER
+
+ERRORS[NotWrittenError] = ErrorRow("not_written", Fault.CALLER, Retry.BOUNDED, "info")
 
 
 @dataclass(frozen=True)

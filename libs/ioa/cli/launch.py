@@ -25,6 +25,7 @@ from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import listens, open_place, read_url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.logs import configure_logs
@@ -172,5 +173,5 @@ def order_of(goal: str, **options: str | float | None) -> GoalOrder:
     try:
         return GoalOrder.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        raise InvalidInputError(f"The {str(first['loc'][0]).replace('_', ' ')} is not valid: {first['msg']}.") from None
+        [(option, why), *_] = problems_of(error)
+        raise InvalidInputError(f"The {option.replace('_', ' ')} is not valid: {why}.") from None

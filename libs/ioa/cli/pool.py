@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ioa.errors import InvalidInputError
+from ioa.protocol.codec import in_words
 
 
 class PooledAgent(BaseModel):
@@ -47,9 +48,7 @@ def read_pool(path: Path, environment: Mapping[str, str]) -> Pool:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"The pool file {path} is no TOML: {error}.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InvalidInputError(f"The pool file {path} is not valid: {where}: {first['msg']}.") from None
+        raise InvalidInputError(f"The pool file {path} is not valid: {in_words(error, 'file')}.") from None
     joining = (agent for agent in pool.agents if not agent.needs_model or _has_model({**environment, **agent.env}))
     return Pool(agents=tuple(_absolute(agent, path.parent) for agent in joining))
 

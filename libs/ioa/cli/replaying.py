@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ioa.errors import IoaError
+from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
@@ -15,7 +15,8 @@ from ioa.protocol.ids import CommId
 class ReplayError(IoaError):
     """A log does not follow from its own events: the machine has changed since, or the log was changed."""
 
-    wire_code = "replay_mismatch"
+
+ERRORS[ReplayError] = ErrorRow("replay_mismatch", Fault.SYSTEM, Retry.BOUNDED, "error")
 
 
 def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from ioa.errors import Fault, IoaError
+from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 
 
 class RejectionCode(StrEnum):
@@ -47,11 +47,11 @@ class IllegalEventError(IoaError):
         repeats_turn: The turn whose message or task was repeated, if that is what was wrong.
     """
 
-    wire_code = "illegal_event"
-    fault = Fault.CALLER
-
     def __init__(self, code: RejectionCode, message: str, *, legal: tuple[str, ...] = (), repeats_turn: int | None = None) -> None:
         super().__init__(message, hint=f"Legal now: {', '.join(legal)}." if legal else "")
         self.code = code
         self.legal = legal
         self.repeats_turn = repeats_turn
+
+
+ERRORS[IllegalEventError] = ErrorRow("illegal_event", Fault.CALLER, Retry.BOUNDED, "info")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from ioa.agent.rules import RuleBrain
 from ioa.errors import InvalidInputError, IoaError
 from ioa.ports.brain import Brain
+from ioa.protocol.codec import in_words
 
 if TYPE_CHECKING:
     from ioa.adapters.openai_chat import ModelSettings
@@ -47,9 +48,7 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
     try:
         budget = TypeAdapter(Budget).validate_json(environment.get(BUDGET_VARIABLE) or "{}")
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "JSON"
-        raise InvalidInputError(f"{BUDGET_VARIABLE}: {where}: {first['msg']}.") from None
+        raise InvalidInputError(f"{BUDGET_VARIABLE}: {in_words(error, 'JSON')}.") from None
     async with open_openai_chat(settings) as chat:
         brain = ModelBrain(chat, rules, budget=budget)
         try:

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, ValidationError
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import Skill
+from ioa.protocol.codec import in_words
 from ioa.protocol.model import Model
 
 REPLICA, CARD = "IOA_REPLICA", "IOA_CARD"
@@ -67,7 +68,6 @@ def as_deployed(agents: Sequence[AgentDefinition], environment: Mapping[str, str
     except OSError as error:
         raise InvalidInputError(f"{CARD}: {path} cannot be read: {error.strerror}.") from None
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        raise InvalidInputError(f"{CARD}: {path}: {'.'.join(map(str, first['loc'])) or 'JSON'}: {first['msg']}.") from None
+        raise InvalidInputError(f"{CARD}: {path}: {in_words(error, 'JSON')}.") from None
     said = {name: getattr(card, name) for name in card.model_fields_set}
     return [agents[0].with_card(**said)]

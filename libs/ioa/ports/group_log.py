@@ -6,16 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from ioa.errors import IoaError
+from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
 from ioa.group.events import EncodedEntry, Entry
 from ioa.protocol.ids import CommId, MessageId
 
 
 class AppendConflictError(IoaError):
     """Somebody else appended first. Reload and step again."""
-
-    wire_code = "append_conflict"
-    retryable = True
 
 
 class UnreadableEntryError(IoaError):
@@ -27,13 +24,15 @@ class UnreadableEntryError(IoaError):
         data: The entry as it is stored.
     """
 
-    wire_code = "unreadable_entry"
-
     def __init__(self, message: str, *, hint: str = "", comm_id: CommId = CommId(""), seq: int = 0, data: bytes = b"") -> None:
         super().__init__(message, hint=hint)
         self.comm_id = comm_id
         self.seq = seq
         self.data = data
+
+
+ERRORS[AppendConflictError] = ErrorRow("append_conflict", Fault.SYSTEM, Retry.ENDLESS, "warning")
+ERRORS[UnreadableEntryError] = ErrorRow("unreadable_entry", Fault.SYSTEM, Retry.BOUNDED, "error")
 
 
 @dataclass(frozen=True)

@@ -137,12 +137,27 @@ def decode_json(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYL
 
 
 def _invalid(kind: type[Model], error: ValidationError) -> InvalidInputError:
-    first = error.errors(include_url=False, include_context=False)[0]
-    where = ".".join(str(part) for part in first["loc"]) or "payload"
-    why = first["msg"].removeprefix("Value error, ")  # what pydantic puts before the words of our own validators
-    return InvalidInputError(f"This is no valid {kind.__name__}: {where}: {why}.")
+    return InvalidInputError(f"This is no valid {kind.__name__}: {in_words(error, 'payload')}.")
 
 
+def in_words(error: ValidationError, whole: str, *, most: int = 1) -> str:
+    """Say what is wrong with data, such as `limits.max_turns: Input should be a valid integer`.
+
+    Args:
+        error: What pydantic found.
+        whole: What the data is called, for an error that is of no single field.
+        most: How many of the errors are told.
+    """
+    return "; ".join(f"{where or whole}: {why[:_MAX_WHY_CHARS]}" for where, why in problems_of(error)[:most])
+
+
+def problems_of(error: ValidationError) -> list[tuple[str, str]]:
+    """Return each error that pydantic found: the field, with dots, and why; our own validators speak for themselves."""
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return [(".".join(map(str, one["loc"])), one["msg"].removeprefix("Value error, ")) for one in found]
+
+
+_MAX_WHY_CHARS = 300
 _CUT = " […]"
 
 

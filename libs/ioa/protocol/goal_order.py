@@ -13,7 +13,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import check_size, check_texts
+from ioa.protocol.codec import check_size, check_texts, in_words
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
 from ioa.protocol.trace import trace_of_goal
@@ -115,9 +115,7 @@ def _read_order(text: str) -> GoalOrder:
     try:
         return GoalOrder.model_validate(fields)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "goal"
-        raise InvalidInputError(f"The goal cannot be read: {where}: {first['msg']}.") from None
+        raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from None
 
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")

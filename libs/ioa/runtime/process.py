@@ -27,6 +27,7 @@ from ioa import fault_points
 from ioa.adapters.nats_connection import NatsSettings
 from ioa.errors import InvalidInputError, IoaError, only_error
 from ioa.foreign_text import shown
+from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model
 from ioa.runtime.health import open_health
 from ioa.runtime.logs import configure_logs, masked
@@ -108,8 +109,8 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
     try:
         return kind.model_validate(values)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        raise InvalidInputError(f"{variable(str(first['loc'][0]))}: {first['msg']}.") from None
+        [(field_name, why), *_] = problems_of(error)
+        raise InvalidInputError(f"{variable(field_name)}: {why}.") from None
 
 
 def variable(field: str) -> str:

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats_connection import NatsSettings, open_connection
 from ioa.adapters.nats_requests import Bounds, Endpoint, NatsRequester, answer, open_service, requests
 from ioa.adapters.nats_server import NatsServer
-from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError
+from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
 from ioa.testing.deadline import eventually
@@ -55,10 +55,10 @@ async def test_a_request_is_answered(nats_client: Client, own: bool) -> None:
         assert await requester.request(SUBJECT, Echo(text="Grüße ✂"), Echo) == Echo(text="Grüße ✂")
 
 
-@pytest.mark.parametrize("code", sorted(ERRORS))
-async def test_an_error_keeps_its_class(nats_client: Client, code: str, own: bool) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind.__module__ == IoaError.__module__])
+async def test_an_error_keeps_its_class(nats_client: Client, kind: type[IoaError], own: bool) -> None:
     """Whatever a service raises arrives as the class it was, with message and hint on one line each."""
-    raised = ERRORS[code]("It broke:\nGrüße ✂, {a}.", hint="Mend\r\nit.")
+    raised = kind("It broke:\nGrüße ✂, {a}.", hint="Mend\r\nit.")
 
     async def fail(_: Echo) -> Echo:
         raise raised
@@ -86,7 +86,7 @@ async def test_garbage_is_the_askers_fault(nats_client: Client, garbage: bytes, 
     """A payload that is no request is refused as invalid input."""
     async with serving(nats_client, Endpoint("echo", SUBJECT, answer(Echo, echo), is_own=own)):
         reply = await nats_client.request(SUBJECT, garbage, timeout=5)
-    assert (reply.headers or {}).get("Nats-Service-Error-Code") == InvalidInputError.wire_code
+    assert (reply.headers or {}).get("Nats-Service-Error-Code") == row_of(InvalidInputError).wire_code
 
 
 async def test_nobody_there_is_told_at_once(nats_client: Client) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ioa.adapters.nats_requests import NatsRequester
 from ioa.adapters.nats_server import NatsServer
-from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLargeError
+from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLargeError, row_of
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, SayReply, Sync
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
@@ -68,7 +68,7 @@ async def _answer_to(fleet: Fleet, subject: str, data: bytes) -> type[IoaError] 
     """The error that raw bytes on a subject are answered with."""
     reply = await fleet.client.request(subject, data, timeout=5)
     code = (reply.headers or {}).get("Nats-Service-Error-Code")
-    return {error.wire_code: error for error in (ForbiddenError, InvalidInputError, PayloadTooLargeError)}.get(code or "")
+    return {row_of(error).wire_code: error for error in (ForbiddenError, InvalidInputError, PayloadTooLargeError)}.get(code or "")
 
 
 async def test_a_group_gets_over_a_rogue(impatient: Fleet) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from ioa.errors import InvalidInputError, UnavailableError, UnknownVersionError, from_wire
+from ioa.errors import InvalidInputError, Retry, UnavailableError, UnknownVersionError, from_wire, row_of
 from ioa.group.events import Entry, encode_entry
 from ioa.group.requests import SequencedEntry, encode_sequenced
 from ioa.protocol.codec import decode, encode
@@ -43,7 +43,7 @@ def test_a_later_version_is_not_garbage(kind: type[Model], data: bytes, path: tu
     """It is read before the rest, and a retry may find a process that knows it."""
     with pytest.raises(UnknownVersionError, match="version 2") as unknown:
         decode(kind, _changed(data, *path, version=2))
-    assert unknown.value.retryable
+    assert row_of(unknown.value).retry is Retry.ENDLESS
 
 
 @pytest.mark.parametrize("version", [0, -1, "2", None, True, 1.5], ids=str)

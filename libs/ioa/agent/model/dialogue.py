@@ -16,9 +16,11 @@ from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import in_words
 
 log = structlog.get_logger(__name__)
 _MAX_ECHO_CHARS = 600
+_MAX_TOLD_ERRORS = 3
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -98,11 +100,6 @@ def read_decision(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, 
     try:
         answer = shape.model_validate(found)
     except ValidationError as error:
-        return None, _in_words(error)
+        return None, in_words(error, "the object", most=_MAX_TOLD_ERRORS)
     decision: BaseModel = getattr(answer, "decision")  # noqa: B009 - the class is built at run time
     return decision, ""
-
-
-def _in_words(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[:3]
-    return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'the object'}: {item['msg'][:300]}" for item in first)
