@@ -24,11 +24,11 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import note, run, temporary_folder
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_keys import stream_of, subject_of
-from ioa.adapters.nats_requests import NatsRequester
-from ioa.adapters.nats_server import NatsServer, open_nats_server
-from ioa.adapters.nats_topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.keys import stream_of, subject_of
+from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
 from ioa.group.events import CancelRequested, Entry, Event, GroupLaunched, encode_entry

@@ -16,10 +16,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
-from ioa.adapters.nats_acks import AcknowledgedWrites
-from ioa.adapters.nats_connection import open_connection
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_sinks import MessageSink
+from ioa.adapters.nats.acks import AcknowledgedWrites
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.sinks import MessageSink
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from ioa.runtime.control_plane import ControlPlaneSettings

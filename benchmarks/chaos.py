@@ -30,11 +30,11 @@ import nats.errors
 
 from benchmarks import machine
 from benchmarks.faults import ClockOff, DiskFull, Fault, Frozen, Killed, LogFull, Site, Wiped, suffered
-from ioa.adapters.nats_server import NatsServer, open_nats_server
-from ioa.adapters.nats_topology import RESULTS
+from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.topology import RESULTS
 from ioa.errors import NotFoundError
-from ioa.runtime.logs import configure_logs
 from ioa.runtime.process import background
+from ioa.telemetry.logs import configure_logs
 from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import Evidence, check, recovery_after
 from ioa.testing.nats_cluster import open_nats_cluster

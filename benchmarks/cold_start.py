@@ -21,7 +21,7 @@ from rich.table import Table
 
 from benchmarks import machine
 from benchmarks.parts import run, temporary_folder
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.protocol.goal_order import GoalOrder
 from ioa.runtime.system import open_system
 

@@ -19,9 +19,9 @@ from typing import Protocol
 import msgpack
 import nats.errors
 
-from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
 from ioa.agent.patience import patiently
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from benchmarks import machine
 from benchmarks.faults import AGENTS, AllRestarted, Fault, Frozen, Killed, NatsFrozen, NatsKilled, Site, Stopped, suffered
-from ioa.adapters.nats_server import open_nats_server
+from ioa.adapters.nats.server import open_nats_server
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
-from ioa.runtime.logs import configure_logs
+from ioa.telemetry.logs import configure_logs
 from ioa.testing.fleet import CONTROL_PLANE, REGISTRIES, WORKERS, open_fleet
 from ioa.testing.log_checker import Evidence, check, check_losses, recovery_after
 from ioa.testing.oracle import SLOW_KINDS

@@ -14,11 +14,11 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import open_nats_server
-from ioa.adapters.nats_topology import Topology
-from ioa.runtime.logs import configure_logs
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.topology import Topology
 from ioa.runtime.process import loop_factory
+from ioa.telemetry.logs import configure_logs
 from ioa.testing.processes import ServiceProcesses, open_services
 
 

@@ -18,11 +18,11 @@ import msgpack
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats_sinks import MessageSink
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits

@@ -17,7 +17,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.testing.loop_watch import watch_loops
 
 # No deadline: on a busy machine it finds the machine, not the code. Every run repeats the same examples, so that a failure is the

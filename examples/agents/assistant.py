@@ -13,7 +13,7 @@ from datetime import timedelta
 from pydantic import BaseModel
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError
-from ioa.adapters.openai_chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel
 from task_files import read_text, with_suffix
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ioa.adapters.nats_buckets import NatsRegistryView
-from ioa.adapters.nats_connection import open_connection
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_outcomes import NatsOutcomes
-from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
-from ioa.adapters.nats_sessions import NatsSessions
+from ioa.adapters.nats.buckets import NatsRegistryView
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.outcomes import NatsOutcomes
+from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_buckets import NatsRegistryView
-from ioa.adapters.nats_clock import open_nats_clock
-from ioa.adapters.nats_connection import at_renewal, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats_queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
-from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats_sessions import NatsSessions
-from ioa.adapters.nats_standing import NatsStandings
-from ioa.adapters.nats_topology import GOALS, INTAKE
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.buckets import NatsRegistryView
+from ioa.adapters.nats.clock import open_nats_clock
+from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects

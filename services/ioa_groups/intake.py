@@ -9,9 +9,7 @@ from typing import Literal
 
 import structlog
 
-from ioa import log_context
 from ioa.errors import ConflictError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, UnavailableError
-from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
@@ -26,6 +24,8 @@ from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.runtime.endings import Endings, ending_of
 from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
+from ioa.telemetry import log_context
+from ioa.telemetry.fault_points import reach
 
 INTAKE_NAME = AgentId("intake")
 

@@ -16,7 +16,6 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from ioa import log_context
 from ioa.errors import reason_of
 from ioa.group.state import Ended, GroupState
 from ioa.ports.clock import Clock
@@ -27,6 +26,7 @@ from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
 from ioa.protocol.ids import CommId, comm_id_of_goal
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.goal_metrics import not_removed, removed
+from ioa.telemetry import log_context
 
 EVERY = timedelta(minutes=1)
 UNPAID_FOR = timedelta(minutes=10)

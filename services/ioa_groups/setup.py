@@ -15,7 +15,6 @@ from ioa.errors import (
     PayloadTooLargeError,
     UnavailableError,
 )
-from ioa.fault_points import reach
 from ioa.group.events import CancelRequested, Event, GroupLaunched, LaunchAbandoned, SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import (
@@ -45,6 +44,7 @@ from ioa.protocol.registry import Acknowledged
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
+from ioa.telemetry.fault_points import reach
 
 SETUP_NAME = AgentId("group-setup")
 

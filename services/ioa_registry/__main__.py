@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsRegistryView
-from ioa.adapters.nats_connection import at_renewal, open_connection
-from ioa.adapters.nats_goals import NatsWorkQueue
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsMemberships
-from ioa.adapters.nats_requests import Endpoint, answer, answer_as, open_service
-from ioa.adapters.nats_retention import NatsAgentRemoval
-from ioa.adapters.nats_sessions import NatsSessions
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsMemberships
+from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.retention import NatsAgentRemoval
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
-from ioa.runtime.process_metrics import before_scrapes
+from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.headcount import count_agents
 from ioa_registry.heartbeat import beat
 from ioa_registry.registry import Registry

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import secrets
 
-from ioa.adapters.nats_clock import open_nats_clock
-from ioa.adapters.nats_connection import at_renewal, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsOpenGroups
-from ioa.adapters.nats_queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats_requests import Endpoint, open_service
-from ioa.adapters.nats_retention import NatsEndedGoals
-from ioa.adapters.nats_sessions import NatsSessions
-from ioa.adapters.nats_takeover import take_over
-from ioa.adapters.nats_topology import ROUTERS, TIMERS
+from ioa.adapters.nats.clock import open_nats_clock
+from ioa.adapters.nats.connection import at_renewal, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsOpenGroups
+from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
+from ioa.adapters.nats.requests import Endpoint, open_service
+from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.takeover import take_over
+from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects

@@ -11,9 +11,7 @@ from datetime import datetime
 
 import structlog
 
-from ioa import log_context
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
-from ioa.fault_points import reach
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -31,6 +29,8 @@ from ioa.protocol.subjects import parse_say
 from ioa.runtime.endings import Endings
 from ioa.runtime.group_metrics import count_progress, count_rejection
 from ioa.runtime.ledger import GroupLedger
+from ioa.telemetry import log_context
+from ioa.telemetry.fault_points import reach
 from ioa_router.heard import Heard
 
 _log = structlog.get_logger(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ioa.adapters.nats_server import find_nats_server
+from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import make_credentials
 

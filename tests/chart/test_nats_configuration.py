@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_topology import ensure_pool_consumer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.topology import ensure_pool_consumer
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import PoolId
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology

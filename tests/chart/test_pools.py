@@ -149,7 +149,7 @@ def test_a_fixed_pool_says_how_many_and_a_scaled_one_does_not() -> None:
 
 
 def test_keda_looks_at_the_queue_that_the_control_plane_keeps() -> None:
-    """The pool's consumer of the stream of accepted goals, as ioa.adapters.nats_topology names them."""
+    """The pool's consumer of the stream of accepted goals, as ioa.adapters.nats.topology names them."""
     scaled = _rendered(autoscaling={"enabled": True, "minReplicas": 0, "maxReplicas": 7, "goalsPerReplica": 2}).one(
         "ScaledObject", "ioa-a"
     )

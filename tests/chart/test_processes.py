@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats.connection import open_connection
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.system import System
 from tests.chart.nats_nodes import free_ports, open_nodes

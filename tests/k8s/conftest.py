@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.runtime.logs import configure_logs
+from ioa.telemetry.logs import configure_logs
 from tests.k8s.goals import Goals
 from tests.k8s.release import open_admin
 

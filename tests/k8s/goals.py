@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_failures import unavailable_unless_answered
+from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.agent.patience import patiently
 from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects

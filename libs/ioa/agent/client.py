@@ -15,7 +15,6 @@ from typing import Protocol
 
 import structlog
 
-from ioa import log_context, readiness
 from ioa.agent.agent_metrics import agents
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.functions import Functions
@@ -45,6 +44,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
+from ioa.telemetry import log_context, readiness
 
 _MAX_ABANDONED = 8
 """An agent with more functions that never return is not to be trusted with work."""

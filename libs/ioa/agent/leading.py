@@ -15,7 +15,6 @@ from typing import Literal
 
 import structlog
 
-from ioa import log_context
 from ioa.agent.agent_metrics import timed_decision
 from ioa.agent.patience import patiently
 from ioa.agent.team import BoundedTeamTools
@@ -31,6 +30,7 @@ from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.usage import Usage
+from ioa.telemetry import log_context
 
 MAX_FORMATIONS = 3
 """How many teams are formed for one goal when members were found but could not join."""

@@ -13,7 +13,6 @@ from functools import partial
 
 import structlog
 
-from ioa import log_context
 from ioa.agent.agent_metrics import sessions, timed_decision
 from ioa.agent.history import GroupHistory
 from ioa.agent.patience import patiently
@@ -21,7 +20,6 @@ from ioa.agent.speech import Voice, shortened
 from ioa.agent.work import Worker
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
-from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
@@ -29,6 +27,8 @@ from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Message, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.telemetry import log_context
+from ioa.telemetry.fault_points import reach
 
 MAX_REFUSALS = 3
 """How often a brain may try again within one turn; after that the floor runs out and the router passes it on."""

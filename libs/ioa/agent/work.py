@@ -11,7 +11,6 @@ from typing import Literal, NoReturn
 
 import structlog
 
-from ioa import log_context
 from ioa.agent.agent_metrics import timed_decision, timed_task
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.functions import Functions, Patience, Slot
@@ -23,7 +22,6 @@ from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import GroupFiles, RunningTask, Seek
 from ioa.errors import IoaError, NotFoundError
-from ioa.fault_points import reach
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
@@ -35,6 +33,8 @@ from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
 from ioa.protocol.usage import Usage
+from ioa.telemetry import log_context
+from ioa.telemetry.fault_points import reach
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 

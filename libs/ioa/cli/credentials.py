@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ioa.adapters.nats_permissions import Service
+from ioa.adapters.nats.permissions import Service
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ioa.adapters.nats_dead import DeadLetter
+from ioa.adapters.nats.dead import DeadLetter
 from ioa.cli.following import size
 from ioa.cli.goals import local_time
 from ioa.cli.reach import open_reached_system

@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 
 import structlog
 
-from ioa.adapters.nats_connection import NatsSettings
-from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.cli.failures import ExitCode
 from ioa.cli.log_rotation import keep_logs_bounded
 from ioa.cli.nursery import Nursery, Program

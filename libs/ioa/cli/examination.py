@@ -20,10 +20,10 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats_connection import check_max_payload, open_connection
-from ioa.adapters.nats_server import find_nats_server
-from ioa.adapters.nats_standing import NatsStandings
-from ioa.adapters.nats_topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
+from ioa.adapters.nats.connection import check_max_payload, open_connection
+from ioa.adapters.nats.server import find_nats_server
+from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.embedded import SERVICES
 from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
@@ -32,9 +32,9 @@ from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
 from ioa.ports.standing import QueueStanding
 from ioa.protocol import subjects
-from ioa.runtime.logs import configure_logs
 from ioa.runtime.process import ProcessSettings, settings_from
 from ioa.runtime.system import System
+from ioa.telemetry.logs import configure_logs
 
 OLDEST_SERVER = (2, 12)
 """The first server with scheduled messages (NATS ADR-51), which deadlines are."""

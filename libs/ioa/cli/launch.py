@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 from rich.text import Text
 
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.cli.embedded import open_embedded_system
 from ioa.cli.failures import ExitCode
 from ioa.cli.files import check_writable
@@ -28,8 +28,8 @@ from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
-from ioa.runtime.logs import configure_logs
 from ioa.runtime.system import System, open_system
+from ioa.telemetry.logs import configure_logs
 
 DEFAULT_OUT = Path("out")
 """Where the folders of goals go if nobody says."""

@@ -56,7 +56,7 @@ def read_pool(path: Path, environment: Mapping[str, str]) -> Pool:
 def _has_model(environment: Mapping[str, str]) -> bool:
     if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
         return False
-    from ioa.adapters.openai_chat import ModelSettings  # what only a model needs is imported only for one
+    from ioa.adapters.openai.chat import ModelSettings  # what only a model needs is imported only for one
 
     return ModelSettings.from_environment(environment) is not None
 

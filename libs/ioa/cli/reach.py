@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
-from ioa.runtime.logs import configure_logs
 from ioa.runtime.process import DEFAULT_URL, ProcessSettings, settings_from
 from ioa.runtime.system import System, open_system
+from ioa.telemetry.logs import configure_logs
 
 _PATIENCE = timedelta(seconds=3)
 _NATS_PORT = 4222

@@ -14,10 +14,10 @@ from ioa.cli.reach import noted_url
 from ioa.cli.system_metrics import LOOPBACK
 from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
-from ioa.runtime.logs import configure_logs
+from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
-    from ioa.adapters.openai_chat import ModelSettings
+    from ioa.adapters.openai.chat import ModelSettings
 
 
 async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal) -> None:

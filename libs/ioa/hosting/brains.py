@@ -18,7 +18,7 @@ from ioa.ports.brain import Brain
 from ioa.protocol.codec import in_words
 
 if TYPE_CHECKING:
-    from ioa.adapters.openai_chat import ModelSettings
+    from ioa.adapters.openai.chat import ModelSettings
 
 BUDGET_VARIABLE = "IOA_LLM_BUDGET"
 MODEL_PATIENCE = timedelta(seconds=10)
@@ -42,7 +42,7 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
     if settings is None:
         yield rules
         return
-    from ioa.adapters.openai_chat import open_openai_chat
+    from ioa.adapters.openai.chat import open_openai_chat
     from ioa.agent.model import Budget, ModelBrain
 
     try:
@@ -65,7 +65,7 @@ def model_of(environment: Mapping[str, str]) -> ModelSettings | None:
     """
     if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
         return None
-    from ioa.adapters.openai_chat import ModelSettings
+    from ioa.adapters.openai.chat import ModelSettings
 
     return ModelSettings.from_environment(environment)
 
@@ -97,7 +97,7 @@ async def ask_model(settings: ModelSettings) -> ModelStanding:
     """Ask the model for a word, as agents ask it, and measure how long it takes."""
     from urllib.parse import urlsplit
 
-    from ioa.adapters.openai_chat import open_openai_chat
+    from ioa.adapters.openai.chat import open_openai_chat
     from ioa.ports.chat_model import AnswerLimits, ChatMessage
 
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]

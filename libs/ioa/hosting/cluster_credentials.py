@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 from pydantic import ConfigDict, Field, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats_authorization import authorization
-from ioa.adapters.nats_permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
+from ioa.adapters.nats.authorization import authorization
+from ioa.adapters.nats.permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown

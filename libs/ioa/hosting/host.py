@@ -18,10 +18,9 @@ from pathlib import Path
 import structlog
 from pydantic import Field
 
-from ioa import readiness
 from ioa.adapters.folder_lock import locked_folder
-from ioa.adapters.nats_agent_network import NatsAgentNetwork
-from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -35,6 +34,7 @@ from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.telemetry import readiness
 
 _MAX_REPLICAS = 100
 """How many processes may run one agent without being told which replica each is."""

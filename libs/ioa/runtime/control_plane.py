@@ -11,13 +11,13 @@ import structlog
 from nats.aio.client import Client
 from pydantic import Field
 
-from ioa import readiness
-from ioa.adapters.nats_connection import announce_renewal, at_renewal
-from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_streams import stream_names
-from ioa.adapters.nats_topology import STREAMS, Topology
+from ioa.adapters.nats.connection import announce_renewal, at_renewal
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.streams import stream_names
+from ioa.adapters.nats.topology import STREAMS, Topology
 from ioa.errors import UnavailableError
 from ioa.runtime.process import ProcessSettings, background
+from ioa.telemetry import readiness
 
 _RETRY_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 2.0

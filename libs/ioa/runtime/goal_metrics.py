@@ -5,11 +5,11 @@ from __future__ import annotations
 import structlog
 from prometheus_client import Counter, Histogram
 
-from ioa import log_context
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.telemetry import log_context
 
 _log = structlog.get_logger(__name__)
 

@@ -15,7 +15,7 @@ from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupStat
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from ioa.runtime.tally import UNLABELLED, TalliedTimes, Tally
+from ioa.telemetry.fast_metrics import UNLABELLED, TalliedTimes, Tally
 
 entries = Tally("ioa_group_entries_total", "Entries appended to group logs, by what happened", "event", EventKind)
 turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")

@@ -14,7 +14,6 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.fault_points import reach
 from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
 from ioa.group.events import (
     CancelRequested,
@@ -40,6 +39,7 @@ from ioa.protocol.messages import Message
 from ioa.repetition import sketches_of
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.priority_lock import PriorityLock
+from ioa.telemetry.fault_points import reach
 
 SETTLING_DELAY = timedelta(seconds=2)
 """When to look again at a group that has just ended, in case its router died before it paid what the group owed."""

@@ -13,13 +13,13 @@ from functools import partial
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_keys import stream_of, subject_of
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_reading import first_of, last_of, previous_messages
-from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalPages
-from ioa.adapters.nats_streams import StreamMessage
-from ioa.adapters.nats_topology import GOAL_RECORDS, LOG, OPEN, RESULTS
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.keys import stream_of, subject_of
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.reading import first_of, last_of, previous_messages
+from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages
+from ioa.adapters.nats.streams import StreamMessage
+from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupStanding

@@ -23,16 +23,16 @@ from typing import Any, Literal, TypeVar
 import structlog
 from pydantic import Field, ValidationError
 
-from ioa import fault_points
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import InvalidInputError, IoaError, only_error
 from ioa.foreign_text import shown
 from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model
-from ioa.runtime.health import open_health
-from ioa.runtime.logs import configure_logs, masked
-from ioa.runtime.process_metrics import describe_build
 from ioa.runtime.variables import PREFIX, refuse_unknown
+from ioa.telemetry import fault_points
+from ioa.telemetry.health import open_health
+from ioa.telemetry.logs import configure_logs, masked
+from ioa.telemetry.process_metrics import describe_build
 
 S = TypeVar("S", bound="ProcessSettings")
 
@@ -69,7 +69,7 @@ class ProcessSettings(Model):
     metrics_socket: Path | None = Field(
         default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
     )
-    fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.fault_points")
+    fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.telemetry.fault_points")
 
     @property
     def health(self) -> int | Path | None:

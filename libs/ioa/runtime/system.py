@@ -15,17 +15,17 @@ import nats.errors
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_dead import NatsDeadLetterBox
-from ioa.adapters.nats_delivery import NatsProgress, NatsResults
-from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_following import follow_subject
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_requests import NatsRequester
-from ioa.adapters.nats_retention import NatsEndedGoals
-from ioa.adapters.nats_topology import LOG, RESULTS
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.dead import NatsDeadLetterBox
+from ioa.adapters.nats.delivery import NatsProgress, NatsResults
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.following import follow_subject
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed, SubgroupOpened

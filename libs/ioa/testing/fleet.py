@@ -19,9 +19,9 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_failures import unavailable_unless_answered
-from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.requests import NatsRequester
 from ioa.agent.patience import patiently
 from ioa.cli.nursery import Nursery, Offspring, Program
 from ioa.errors import UnavailableError
@@ -68,7 +68,7 @@ class Fleet:
         self.goals: list[GoalId] = []
 
     async def start(self, *names: str, fault_point: str | None = None, env: Mapping[str, str] | None = None) -> None:
-        """Start processes; `fault_point` is where they are to die (see `ioa.fault_points`)."""
+        """Start processes; `fault_point` is where they are to die (see `ioa.telemetry.fault_points`)."""
         for name in names:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})

@@ -17,18 +17,18 @@ from pathlib import Path
 from nats.aio.client import Client
 from pydantic import Field
 
-from ioa.adapters.nats_agent_network import NatsAgentNetwork
-from ioa.adapters.nats_connection import open_connection
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition, TaskContext
-from ioa.fault_points import reach
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.telemetry.fault_points import reach
 from ioa.testing.load_brain import LoadBrain
 from ioa.testing.oracle import answer_to, duration_of
 

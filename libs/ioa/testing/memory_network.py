@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
-from ioa.adapters.nats_queues import MAX_FAILURES
+from ioa.adapters.nats.queues import MAX_FAILURES
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import (

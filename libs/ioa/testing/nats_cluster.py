@@ -13,8 +13,8 @@ from pathlib import Path
 import nats.errors
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import ClusterNode, NatsServer, open_nats_server
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import ClusterNode, NatsServer, open_nats_server
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
 

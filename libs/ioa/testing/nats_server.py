@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.server import NatsServer
 
 
 async def crash(server: NatsServer) -> None:

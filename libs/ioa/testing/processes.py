@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 
 _PING_FOR = timedelta(milliseconds=250)
 _STOP_GRACE = timedelta(seconds=10)

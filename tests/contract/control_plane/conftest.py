@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_queues import Delivery
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import Topology
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.queues import Delivery
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import Topology
 
 LEASE = timedelta(seconds=1)
 

@@ -9,7 +9,7 @@ import nats.errors
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_acks import AcknowledgedWrites
+from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId
 

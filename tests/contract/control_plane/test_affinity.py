@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_agent_network import NatsAgentNetwork
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsInboxes
-from ioa.adapters.nats_requests import Endpoint, open_service
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsInboxes
+from ioa.adapters.nats.requests import Endpoint, open_service
+from ioa.adapters.nats.server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry
 from ioa.group.requests import Accepted, SayReply, SequencedEntry, encode_accepted

@@ -10,8 +10,8 @@ import random
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_topology import ARTIFACTS, FILES
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.topology import ARTIFACTS, FILES
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.delivery import Artifacts
 from ioa.protocol.goals import Artifact

@@ -8,11 +8,11 @@ from contextlib import AsyncExitStack
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_agent_network import NatsAgentNetwork
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import DEAD
 from ioa.group.events import EncodedEntry, Entry, Said, encode_entry
 from ioa.group.requests import SequencedEntry
 from ioa.ports.delivery import DeadLetters, DeadReason, Results

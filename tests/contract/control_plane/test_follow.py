@@ -9,9 +9,9 @@ from nats.aio.client import Client
 from nats.js.api import KeyValueConfig
 from nats.js.kv import KeyValue
 
-from ioa.adapters import nats_buckets
-from ioa.adapters.nats_buckets import Snapshot, follow
-from ioa.adapters.nats_connection import NatsSettings, open_connection
+from ioa.adapters.nats import buckets as nats_buckets
+from ioa.adapters.nats.buckets import Snapshot, follow
+from ioa.adapters.nats.connection import NatsSettings, open_connection
 
 
 async def _without_end_mark(client: Client, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue, deadline_of
-from ioa.adapters.nats_queues import Delivery, consume
-from ioa.adapters.nats_topology import ANY_AGENT, WORK, pool_consumer
+from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, deadline_of
+from ioa.adapters.nats.queues import Delivery, consume
+from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import GoalRecords, Queued, WorkQueue
 from ioa.protocol import subjects

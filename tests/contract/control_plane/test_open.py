@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats_streams import next_messages, stream_names, subjects_of
-from ioa.adapters.nats_topology import LOG, MEMBERS, OPEN, STREAMS
+from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.streams import next_messages, stream_names, subjects_of
+from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import Memberships
 from ioa.ports.open_groups import OpenGroup, OpenGroups

@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_queues import Delivery, consume
-from ioa.adapters.nats_topology import GOALS, INTAKE
+from ioa.adapters.nats.queues import Delivery, consume
+from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.runtime.process import background

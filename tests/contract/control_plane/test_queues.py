@@ -12,12 +12,12 @@ import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 
-from ioa.adapters import nats_queues
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters
-from ioa.adapters.nats_queues import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import ANY_AGENT, DEAD, WORK
+from ioa.adapters.nats import queues as nats_queues
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.queues import MAX_FAILURES, Delivery, SetAside, Work, consume, into_dead_letters
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import ANY_AGENT, DEAD, WORK
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.process import background

@@ -12,11 +12,11 @@ import pytest
 from nats.aio.client import Client
 from prometheus_client import REGISTRY
 
-from ioa.adapters import nats_buckets
-from ioa.adapters.nats_buckets import NatsCards, NatsLeases, NatsRegistryView
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_sessions import NatsSessions
-from ioa.adapters.nats_topology import CARDS, LEASES, SESSIONS
+from ioa.adapters.nats import buckets as nats_buckets
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.topology import CARDS, LEASES, SESSIONS
 from ioa.errors import SupersededError
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
 from ioa.protocol.codec import encode

@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_requests import Bounds, Endpoint, NatsRequester, answer, open_service, requests
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.requests import Bounds, Endpoint, NatsRequester, answer, open_service, requests
+from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister

@@ -10,14 +10,14 @@ import msgpack
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_artifacts import NatsArtifacts
-from ioa.adapters.nats_buckets import NatsCards, NatsLeases
-from ioa.adapters.nats_delivery import NatsResults, NatsTimers
-from ioa.adapters.nats_goals import NatsGoalRecords, NatsWorkQueue
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsMemberships
-from ioa.adapters.nats_retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
-from ioa.adapters.nats_topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases
+from ioa.adapters.nats.delivery import NatsResults, NatsTimers
+from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsMemberships
+from ioa.adapters.nats.retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
+from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry

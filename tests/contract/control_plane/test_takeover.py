@@ -6,12 +6,12 @@ from datetime import timedelta
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsMemberships, NatsOpenGroups
-from ioa.adapters.nats_takeover import take_over
-from ioa.adapters.nats_topology import MEMBERS
+from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.takeover import take_over
+from ioa.adapters.nats.topology import MEMBERS
 from ioa.group.events import Entry, Event, encode_entry
 from ioa.group.machine import step
 from ioa.group.state import GroupState

@@ -10,10 +10,10 @@ from typing import Protocol
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_delivery import NatsTimers
-from ioa.adapters.nats_queues import Delivery, consume
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import ROUTERS, TIMERS
+from ioa.adapters.nats.delivery import NatsTimers
+from ioa.adapters.nats.queues import Delivery, consume
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.adapters.system_clock import SystemClock
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Timers

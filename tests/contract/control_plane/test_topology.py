@@ -8,10 +8,10 @@ from datetime import timedelta
 from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
 
-from ioa.adapters.nats_buckets import NatsCards, NatsLeases
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import (
+from ioa.adapters.nats.buckets import NatsCards, NatsLeases
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import (
     DEAD,
     FILES,
     GOAL_RECORDS,

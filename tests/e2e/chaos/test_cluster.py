@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_topology import LOG, TIMERS
+from ioa.adapters.nats.topology import LOG, TIMERS
 from ioa.testing.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
 from ioa.testing.nats_cluster import NatsCluster, open_nats_cluster

@@ -12,9 +12,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_streams import stream_names
-from ioa.adapters.nats_topology import LOG, RESULTS, STREAMS
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.streams import stream_names
+from ioa.adapters.nats.topology import LOG, RESULTS, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason

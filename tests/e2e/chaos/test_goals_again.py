@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ioa.adapters.nats_topology import DEAD
+from ioa.adapters.nats.topology import DEAD
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
 from ioa.testing.deadline import eventually

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.testing.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
 from ioa.testing.nats_server import crash

@@ -12,11 +12,11 @@ import msgpack
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import (
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import (
     ARTIFACTS,
     CARDS,
     DEAD,

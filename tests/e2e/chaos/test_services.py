@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.server import NatsServer
 from ioa.testing.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK

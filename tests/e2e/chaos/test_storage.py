@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ioa.adapters.nats_topology import LOG
+from ioa.adapters.nats.topology import LOG
 from ioa.testing.deadline import eventually
 from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.runtime.system import System, open_system
 from tests.e2e.goals.world import World, create_world
 

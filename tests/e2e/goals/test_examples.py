@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.cli.pool import read_pool
 from ioa.runtime.system import open_system
 from ioa.testing.deadline import eventually

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.runtime.system import System, open_system
 from ioa.testing.deadline import eventually
 from tests.e2e.command_line import CommandLine, running_system

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import NatsServer
 from ioa.protocol.goals import Reason
 from ioa.testing.crowd import Crowd, open_crowd
 from ioa.testing.processes import open_services

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_server import open_nats_server
+from ioa.adapters.nats.server import open_nats_server
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
 from ioa.runtime.system import System

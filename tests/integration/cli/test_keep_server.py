@@ -12,8 +12,8 @@ import nats.errors
 import pytest
 from nats.js import JetStreamContext
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import open_nats_server
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import open_nats_server
 from ioa.cli.embedded import keep_server
 from ioa.runtime.process import background
 from ioa.testing.deadline import eventually

@@ -10,9 +10,9 @@ from typing import TypeVar
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_requests import NatsRequester
+from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.requests import NatsRequester
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step

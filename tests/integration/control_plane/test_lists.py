@@ -7,14 +7,14 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsInboxes, NatsResults, NatsTimers
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_open import NatsOpenGroups
-from ioa.adapters.nats_retention import NatsEndedGoals, NatsGoalRemoval
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import OPEN, Topology
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.open import NatsOpenGroups
+from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, SubgroupOpened

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_agent_network import NatsAgentNetwork
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.agent_network import NatsAgentNetwork
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.server import NatsServer
 from ioa.agent.patience import patiently
 from ioa.errors import AlreadyRunningError, SupersededError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned

@@ -8,10 +8,10 @@ from statistics import median
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_open import NatsMemberships
-from ioa.adapters.nats_requests import NatsRequester
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.open import NatsMemberships
+from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.server import NatsServer
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.registry import Lease, Register, Renew

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsResults
-from ioa.adapters.nats_goals import NatsGoalRecords
-from ioa.adapters.nats_log import NatsGroupLog
-from ioa.adapters.nats_retention import NatsEndedGoals
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, GOAL_RECORDS, LOG, RESULTS
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.retention import NatsEndedGoals
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ConflictError, NotFoundError
 from ioa.protocol import subjects

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_buckets import NatsCards
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, LOG
+from ioa.adapters.nats.buckets import NatsCards
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import DEAD, LOG
 from ioa.errors import ForbiddenError, NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
 from ioa.ports.registry_store import CardRecord

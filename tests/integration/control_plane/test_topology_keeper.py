@@ -8,13 +8,13 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa import readiness
-from ioa.adapters.nats_connection import NatsSettings, at_renewal, open_connection
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_streams import stream_names
-from ioa.adapters.nats_topology import LOG, STREAMS
+from ioa.adapters.nats.connection import NatsSettings, at_renewal, open_connection
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.streams import stream_names
+from ioa.adapters.nats.topology import LOG, STREAMS
 from ioa.errors import UnavailableError
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.telemetry import readiness
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
 

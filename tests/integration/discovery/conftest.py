@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import NatsServer
 from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.discovery.town import Townsman
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.openai_chat import ModelSettings, open_openai_chat
-from ioa.adapters.openai_dialect import AnswerFormat
+from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.dialect import AnswerFormat
 from ioa.agent.model import answers
 from ioa.agent.model.dialogue import read_decision
 from ioa.ports.chat_model import AnswerLimits, ChatMessage

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from ioa.adapters.nats_connection import NatsSettings
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.agent.model import Budget
 from ioa.cli.embedded import EmbeddedSystem, open_embedded_system
 from ioa.cli.pool import Pool, PooledAgent

@@ -17,9 +17,9 @@ import pytest
 from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_requests import NatsRequester
-from ioa.adapters.nats_sessions import NatsSessions
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.cli.embedded import open_embedded_system
 from ioa.cli.pool import Pool, PooledAgent
 from ioa.group.events import Said

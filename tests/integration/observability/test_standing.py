@@ -6,14 +6,14 @@ from pathlib import Path
 
 from prometheus_client import REGISTRY
 
-from ioa import readiness
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_goals import NatsWorkQueue
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_standing import NatsStandings
-from ioa.adapters.nats_topology import Topology
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.goals import NatsWorkQueue
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
+from ioa.telemetry import readiness
 from ioa.testing.deadline import eventually
 from ioa.testing.nats_server import crash
 from tests.integration.security.secured import open_secured

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_server import NatsServer, open_nats_server
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.cli.nursery import Nursery, Program
 from ioa.errors import UnavailableError

@@ -13,9 +13,9 @@ import pytest
 from nats.aio.client import Client
 from nats.js.api import Header
 
-from ioa.adapters.nats_connection import NatsSettings, open_connection
-from ioa.adapters.nats_delivery import NatsDeadLetters
-from ioa.adapters.nats_topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
+from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
 from ioa.cli.examination import Health, dead_letters
 from ioa.errors import UnavailableError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.adapters.nats_permissions import (
+from ioa.adapters.nats.permissions import (
     CLIENTS,
     Permissions,
     Service,

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa import readiness
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
+from ioa.telemetry import readiness
 from ioa.testing.deadline import eventually
 from ioa.testing.memory_network import MemoryNetwork
 from ioa.testing.scripted_brain import ScriptedBrain

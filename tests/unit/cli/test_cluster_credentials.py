@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
-from ioa.adapters.nats_permissions import Service, of_agent, of_service
+from ioa.adapters.nats.permissions import Service, of_agent, of_service
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, make_credentials

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats_server import NatsServer
-from ioa.adapters.nats_topology import DEAD, STREAMS, Topology
+from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
     DeadLetterKind,
     Health,

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.cli.system_metrics import LOOPBACK, open_system_metrics
 from ioa.errors import InvalidInputError
-from ioa.runtime.health import open_health
+from ioa.telemetry.health import open_health
 
 
 @asynccontextmanager

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from ioa import readiness
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
 from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
 from ioa.protocol.ids import AgentId
 from ioa.runtime.process import settings_from
+from ioa.telemetry import readiness
 from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.memory_network import MemoryNetwork

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ioa import fault_points
 from ioa.errors import InvalidInputError
+from ioa.telemetry import fault_points
 
 _PASSES = """
 import sys
-from ioa.fault_points import arm, reach
+from ioa.telemetry.fault_points import arm, reach
 arm(sys.argv[1])
 for number in range(3):
     reach("router.before_append")

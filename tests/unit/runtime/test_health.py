@@ -9,10 +9,9 @@ from datetime import timedelta
 import httpx
 import pytest
 
-from ioa import readiness
 from ioa.errors import InvalidInputError
-from ioa.runtime import process_metrics
-from ioa.runtime.health import Answer, open_health, open_http
+from ioa.telemetry import process_metrics, readiness
+from ioa.telemetry.health import Answer, open_health, open_http
 from ioa.testing.deadline import eventually
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import structlog
 
-from ioa import log_context
 from ioa.protocol.ids import GoalId
 from ioa.protocol.trace import trace_of_goal
-from ioa.runtime.logs import configure_logs, masked
+from ioa.telemetry import log_context
+from ioa.telemetry.logs import configure_logs, masked
 
 Lines = Callable[[], list[dict[str, Any]]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats_topology import STREAMS
+from ioa.adapters.nats.topology import STREAMS
 from ioa.errors import InvalidInputError
 from ioa.runtime import settings_page, variables
 from ioa.runtime.process import ProcessSettings, run_process, settings_from

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from pydantic import SecretStr
 
-from ioa.adapters.openai_chat import ModelSettings, OpenAiChat, open_openai_chat
-from ioa.adapters.openai_dialect import AnswerFormat, strict_schema
+from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
+from ioa.adapters.openai.dialect import AnswerFormat, strict_schema
 from ioa.agent.model import answers
 from ioa.agent.model.budget import Budget
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError

@@ -1,0 +1,1 @@
+"""NATS: the one package that imports its client."""

@@ -1,0 +1,235 @@
+"""The system as one agent sees it, over NATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager
+from datetime import timedelta
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.connection import at_renewal
+from ioa.adapters.nats.goals import deadline_of
+from ioa.adapters.nats.queues import Delivery, consume
+from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
+from ioa.errors import InvalidInputError, IoaError, UnavailableError, reason_of
+from ioa.group.requests import (
+    AbandonGoal,
+    Accepted,
+    Entries,
+    GroupStanding,
+    LaunchGroup,
+    ListMemberships,
+    OpenMemberships,
+    Rejected,
+    SayReply,
+    SequencedEntry,
+    SetAside,
+    Sync,
+)
+from ioa.group.state import GroupState
+from ioa.ports.agent_network import GoalLeader, GoalOffer
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode
+from ioa.protocol.goals import Artifact, Goal
+from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.messages import TASK_REPORTS, Header, Message
+from ioa.protocol.outcomes import ReportOutcomes
+from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, Renew
+from ioa.protocol.search import Search, SearchResult
+
+_SEARCH_TIMEOUT = timedelta(seconds=15)
+_SAY_TIMEOUT = timedelta(seconds=2)
+"""Short, since a message may be said again at any time, and the group waits while a router that was killed does not answer."""
+
+_REPORTS_AT_ONCE = 8
+"""How many reports of one kind an agent has under way in one group. A router takes a group's entries one by one: more would only
+be late, and be sent again."""
+
+_RENEW_TIMEOUT = timedelta(seconds=2)
+"""Two of them, and the time between two renewals, are well below a lease."""
+
+_MAX_ROUTERS_REMEMBERED = 10_000
+
+_log = structlog.get_logger(__name__)
+
+
+class _Gate:
+    """Lets so many through at once; `users` are inside or wait."""
+
+    def __init__(self) -> None:
+        self.room = asyncio.Semaphore(_REPORTS_AT_ONCE)
+        self.users = 0
+
+
+class NatsAgentNetwork:
+    """Requests to the services, the inbox, the queue of goals and the artifact store, on one connection."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._requester = NatsRequester(client)
+        self._artifacts = NatsArtifacts(client.jetstream())
+        self._routers: OrderedDict[CommId, str] = OrderedDict()
+        """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
+        self._inboxes: dict[AgentId, asyncio.Queue[SequencedEntry]] = {}
+        self._gates: dict[tuple[CommId, AgentId, str], _Gate] = {}
+
+    async def register(self, request: Register) -> Lease:
+        """Store the card and take a lease."""
+        return await self._requester.request(subjects.register(request.card.agent_id), request, Lease)
+
+    async def renew(self, request: Renew) -> Lease:
+        """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
+        try:
+            return await self._requester.request(subjects.renew(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+        except UnavailableError as error:
+            _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
+        return await self._requester.request(subjects.renew_at_all(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+
+    async def deregister(self, request: Deregister) -> None:
+        """Go offline."""
+        await self._requester.request(subjects.deregister(request.agent_id), request, Acknowledged)
+
+    async def search(self, search: Search) -> SearchResult:
+        """Ask discovery who fits."""
+        return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=_SEARCH_TIMEOUT)
+
+    async def report_outcomes(self, request: ReportOutcomes) -> None:
+        """Tell discovery how tasks went."""
+        await self._requester.request(subjects.report(request.agent_id), request, Acknowledged)
+
+    async def launch(self, request: LaunchGroup) -> GroupStanding:
+        """Open a group."""
+        return await self._requester.request(subjects.launch(request.owner), request, GroupStanding)
+
+    async def abandon(self, request: AbandonGoal) -> None:
+        """End a goal for which no group can be opened."""
+        await self._requester.request(subjects.abandon(request.by), request, Acknowledged)
+
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """Ask which groups the agent was put into."""
+        return await self._requester.request(subjects.memberships(request.agent_id), request, OpenMemberships)
+
+    async def sync(self, request: Sync) -> Entries:
+        """Fetch a page of a group's log."""
+        return await self._requester.request(subjects.sync(request.agent_id), request, Entries)
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Send a message to the router that pushed the group's last entry, or to any if that one does not answer.
+
+        What becomes of it in the log is in the answer, and comes into the inbox like all that others say. Of many reports on tasks
+        some go at a time.
+        """
+        if isinstance(message.payload, TASK_REPORTS):
+            async with self._gate(message.header, message.payload.type):
+                answer = await self._say_to_a_router(message)
+        else:
+            answer = await self._say_to_a_router(message)
+        inbox = self._inboxes.get(message.header.sender)
+        if isinstance(answer, Accepted) and answer.entry is not None and inbox is not None:
+            inbox.put_nowait(answer.entry)
+        return answer
+
+    @asynccontextmanager
+    async def _gate(self, header: Header, kind: str) -> AsyncIterator[None]:
+        key = (header.comm_id, header.sender, kind)
+        gate = self._gates.setdefault(key, _Gate())
+        gate.users += 1
+        try:
+            async with gate.room:
+                yield
+        finally:
+            gate.users -= 1
+            if not gate.users:
+                del self._gates[key]
+
+    async def _say_to_a_router(self, message: Message) -> Accepted | Rejected:
+        header = message.header
+        router = self._routers.get(header.comm_id)
+        if router is not None:
+            try:
+                return await self._say(subjects.say_to(router, header.comm_id, header.sender), message)
+            except UnavailableError as error:
+                _log.info("router_gone", comm_id=header.comm_id, router=router, error=error.message)
+                self._routers.pop(header.comm_id, None)
+        return await self._say(subjects.say(header.comm_id, header.sender), message)
+
+    async def _say(self, subject: str, message: Message) -> Accepted | Rejected:
+        return (await self._requester.request(subject, message, SayReply, timeout=_SAY_TIMEOUT)).answer
+
+    @asynccontextmanager
+    async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+        """Subscribe to the agent's inbox."""
+        arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
+
+        async def receive(message: Msg) -> None:
+            try:
+                entry = decode(SequencedEntry, message.data)
+            except IoaError as error:
+                _log.error("push_unreadable", agent_id=agent_id, error=str(error))
+            else:
+                self._note_router(entry.entry.state, message.reply)
+                arrived.put_nowait(entry)
+
+        subscription = await self._client.subscribe(subjects.inbox(agent_id), cb=receive)
+        self._inboxes[agent_id] = arrived
+        try:
+            yield _drain(arrived)
+        finally:
+            del self._inboxes[agent_id]
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
+    def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
+        """Listen to the connection."""
+        return at_renewal(self._client, listener)
+
+    def _note_router(self, state: GroupState, router: str) -> None:
+        """Remember whom to speak to in a group that goes on; what was pushed to longest ago is forgotten first."""
+        self._routers.pop(state.comm_id, None)
+        if router and not state.phase.is_terminal:
+            self._routers[state.comm_id] = router
+        if len(self._routers) > _MAX_ROUTERS_REMEMBERED:
+            self._routers.popitem(last=False)
+
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+        """Take goals off the pool's queue and off everybody's. Group setup sets aside what is no goal."""
+
+        async def work(delivery: Delivery) -> None:
+            try:
+                offer = _offer(delivery)
+            except InvalidInputError as error:
+                request = SetAside(agent_id=agent_id, seq=delivery.seq, why=error.message)
+                await self._requester.request(subjects.set_aside(agent_id), request, Acknowledged)
+            else:
+                await leader.lead(offer)
+
+        async def give_up(delivery: Delivery, error: Exception) -> None:
+            await leader.give_up(_offer(delivery), reason_of(error))
+
+        async with asyncio.TaskGroup() as group:
+            for durable in (pool_consumer(pool), ANY_AGENT):
+                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, side_by_side=side_by_side))
+
+    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a file."""
+        return await self._artifacts.put(object_name, name, data, media_type)
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file."""
+        return await self._artifacts.get(artifact)
+
+
+def _offer(delivery: Delivery) -> GoalOffer:
+    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt)
+
+
+async def _drain(arrived: asyncio.Queue[SequencedEntry]) -> AsyncIterator[SequencedEntry]:
+    while True:
+        yield await arrived.get()

@@ -1,0 +1,258 @@
+"""Connections to NATS that outlive every outage: endless reconnects, short pings, a first connect that retries."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from weakref import WeakKeyDictionary
+
+import nats
+import nats.errors
+import structlog
+from nats.aio.client import Client
+
+from ioa.adapters.nats.traffic import nats_errors, traffic
+from ioa.adapters.nkey_seeds import public_key_of, read_seed
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES
+from ioa.protocol.subjects import inbox_prefix_of
+
+LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
+"""What nats-server must allow for one message: the largest payload and its headers. The server's own default is 1 MiB."""
+
+_PING_EVERY = timedelta(seconds=2)
+_RECONNECT_EVERY = timedelta(milliseconds=250)
+_ATTEMPT_TIMEOUT = timedelta(seconds=2)
+_FLUSH_SECONDS = 2
+_PENDING_BYTES = 64 * 1024 * 1024
+_REFUSED = "authorization violation"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class NatsSettings:
+    """Where NATS is and who connects.
+
+    Attributes:
+        url: May name several servers of a cluster, with commas between.
+        name: What the server shows of the connection.
+        credentials: Path of a `.creds` file.
+        seed: An nkey seed or the path of its file. Answers then come to `_INBOX.<public key>`, which nobody else may read.
+        inbox_prefix: Where answers come to; None follows from the seed.
+        ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
+        certificate: Path of the certificate to show to the server.
+        key: Path of its key.
+    """
+
+    url: str
+    name: str
+    credentials: str | None = None
+    seed: str | None = None
+    inbox_prefix: str | None = None
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+
+
+_listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
+
+
+@contextmanager
+def at_renewal(client: Client, listener: Callable[[], None]) -> Iterator[None]:
+    """Call `listener` whenever a connection of `open_connection` is renewed while the block runs.
+
+    What was asked over the connection before may never be answered.
+    """
+    listeners = _listeners.setdefault(client, [])
+    listeners.append(listener)
+    try:
+        yield
+    finally:
+        listeners.remove(listener)
+
+
+def announce_renewal(client: Client) -> None:
+    """Tell the listeners of `at_renewal` that what was asked over the connection before may never be answered."""
+    for listener in list(_listeners.get(client, ())):
+        listener()
+
+
+@asynccontextmanager
+async def open_connection(
+    settings: NatsSettings, *, patience: timedelta | None = None, any_payload: bool = False
+) -> AsyncIterator[Client]:
+    """Connect, and drain and close at the end.
+
+    Args:
+        settings: Where to and as whom.
+        patience: How long to wait for the first connection; None waits until there is a server.
+        any_payload: Connect although the server takes smaller messages than the system sends, to tell so.
+
+    Raises:
+        UnavailableError: No server answered within `patience`.
+        InvalidInputError: The server takes smaller messages than the system sends.
+    """
+    client = await _connect(settings, patience)
+    try:
+        if not any_payload:
+            check_max_payload(client.max_payload)
+        with traffic.watch(client):
+            yield client
+    finally:
+        await _close(client)
+
+
+def check_max_payload(allowed_bytes: int) -> None:
+    """See that a server takes every message that the system may send.
+
+    Raises:
+        InvalidInputError: It does not, and no retry helps.
+    """
+    if allowed_bytes < LEAST_MAX_PAYLOAD_BYTES:
+        raise InvalidInputError(
+            f"The NATS server takes messages of {allowed_bytes:,} bytes at most; {LEAST_MAX_PAYLOAD_BYTES:,} are needed.",
+            hint="Set max_payload in the server's configuration to 1MB, its default, or more, and restart it.",
+        )
+
+
+async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client:
+    loop = asyncio.get_running_loop()
+    deadline = None if patience is None else loop.time() + patience.total_seconds()
+    delay = 0.05
+    while True:
+        try:
+            return await _attempt(settings)
+        except (OSError, TimeoutError, nats.errors.Error) as error:
+            refused = isinstance(error, nats.errors.AuthorizationError)
+            if deadline is not None and loop.time() + delay > deadline:
+                raise _unreachable(settings.url, error, refused=refused) from None
+            log = _log.warning if refused else _log.debug
+            log("nats_not_there_yet", url=settings.url, error=str(error))
+        await asyncio.sleep(delay)
+        delay = min(delay * 2, 1.0)
+
+
+def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
+    if refused:
+        return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint="IOA_NATS_SEED names the seed.")
+    return UnavailableError(
+        f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
+        hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
+    )
+
+
+async def _attempt(settings: NatsSettings) -> Client:
+    async def reconnected() -> None:
+        _log.info("nats_reconnected", url=settings.url)
+        announce_renewal(client)
+
+    async def disconnected() -> None:
+        if not client.is_closed:
+            _log.warning("nats_disconnected", url=settings.url)
+
+    async def failed(error: Exception) -> None:
+        # While there is no server, each attempt to reconnect fails alike; that it is gone was said once.
+        log = _log.warning if client.is_connected else _log.debug
+        if asyncio.current_task() is client._reconnection_task:
+            _leave_attempt(client)
+        nats_errors.labels(type(error).__name__).inc()
+        if _REFUSED in str(error).lower():
+            refusals.append(str(error))
+        log("nats_error", error=str(error) or type(error).__name__)
+
+    client, refusals = Client(), list[str]()
+    tls = await asyncio.to_thread(_tls_of, settings)
+    seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
+    inbox_prefix = settings.inbox_prefix or ("_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed)))
+    connecting = client.connect(
+        settings.url.split(","),
+        name=settings.name,
+        user_credentials=settings.credentials,
+        nkeys_seed_str=seed,
+        inbox_prefix=inbox_prefix.encode(),
+        tls=tls,
+        allow_reconnect=True,
+        max_reconnect_attempts=-1,
+        reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
+        connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
+        ping_interval=int(_PING_EVERY.total_seconds()),
+        max_outstanding_pings=2,
+        pending_size=_PENDING_BYTES,
+        skip_subject_validation=True,  # subjects are built of checked ids, in one module
+        reconnected_cb=reconnected,
+        disconnected_cb=disconnected,
+        error_cb=failed,
+    )
+    try:
+        await asyncio.wait_for(connecting, _ATTEMPT_TIMEOUT.total_seconds() * 2)
+    except TimeoutError:
+        # nats-py asks again and again, and tells nobody but its callback why it was turned away.
+        if refusals:
+            raise nats.errors.AuthorizationError from None
+        raise
+    finally:
+        if not client.is_connected:
+            _leave_attempt(client)
+    return client
+
+
+def _leave_attempt(client: Client) -> None:
+    """Close the socket of an attempt to connect that came to nothing, which nats-py forgets open: a frozen server takes such."""
+    if client._transport is not None:
+        client._transport.close()  # type: ignore[no-untyped-call]
+
+
+def _tls_of(settings: NatsSettings) -> ssl.SSLContext | None:
+    if settings.ca is None and settings.certificate is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=settings.ca)
+        if settings.certificate is not None:
+            context.load_cert_chain(settings.certificate, settings.key)
+    except OSError as error:
+        paths = ", ".join(path for path in (settings.ca, settings.certificate, settings.key) if path)
+        raise InvalidInputError(f"The certificates of NATS ({paths}) cannot be used: {error.strerror or error}.") from None
+    return context
+
+
+async def _close(client: Client) -> None:
+    """Send what is buffered and close. Subscriptions were ended by whoever made them, so there is nothing to drain."""
+    try:
+        if client.is_connected:
+            await client.flush(timeout=_FLUSH_SECONDS)
+    except (TimeoutError, nats.errors.Error, OSError, RuntimeError) as error:
+        _log.debug("nats_not_flushed", error=str(error) or type(error).__name__)
+    finally:
+        try:
+            await client.close()
+        except asyncio.CancelledError:
+            # nats-py waits for the socket's end in two tasks. It cancels the one that reconnects, and with it what both wait for.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+        except (OSError, RuntimeError):
+            # What was buffered could not be sent to a server that is gone (uvloop calls that a RuntimeError). nats-py stops
+            # half-way then, with its tasks running; without the buffer, closing once more succeeds.
+            client._pending, client._pending_data_size = [], 0
+            client._status = Client.DISCONNECTED
+            await client.close()
+        await _end_reconnecting(client)
+
+
+async def _end_reconnecting(client: Client) -> None:
+    """See to it that a closed client does not connect again: nats-py cancels what reconnects once, and that may be dropped.
+
+    `asyncio.wait_for` of Python 3.11 drops a cancellation that comes together with the end of what is waited for
+    (python/cpython#86296), such as with a connection that has just been made.
+    """
+    reconnecting = client._reconnection_task
+    while reconnecting is not None and not reconnecting.done():
+        reconnecting.cancel()
+        await asyncio.wait([reconnecting], timeout=_RECONNECT_EVERY.total_seconds())
+    if not client.is_closed:
+        await client.close()

@@ -1,0 +1,146 @@
+"""Looking through the stream of dead letters, and putting one back to where it came from.
+
+Each letter is read by its sequence from the stream's leader, which whoever may see dead letters at all is allowed to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from nats.js import JetStreamContext
+from nats.js.api import Header, RawStreamMsg
+from nats.js.errors import NotFoundError as NoSuchMessage
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.topology import DEAD
+from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
+from ioa.ports.delivery import DeadReason
+
+_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """A message that could not be processed.
+
+    Attributes:
+        seq: Its number in the stream of dead letters.
+        reason: Why, in a word of `DeadReason`; that of a newer version may be another one.
+        why: Why, in a sentence.
+        subject: Where the message was published.
+        at: When it was set aside.
+        data: The message as it came; of one too large to be kept whole, the beginning.
+        size_bytes: How large it was.
+    """
+
+    seq: int
+    reason: str
+    why: str
+    subject: str
+    at: datetime | None
+    data: bytes
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class DeadLetterPage:
+    """Letters, newest first, and the number to go on from; None when there are no older ones."""
+
+    letters: Sequence[DeadLetter]
+    before: int | None
+
+
+class NatsDeadLetterBox:
+    """The stream `IOA_DEAD`, for those who look after a system."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def page(self, *, limit: int, before: int | None = None) -> DeadLetterPage:
+        """List the newest letters, or the newest of those before a number.
+
+        Raises:
+            UnavailableError: The stream does not answer.
+        """
+        with unavailable_unless_answered("The dead-letter stream"):
+            state = (await self._js.stream_info(DEAD)).state
+        end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
+        found: list[DeadLetter] = []
+        while state.messages and len(found) < limit and end > state.first_seq:
+            start = max(state.first_seq, end - _AT_ONCE)
+            window = await asyncio.gather(*(self._find(seq) for seq in range(end - 1, start - 1, -1)))
+            found += [letter for letter in window if letter is not None]
+            end = start
+        is_last = len(found) <= limit and end <= state.first_seq
+        letters = found[:limit]
+        return DeadLetterPage(letters, None if is_last or not letters else letters[-1].seq)
+
+    async def read(self, seq: int) -> DeadLetter:
+        """Read one letter.
+
+        Raises:
+            NotFoundError: There is none of this number, or not any more.
+            UnavailableError: The stream does not answer.
+        """
+        letter = await self._find(seq)
+        if letter is None:
+            raise NotFoundError(f"There is no dead letter {seq}.", hint="`ioa dead` lists those that there are.")
+        return letter
+
+    async def put_back(self, letter: DeadLetter) -> bool:
+        """Publish the message again where it was published, and take the letter out; False if it had been put back already.
+
+        A message that is put back is the same one however often that is tried within the time in which its stream tells doubles
+        by their ids, so that a try that was cut short may be repeated.
+
+        Raises:
+            InvalidInputError: It cannot be put back: it is no message of a queue, or was not kept whole.
+            UnavailableError: A stream does not answer, or does not let this credential in.
+        """
+        if letter.reason == DeadReason.UNREADABLE_ENTRY:
+            raise InvalidInputError(
+                f"Dead letter {letter.seq} is a copy of an entry of a group's log, where it still stands.",
+                hint="The group's goal ends at its deadline; publish the goal anew.",
+            )
+        if len(letter.data) < letter.size_bytes:
+            raise InvalidInputError(
+                f"Of dead letter {letter.seq} only {len(letter.data):,} of {letter.size_bytes:,} bytes were kept.",
+                hint="Whoever published it has to publish it again, in less.",
+            )
+        headers = {Header.MSG_ID.value: f"dead/{letter.seq}"}
+        with unavailable_unless_answered("The stream of the message"):
+            stored = await self._js.publish(letter.subject, letter.data, headers=headers)
+        try:
+            with unavailable_unless_answered("The dead-letter stream"):
+                await self._js.delete_msg(DEAD, letter.seq)
+        except UnavailableError as error:
+            raise UnavailableError(
+                f"The message is back on {letter.subject}, but its dead letter could not be taken out: {error.message}",
+                hint="Only an admin may. Trying again soon puts nothing back twice.",
+            ) from error
+        return not stored.duplicate
+
+    async def _find(self, seq: int) -> DeadLetter | None:
+        with unavailable_unless_answered("The dead-letter stream"):
+            try:
+                return _letter(await self._js.get_msg(DEAD, seq))
+            except NoSuchMessage:
+                return None
+
+
+def _letter(message: RawStreamMsg) -> DeadLetter:
+    # What is no ASCII comes as an object of the standard library's parser of e-mails.
+    headers, data = {name: str(value) for name, value in (message.headers or {}).items()}, message.data or b""
+    size = headers.get("Ioa-Bytes", "")
+    return DeadLetter(
+        seq=message.seq or 0,
+        reason=(message.subject or "").rpartition(".")[2],
+        why=headers.get("Ioa-Reason", ""),
+        subject=headers.get("Ioa-Subject", ""),
+        at=message.time,
+        data=data,
+        size_bytes=int(size) if size.isdecimal() else len(data),
+    )

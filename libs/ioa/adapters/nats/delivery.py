@@ -1,0 +1,156 @@
+"""Pushes, results, timers and dead letters over NATS."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import NoReturn
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import Header
+
+from ioa.adapters.nats.connection import at_renewal
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.keys import last_message, publish_onto
+from ioa.adapters.nats.topology import DEAD, RESULTS, TIMERS
+from ioa.errors import IoaError
+from ioa.group.events import EncodedEntry, Said
+from ioa.group.requests import encode_sequenced
+from ioa.ports.delivery import DeadReason
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
+from ioa.protocol.goals import GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.results import decode_result, encode_result
+from ioa.telemetry.fault_points import is_armed, reach
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsInboxes:
+    """Push entries over core NATS.
+
+    Args:
+        client: The connection.
+        router: The name that a router is spoken to by. A push bears it as its reply subject: who appended the last entry of a
+            group knows its head, and is asked first when somebody speaks next.
+    """
+
+    def __init__(self, client: Client, router: str = "") -> None:
+        self._client = client
+        self._router = router
+
+    async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
+        """Publish the entry to each inbox; members that are away repair themselves from the log, and so does a lost push."""
+        data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
+        try:
+            for agent_id in audience:
+                await self._client.publish(subjects.inbox(agent_id), data, reply=self._router)
+                if is_armed("router.between_pushes"):
+                    await self._client.flush()  # what was pushed has left the process
+                    reach("router.between_pushes")
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("push_lost", comm_id=entry.entry.state.comm_id, seq=seq, error=str(error) or type(error).__name__)
+
+
+class NatsProgress:
+    """Reports of progress on core NATS, one subject for each group."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def publish(self, said: Said) -> None:
+        """Publish the report; one that cannot be sent is lost."""
+        comm_id = said.message.header.comm_id
+        try:
+            await self._client.publish(subjects.progress(comm_id), encode(said))
+        except (nats.errors.Error, OSError) as error:
+            _log.warning("progress_lost", comm_id=comm_id, error=str(error) or type(error).__name__)
+
+    async def follow(self, hear: Callable[[Said], None], listen_anew: Callable[[], None], subject: str) -> NoReturn:
+        """Give every report on a subject, which may be a pattern, to `hear`, for ever.
+
+        `listen_anew` is called when it has begun to listen, and after each time it may have missed some.
+        """
+
+        async def receive(message: Msg) -> None:
+            try:
+                hear(decode(Said, message.data))
+            except IoaError as error:
+                _log.warning("progress_unreadable", subject=message.subject, error=str(error))
+
+        subscription = await self._client.subscribe(subject, cb=receive)
+        try:
+            with at_renewal(self._client, listen_anew):
+                listen_anew()
+                await asyncio.Event().wait()
+                raise AssertionError("nobody sets this event")
+        finally:
+            if not self._client.is_closed:
+                await subscription.unsubscribe()
+
+
+class NatsResults:
+    """Results in the stream `IOA_RESULTS`: the first one published for a goal stands."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._goals = NatsGoalRecords(js)
+
+    async def publish(self, result: GoalResult) -> bool:
+        """Publish unless there is one already, in the format that the goal asks for."""
+        record = await self._goals.find(comm_id_of_goal(result.goal_id))
+        data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
+        with unavailable_unless_answered("The stream of results"):
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.goal_id), data)
+
+    async def get(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result."""
+        with unavailable_unless_answered("The stream of results"):
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal_id))
+        return None if message is None else decode_result(message.data or b"")
+
+
+class NatsTimers:
+    """Deadlines as scheduled messages (NATS ADR-51) in the stream `IOA_TIMERS`."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def schedule(self, comm_id: CommId, at: datetime) -> None:
+        """Have JetStream send a message to the group's timer subject at `at`."""
+        at = at.astimezone(UTC)
+        headers = {
+            Header.SCHEDULE.value: f"@at {at.strftime('%Y-%m-%dT%H:%M:%S.%f')}Z",
+            Header.SCHEDULE_TARGET.value: subjects.timer(comm_id),
+        }
+        subject = subjects.timer_schedule(comm_id, int(at.timestamp() * 1000))
+        with unavailable_unless_answered("The stream of timers"):
+            await self._js.publish(subject, b"", stream=TIMERS, headers=headers)
+
+
+class NatsDeadLetters:
+    """The stream `IOA_DEAD`: the message as it came, with the reason in its headers."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
+        """Keep a refused message; of one too large to be kept whole, the beginning."""
+        headers = {"Ioa-Reason": _header(why), "Ioa-Subject": _header(subject), "Ioa-Bytes": str(len(data))}
+        if key:
+            headers[Header.MSG_ID.value] = f"{reason}/{key}"
+        with unavailable_unless_answered("The dead-letter stream"):
+            await self._js.publish(subjects.dead(reason), data[:MAX_PAYLOAD_BYTES], stream=DEAD, headers=headers)
+        _log.warning("dead_letter", reason=reason, why=why, subject=subject)
+
+
+def _header(text: str) -> str:
+    """Fit a text, which may hold what a stranger wrote, into one header."""
+    return " ".join(text.encode("utf-8", "replace").decode().replace("\0", " ").split())[:1_000]

@@ -1,0 +1,88 @@
+"""Goals on record, and the queues in which they wait for somebody to lead them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.topology import GOAL_RECORDS, WORK, ensure_pool_consumer
+from ioa.errors import InvalidInputError
+from ioa.ports.delivery import Queued
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.goals import GoalRecord
+from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
+
+DEADLINE = "Ioa-Deadline"
+"""The header in which a queued goal says until when it is worth leading."""
+_STREAM = stream_of(GOAL_RECORDS)
+
+
+class NatsGoalRecords:
+    """The bucket `IOA_GOAL_RECORDS`, keyed by the `comm_id` that follows from the goal's id."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def create(self, record: GoalRecord) -> GoalRecord:
+        """Record a goal once."""
+        comm_id = comm_id_of_goal(record.goal.goal_id)
+        with unavailable_unless_answered("The goals on record"):
+            if await publish_onto(self._js, _STREAM, subject_of(GOAL_RECORDS, comm_id), encode(record)):
+                return record
+        return await self.find(comm_id) or record
+
+    async def find(self, comm_id: CommId) -> GoalRecord | None:
+        """Read the goal whose root group is `comm_id`, from the leader: the bucket's own get may be answered by one that lags."""
+        with unavailable_unless_answered("The goals on record"):
+            message = await last_message(self._js, _STREAM, subject_of(GOAL_RECORDS, comm_id))
+        return None if message is None else decode(GoalRecord, message.data or b"")
+
+
+def deadline_of(headers: Mapping[str, str]) -> datetime | None:
+    """Read a queued goal's deadline; None of a goal that an older version queued.
+
+    Raises:
+        InvalidInputError: It is no time.
+    """
+    written = headers.get(DEADLINE)
+    if written is None:
+        return None
+    try:
+        return datetime.fromisoformat(written).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidInputError(f"{written[:80]!r} is no deadline.") from None
+
+
+class NatsWorkQueue:
+    """The stream `IOA_WORK`, a subject and a durable consumer for each pool."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
+        """Offer a goal. The server removes it at its deadline, by its own clock (NATS ADR-43)."""
+        goal, seconds = record.goal, math.ceil(record.goal.timeout.total_seconds())
+        headers = {DEADLINE: record.deadline.isoformat()}
+        with unavailable_unless_answered("The queue of goals"):
+            await self._js.publish(subjects.work_of(pool), encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)
+
+    async def look(self, seq: int) -> Queued | None:
+        """Read a message by its sequence, from the stream's leader."""
+        with unavailable_unless_answered("The queue of goals"):
+            try:
+                message = await self._js.get_msg(WORK, seq=seq)
+            except NotFoundError:
+                return None
+        return Queued(message.subject or "", message.data or b"")
+
+    async def ensure_pool(self, pool: PoolId) -> None:
+        """Make the pool's queue."""
+        with unavailable_unless_answered("The queue of goals"):
+            await ensure_pool_consumer(self._js, pool)

@@ -1,0 +1,55 @@
+"""One message for each subject: the last one read from the stream's leader, a write that only succeeds on top of the one expected.
+
+A bucket of nats-py's is a stream like that. Its own handle reads from any replica, which may lag, and leaves markers where keys go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nats.js import JetStreamContext
+from nats.js.api import Header, RawStreamMsg
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats.failures import lost_race
+
+
+def stream_of(bucket: str) -> str:
+    """The stream that keeps a bucket (NATS ADR-8)."""
+    return f"KV_{bucket}"
+
+
+def subject_of(bucket: str, key: str) -> str:
+    """The subject of a key, or of all keys that match a pattern."""
+    return f"$KV.{bucket}.{key}"
+
+
+async def last_message(js: JetStreamContext, stream: str, subject: str) -> RawStreamMsg | None:
+    """Read the last message of a subject, which may hold wildcards, from the stream's leader; None if there is none."""
+    try:
+        return await js.get_msg(stream, subject=subject)
+    except NotFoundError:
+        return None
+
+
+async def publish_onto(
+    js: JetStreamContext, stream: str, subject: str, data: bytes, *, last: int = 0, headers: Mapping[str, str] | None = None
+) -> bool:
+    """Publish unless the subject's last message is another one than `last`; 0 says that there is none yet.
+
+    Returns:
+        Whether it was published; if not, somebody else was first.
+    """
+    expected = {Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value: str(last)}
+    try:
+        await js.publish(subject, data, stream=stream, headers={**(headers or {}), **expected})
+    except APIError as error:
+        if lost_race(error):
+            return False
+        raise
+    return True
+
+
+async def erase(js: JetStreamContext, bucket: str, key: str) -> None:
+    """Remove a key of a bucket and leave no marker, for buckets that nobody follows."""
+    await js.purge_stream(stream_of(bucket), subject=subject_of(bucket, key))

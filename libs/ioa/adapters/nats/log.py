@@ -1,0 +1,117 @@
+"""The groups' logs in the JetStream stream `IOA_LOG`, one subject each."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from nats.aio.client import Client
+from nats.js.api import Header
+from nats.js.errors import APIError, NotFoundError
+
+from ioa.adapters.nats.acks import AcknowledgedWrites
+from ioa.adapters.nats.failures import lost_race, unavailable_unless_answered, unavailable_unless_stored
+from ioa.adapters.nats.topology import LOG
+from ioa.errors import InvalidInputError
+from ioa.group.events import EncodedEntry, Entry, message_id_of
+from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode
+from ioa.protocol.ids import CommId, MessageId
+
+_EXPECTED_SEQUENCE = Header.EXPECTED_LAST_SUBJECT_SEQUENCE.value
+
+
+FoundGarbage = Callable[[UnreadableEntryError], Awaitable[None]]
+
+
+async def _tell_nobody(_error: UnreadableEntryError) -> None:
+    """Whoever reads gets the error."""
+
+
+class NatsGroupLog:
+    """Group logs in JetStream. Optimistic concurrency by expected last sequence of the subject.
+
+    Args:
+        client: The connection.
+        found_garbage: Is told of each entry that cannot be read, before that is raised.
+    """
+
+    def __init__(self, client: Client, found_garbage: FoundGarbage | None = None) -> None:
+        self._found_garbage = found_garbage or _tell_nobody
+        self._js = client.jetstream()
+        self._writes = AcknowledgedWrites(client)
+
+    async def last(self, comm_id: CommId) -> StoredEntry | None:
+        """Read the head by `STREAM.MSG.GET`, which only the stream's leader answers; a direct get may lag behind."""
+        return await self._get(comm_id)
+
+    async def append(self, comm_id: CommId, entry: EncodedEntry, *, expected_seq: int) -> int:
+        """Append if nobody else has; see the port."""
+        headers = {_EXPECTED_SEQUENCE: str(expected_seq)}
+        with unavailable_unless_stored(f"The log of {comm_id}"):
+            try:
+                return await self._writes.publish(subjects.log(comm_id), entry.data, headers)
+            except APIError as error:
+                if lost_race(error):
+                    raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.") from None
+                raise
+
+    async def read(self, comm_id: CommId, *, after: int, limit: int, max_bytes: int | None = None) -> Sequence[StoredEntry]:
+        """Read a page, entry by entry, from the stream's leader."""
+        page: list[StoredEntry] = []
+        while len(page) < limit and (max_bytes is None or sum(stored.size_bytes for stored in page) < max_bytes):
+            stored = await self._get(comm_id, from_seq=after + 1)
+            if stored is None:
+                break
+            page.append(stored)
+            after = stored.seq
+        return page
+
+    async def find_message(self, comm_id: CommId, message_id: MessageId, *, after: int, limit: int) -> int | None:
+        """Look for a message, entry by entry, reading no more of each than its event."""
+        for _ in range(limit):
+            found = await self._fetch(subjects.log(comm_id), from_seq=after + 1)
+            if found is None:
+                return None
+            after, data = found
+            if message_id_of(data) == message_id:
+                return after
+        return None
+
+    async def newest(self) -> int:
+        """Ask the stream, which its leader answers for."""
+        with unavailable_unless_answered("The stream of group logs"):
+            return (await self._js.stream_info(LOG)).state.last_seq
+
+    async def epoch(self) -> str:
+        """Ask when the stream was made. One that was restored from a backup says when the one that was saved was made."""
+        with unavailable_unless_answered("The stream of group logs"):
+            created = (await self._js.stream_info(LOG)).created
+        return created.isoformat() if created is not None else ""
+
+    async def _get(self, comm_id: CommId, from_seq: int | None = None) -> StoredEntry | None:
+        found = await self._fetch(subjects.log(comm_id), from_seq)
+        if found is None:
+            return None
+        seq, data = found
+        try:
+            return StoredEntry(seq, decode(Entry, data), len(data))
+        except InvalidInputError as error:
+            garbage = UnreadableEntryError(
+                f"Entry {seq} of group {comm_id} cannot be read: {error.message}",
+                hint=f"Look at it with: nats stream get {LOG} {seq}",
+                comm_id=comm_id,
+                seq=seq,
+                data=data,
+            )
+        await self._found_garbage(garbage)
+        raise garbage
+
+    async def _fetch(self, subject: str, from_seq: int | None) -> tuple[int, bytes] | None:
+        with unavailable_unless_answered(f"The log {subject}"):
+            try:
+                message = await self._js.get_msg(LOG, seq=from_seq, subject=subject, next=from_seq is not None)
+            except NotFoundError:
+                return None
+        assert message.seq is not None
+        return message.seq, message.data or b""

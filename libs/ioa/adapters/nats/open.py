@@ -1,0 +1,103 @@
+"""What is open, in buckets that hold nothing else: who is in which group (`IOA_MEMBERS`), and which groups there are (`IOA_OPEN`).
+
+Nobody follows these buckets. What is removed leaves no marker behind, so that a bucket is as large as what is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.handles import BucketHandle
+from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
+from ioa.adapters.nats.streams import next_messages
+from ioa.adapters.nats.topology import MEMBERS, OPEN
+from ioa.group.requests import OpenMembership, OpenMemberships
+from ioa.ports.open_groups import OpenGroup, OpenPage
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.ids import AgentId, CommId
+
+_PAGE = 500
+
+
+class NatsMemberships:
+    """The bucket `IOA_MEMBERS`, one key `<agent_id>.<comm_id>` for each open membership, numbered by its sequence."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+        self._bucket = BucketHandle(self._js, MEMBERS)
+
+    async def add(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        """Put agents into a group."""
+        with unavailable_unless_answered("The record of memberships"):
+            bucket = await self._bucket.open()
+            for agent_id in agent_ids:
+                await bucket.put(f"{agent_id}.{comm_id}", b"")
+
+    async def remove(self, agent_id: AgentId, comm_id: CommId) -> None:
+        """Forget a membership."""
+        with unavailable_unless_answered("The record of memberships"):
+            await erase(self._js, MEMBERS, f"{agent_id}.{comm_id}")
+
+    async def newest(self, agent_id: AgentId) -> int:
+        """Ask the stream's leader for the last key of the agent."""
+        with unavailable_unless_answered("The record of memberships"):
+            message = await last_message(self._js, stream_of(MEMBERS), subject_of(MEMBERS, f"{agent_id}.*"))
+        return 0 if message is None else message.seq or 0
+
+    async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
+        """Read a page by one request; more are made only where older versions have left nothing but markers."""
+        pattern, found, complete = subject_of(MEMBERS, f"{agent_id}.*"), tuple[OpenMembership, ...](), False
+        while not found and not complete:
+            page = await next_messages(self._client, stream_of(MEMBERS), pattern, after=after, limit=limit)
+            found = tuple(
+                OpenMembership(comm_id=CommId(message.subject.rpartition(".")[2]), number=message.seq)
+                for message in page.messages
+                if not message.is_marker
+            )
+            after, complete = page.messages[-1].seq if page.messages else after, page.complete
+        return OpenMemberships(memberships=found, complete=complete)
+
+    async def of(self, agent_id: AgentId) -> Sequence[CommId]:
+        """Read all pages of an agent."""
+        found: list[CommId] = []
+        after, complete = 0, False
+        while not complete:
+            page = await self.page(agent_id, after=after, limit=_PAGE)
+            found += [membership.comm_id for membership in page.memberships]
+            after, complete = page.memberships[-1].number if page.memberships else after, page.complete
+        return found
+
+
+class NatsOpenGroups:
+    """The bucket `IOA_OPEN`, one key for each group that is open. Keys with a dot in them are notes, and no groups."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+        self._bucket = BucketHandle(self._js, OPEN)
+
+    async def put(self, comm_id: CommId, group: OpenGroup) -> None:
+        """Note a group."""
+        with unavailable_unless_answered("The index of open groups"):
+            await (await self._bucket.open()).put(comm_id, encode(group))
+
+    async def find(self, comm_id: CommId) -> OpenGroup | None:
+        """Read what is noted, from the stream's leader."""
+        with unavailable_unless_answered("The index of open groups"):
+            message = await last_message(self._js, stream_of(OPEN), subject_of(OPEN, comm_id))
+        return None if message is None else decode(OpenGroup, message.data or b"")
+
+    async def remove(self, comm_id: CommId) -> None:
+        """Forget a group."""
+        with unavailable_unless_answered("The index of open groups"):
+            await erase(self._js, OPEN, comm_id)
+
+    async def page(self, *, after: int, limit: int) -> OpenPage:
+        """Read a page by one request."""
+        page = await next_messages(self._client, stream_of(OPEN), subject_of(OPEN, "*"), after=after, limit=limit)
+        comm_ids = [CommId(message.subject.rpartition(".")[2]) for message in page.messages if not message.is_marker]
+        return OpenPage(comm_ids, page.messages[-1].seq if page.messages else after, page.complete)

@@ -1,0 +1,92 @@
+"""Outcomes of tasks in the stream `IOA_OUTCOMES`, one subject for each pool, of which the server keeps the newest.
+
+Whoever follows the stream from its first message to its last has exactly what it holds, whenever and how often it was started.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, DeliverPolicy, Header
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.renewal import until_renewal
+from ioa.adapters.nats.topology import OUTCOMES
+from ioa.errors import IoaError, UnavailableError
+from ioa.ports.outcome_store import OutcomeListener
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.outcomes import Outcome
+
+_RETRY_SECONDS = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsOutcomes:
+    """Put outcomes into the stream, and follow it."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+
+    async def put(self, outcome: Outcome, *, key: str) -> None:
+        """Publish an outcome; the stream drops what it has seen the key of."""
+        with unavailable_unless_answered("The stream of outcomes"):
+            await self._js.publish(
+                subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
+            )
+
+    async def follow(self, listener: OutcomeListener) -> None:
+        """Tell every outcome that is kept and then each new one, in order and once each, across outages, for ever."""
+        last = 0
+        while True:
+            try:
+                with until_renewal(self._client) as waits:
+                    with unavailable_unless_answered("The stream of outcomes"):
+                        if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
+                            listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
+                            last = 0
+                        opened = await _subscribe(self._js, last + 1)
+                    async with _closing(self._client, opened) as subscription:
+                        while True:
+                            last = _tell(await waits.next(subscription.next_msg), last, listener)
+            except UnavailableError as error:
+                _log.warning("outcomes_out_of_reach", error=error.message)
+                await asyncio.sleep(_RETRY_SECONDS)
+
+
+def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
+    """Tell an outcome unless it was told before; return the sequence of the last one that was."""
+    seq = message.metadata.sequence.stream
+    if seq <= last:
+        return last
+    try:
+        listener.add(decode(Outcome, message.data))
+    except IoaError as error:
+        _log.error("outcome_unreadable", seq=seq, error=error.message)
+    except Exception:  # one outcome that nobody foresaw must not keep all others from being told
+        _log.exception("outcome_not_taken_in", seq=seq)
+    return seq
+
+
+async def _subscribe(js: JetStreamContext, from_seq: int) -> JetStreamContext.PushSubscription:
+    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=from_seq)
+    return await js.subscribe(subjects.ANY_OUTCOME, stream=OUTCOMES, ordered_consumer=True, config=config)
+
+
+@asynccontextmanager
+async def _closing(
+    client: Client, subscription: JetStreamContext.PushSubscription
+) -> AsyncIterator[JetStreamContext.PushSubscription]:
+    try:
+        yield subscription
+    finally:
+        if not client.is_closed:
+            await subscription.unsubscribe()

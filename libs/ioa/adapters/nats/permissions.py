@@ -1,0 +1,348 @@
+"""Who may publish and read what: the one place from which every authorization of a server is rendered.
+
+The control plane and JetStream live in one account, everybody else in another, which imports exactly the subjects below. Between
+the two the server keeps its own books of who waits for which answer, so that nobody outside can have an answer sent to a subject of
+the control plane (a reply subject is not a publication, and no permission covers it). No one outside may create a consumer either:
+the subject to which a consumer delivers is not checked against the permissions of who made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ioa.adapters.nats.keys import stream_of, subject_of
+from ioa.adapters.nats.topology import (
+    ANY_AGENT,
+    ARTIFACTS,
+    BEAT,
+    CARDS,
+    CONSUMERS,
+    DEAD,
+    ENDED,
+    FILES,
+    GOAL_RECORDS,
+    GOALS,
+    INTAKE,
+    LEASES,
+    LOG,
+    MEMBERS,
+    OPEN,
+    OUTCOMES,
+    RESULTS,
+    ROUTERS,
+    SESSIONS,
+    STREAMS,
+    TIMERS,
+    WORK,
+    pool_consumer,
+)
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, CommId, PoolId
+
+CONTROL_PLANE, CLIENTS = "IOA", "IOA_CLIENTS"
+"""The two accounts."""
+
+_API = "$JS.API"
+_ANY = "*"
+_UPLOADS, _OBJECTS = f"OBJ_{ARTIFACTS}", f"OBJ_{FILES}"
+
+
+class Service(StrEnum):
+    """The services of the control plane."""
+
+    REGISTRY = "registry"
+    GROUPS = "groups"
+    ROUTER = "router"
+    DISCOVERY = "discovery"
+
+
+@dataclass(frozen=True)
+class Answering:
+    """How often, and for how many seconds, somebody may answer a message that was sent to it, wherever the answer goes."""
+
+    times: int
+    seconds: int
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What one credential may do, besides reading the answers to its own requests."""
+
+    account: str
+    publish: tuple[str, ...]
+    subscribe: tuple[str, ...]
+    answering: Answering | None = None
+
+
+_ANSWERS_ONCE = Answering(times=1, seconds=60)
+_ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
+"""What an agent may say of a goal it took from a queue: that it is at work, and at last that it is done. Only of those it took."""
+
+
+def of_service(service: Service) -> Permissions:
+    """What a service of the control plane may do."""
+    name = f"ioa-{service}"
+    answers = (
+        *_SERVED[service],
+        *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", f".{name}", f".{name}.*")),
+    )
+    topology = () if service is Service.DISCOVERY else _making_topology()
+    return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
+
+
+def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
+    """What an agent may do: speak as itself, read its own inbox, take goals of its pool and of everybody's, exchange files."""
+    publish = (
+        subjects.register(agent_id),
+        subjects.renew(agent_id),
+        subjects.renew_at_all(agent_id),
+        subjects.deregister(agent_id),
+        subjects.launch(agent_id),
+        subjects.abandon(agent_id),
+        subjects.sync(agent_id),
+        subjects.set_aside(agent_id),
+        subjects.memberships(agent_id),
+        subjects.SEARCH,
+        subjects.report(agent_id),
+        subjects.say(CommId(_ANY), agent_id),
+        f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
+        *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
+        *_exchanging_files(),
+    )
+    return Permissions(CLIENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id),), _ACKNOWLEDGES)
+
+
+def of_user() -> Permissions:
+    """What somebody who launches goals may do: publish and cancel them, and see what became of them and who there is."""
+    publish = (
+        subjects.GOAL,
+        subjects.ANY_ADDRESSED_GOAL,
+        subjects.CANCEL,
+        *_looking(),
+        subjects.GET_GROUP,
+        subjects.SEARCH,
+        *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
+        *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
+        *_exchanging_files(),
+        *_uploading(),
+    )
+    return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+
+
+def of_observer() -> Permissions:
+    """What a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
+
+    A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
+    """
+    return Permissions(CLIENTS, _looking(), ())
+
+
+def of_admin() -> Permissions:
+    """Everything but the server's own account: for repairs by hand."""
+    return Permissions(CONTROL_PLANE, (">",), (">",))
+
+
+def crossing() -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The subjects that the clients' account imports: requests to the control plane, and what it sends to clients."""
+    clients = (of_agent(AgentId(_ANY), PoolId(_ANY)), of_user(), of_observer())
+    requests = _without_covered(subject for client in clients for subject in client.publish)
+    return (*requests, f"$JS.ACK.{WORK}.>"), _without_covered(subject for client in clients for subject in client.subscribe)
+
+
+def is_answered_often(subject: str) -> bool:
+    """Whether one request on a subject may be answered by several messages."""
+    return subject.startswith(("$SRV.", f"{_API}.CONSUMER.MSG.NEXT.", f"{_API}.DIRECT.GET."))
+
+
+def _without_covered(found: Iterable[str]) -> tuple[str, ...]:
+    """Leave out doubles and subjects that another one covers: the same request must not cross twice."""
+    unique = tuple(dict.fromkeys(found))
+    return tuple(one for one in unique if not any(other != one and covers(other, one) for other in unique))
+
+
+def covers(pattern: str, subject: str) -> bool:
+    """Whether a pattern with wildcards holds every subject that `subject`, which may be a pattern too, holds."""
+    wanted, given = pattern.split("."), subject.split(".")
+    for position, part in enumerate(wanted):
+        if part == ">":
+            return len(given) > position
+        if position >= len(given) or given[position] == ">" or part not in (_ANY, given[position]):
+            return False
+    return len(wanted) == len(given)
+
+
+def _reading(stream: str) -> str:
+    return f"{_API}.STREAM.MSG.GET.{stream}"
+
+
+def _listing(stream: str) -> str:
+    """Read many messages at once."""
+    return f"{_API}.DIRECT.GET.{stream}"
+
+
+def _removing(stream: str) -> str:
+    """Remove messages by subject. Which subject stands in the request, so that no permission tells."""
+    return f"{_API}.STREAM.PURGE.{stream}"
+
+
+def _looking() -> tuple[str, ...]:
+    """How everything stands: services, streams and what they count, agents, the index."""
+    return (
+        *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*")),
+        f"{_API}.INFO",
+        f"{_API}.STREAM.NAMES",
+        f"{_API}.STREAM.LIST",
+        f"{_API}.STREAM.INFO.*",
+        f"{_API}.CONSUMER.NAMES.*",
+        f"{_API}.CONSUMER.LIST.*",
+        f"{_API}.CONSUMER.INFO.*.*",
+        subjects.GET_AGENTS,
+        subjects.LIST_AGENTS,
+        subjects.INDEX_STATUS,
+    )
+
+
+def _exchanging_files() -> tuple[str, ...]:
+    return (f"$O.{FILES}.C.*", f"$O.{FILES}.M.*", _reading(_OBJECTS), _reading(_UPLOADS))
+
+
+def _uploading() -> tuple[str, ...]:
+    """Put objects into the store that other programs know, as `nats object put` does. Not for agents: it lets one delete."""
+    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*")
+
+
+def _making_topology() -> tuple[str, ...]:
+    """Make and change streams and the shared consumers, but neither delete nor purge any."""
+    return (
+        f"{_API}.INFO",
+        *(f"{_API}.STREAM.{verb}.{stream}" for stream in STREAMS for verb in ("CREATE", "UPDATE", "INFO")),
+        *(f"{_API}.CONSUMER.DURABLE.CREATE.{stream}.{name}" for stream, name, _ in CONSUMERS),
+    )
+
+
+def _following(bucket: str) -> tuple[str, ...]:
+    return _consuming(stream_of(bucket))
+
+
+def _consuming(stream: str) -> tuple[str, ...]:
+    return (
+        f"{_API}.STREAM.INFO.{stream}",
+        f"{_API}.CONSUMER.CREATE.{stream}",
+        f"{_API}.CONSUMER.CREATE.{stream}.>",
+        f"{_API}.CONSUMER.INFO.{stream}.*",
+        f"{_API}.CONSUMER.DELETE.{stream}.*",
+        f"$JS.FC.{stream}.>",
+    )
+
+
+def _looking_up(bucket: str) -> tuple[str, ...]:
+    return (f"{_API}.STREAM.INFO.{stream_of(bucket)}", _reading(stream_of(bucket)))
+
+
+def _paging(bucket: str) -> tuple[str, ...]:
+    """Read a bucket that nobody follows, by key and by pages, and remove keys without leaving a marker."""
+    return (*_looking_up(bucket), f"{_API}.DIRECT.GET.{stream_of(bucket)}", f"{_API}.STREAM.PURGE.{stream_of(bucket)}")
+
+
+def _working_off(stream: str, durable: str) -> tuple[str, ...]:
+    return (f"{_API}.CONSUMER.MSG.NEXT.{stream}.{durable}", f"$JS.ACK.{stream}.{durable}.>")
+
+
+def _writing_logs() -> tuple[str, ...]:
+    """Append to logs, and all that follows from it: timers, pushes, results."""
+    return (
+        subjects.ANY_LOG,
+        subjects.ANY_TIMER_SCHEDULE,
+        subjects.ANY_INBOX,
+        subjects.ANY_RESULT,
+        *_reading_logs(),
+    )
+
+
+def _reading_logs() -> tuple[str, ...]:
+    return (f"{_API}.STREAM.INFO.{LOG}", _reading(LOG))
+
+
+_MAKING_POOL_QUEUES = f"{_API}.CONSUMER.DURABLE.CREATE.{WORK}.*"
+
+_OF_GOALS = (LOG, RESULTS, TIMERS, _OBJECTS, stream_of(GOAL_RECORDS))
+"""What is removed with a goal, besides what is removed at its end: group setup's janitor may purge it."""
+
+_SERVED = {
+    Service.REGISTRY: (
+        subjects.ANY_REGISTER,
+        subjects.ANY_RENEW,
+        subjects.ANY_RENEW_AT_ALL,
+        subjects.ANY_DEREGISTER,
+        subjects.GET_AGENTS,
+        subjects.LIST_AGENTS,
+        subjects.REMOVE_AGENT,
+    ),
+    Service.GROUPS: (
+        subjects.ANY_LAUNCH,
+        subjects.ANY_ABANDON,
+        subjects.ANY_SYNC,
+        subjects.ANY_MEMBERSHIPS,
+        subjects.ANY_SET_ASIDE,
+        subjects.GET_GROUP,
+        subjects.CANCEL,
+        subjects.PRUNE,
+    ),
+    Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
+    Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
+}
+
+_NEEDED = {
+    Service.REGISTRY: (
+        *(subject_of(bucket, "*") for bucket in (CARDS, LEASES, SESSIONS)),
+        subject_of(LEASES, BEAT),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(stream_of(MEMBERS)),
+        f"{_API}.STREAM.INFO.{LOG}",
+        _MAKING_POOL_QUEUES,
+        *(f"{_API}.CONSUMER.{verb}.{WORK}.*" for verb in ("INFO", "DELETE")),
+    ),
+    Service.GROUPS: (
+        *_writing_logs(),
+        subjects.WORK,
+        subjects.ANY_POOL_WORK,
+        _reading(WORK),
+        _MAKING_POOL_QUEUES,
+        subjects.ANY_DEAD,
+        subject_of(MEMBERS, "*.*"),
+        *(subject_of(bucket, "*") for bucket in (OPEN, GOAL_RECORDS, ENDED)),
+        *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
+        *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
+        *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(RESULTS),
+        *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
+        *(_removing(stream) for stream in _OF_GOALS),
+        *_exchanging_files(),
+        *_working_off(GOALS, INTAKE),
+        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
+    ),
+    Service.ROUTER: (
+        *_writing_logs(),
+        subjects.ANY_PROGRESS,
+        subjects.ANY_DEAD,
+        *_following(SESSIONS),
+        *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
+        subject_of(OPEN, "*"),
+        subject_of(OPEN, "*.*"),
+        *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        _reading(RESULTS),
+        *_working_off(TIMERS, ROUTERS),
+    ),
+    Service.DISCOVERY: (
+        *_following(CARDS),
+        *_following(LEASES),
+        *_following(SESSIONS),
+        *_looking_up(SESSIONS),
+        *_consuming(OUTCOMES),
+        subjects.ANY_OUTCOME,
+        _reading(LOG),
+    ),
+}

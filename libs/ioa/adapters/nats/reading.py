@@ -1,0 +1,108 @@
+"""Reading a stream backwards, and the messages of many subjects side by side, for lists (direct gets, NATS ADR-31).
+
+Any replica of the stream answers, which may lag behind the leader: what decides something is read from the leader instead.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js.api import Header
+from nats.js.errors import APIError
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.streams import StreamMessage, direct_message, next_messages
+
+_TIMEOUT = timedelta(seconds=5)
+_NOT_FOUND = "404"
+_AT_ONCE = 64
+_WIDEST = 512
+"""How many messages one request reads: what the server sends at once has to be taken up before it gives up on a slow reader."""
+
+
+@dataclass(frozen=True)
+class PageBack:
+    """Messages of a stream, newest first, and the sequence to go on from; None when there are no older ones."""
+
+    messages: Sequence[StreamMessage]
+    before: int | None
+
+
+async def previous_messages(client: Client, stream: str, *, before: int | None, limit: int) -> PageBack:
+    """Read the last `limit` messages before the sequence `before`, or of the stream, newest first.
+
+    There is no request for that. A window of sequences is read that ends where the last one began; its width follows from how
+    much the one before it held, since sequences have gaps where messages were removed.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    with unavailable_unless_answered(f"The stream {stream}"):
+        state = (await client.jetstream().stream_info(stream)).state
+    end = state.last_seq + 1 if before is None else min(before, state.last_seq + 1)
+    found: list[StreamMessage] = []
+    width = limit
+    while state.messages and len(found) < limit and end > state.first_seq:
+        start = max(state.first_seq, end - width)
+        page = await next_messages(client, stream, ">", after=start - 1, limit=min(end - start, _WIDEST))
+        reached = page.complete or page.messages[-1].seq >= end - 1 or len(page.messages) == end - start
+        if not reached:
+            width = max(1, width // 4)  # the window holds more than is read at once, and its end is what counts
+            continue
+        window = [message for message in page.messages if message.seq < end]
+        found += reversed(window)
+        end, width = start, width * 4 if len(window) * 4 < limit else width
+    page_back = found[:limit]
+    is_last = len(found) <= limit and end <= state.first_seq
+    return PageBack(page_back, None if is_last or not page_back else page_back[-1].seq)
+
+
+async def last_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
+    """Read the last message of each subject, side by side; subjects without one are left out.
+
+    One request for each: the server answers one for many subjects too, but searches the whole stream for those that lie far back.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    return await _each(client, stream, {subject: {"last_by_subj": subject} for subject in subjects})
+
+
+async def first_of(client: Client, stream: str, subjects: Iterable[str]) -> Mapping[str, StreamMessage]:
+    """Read the first message of each subject, side by side; subjects without one are left out.
+
+    Raises:
+        UnavailableError: The stream does not answer.
+    """
+    return await _each(client, stream, {subject: {"seq": 1, "next_by_subj": subject} for subject in subjects})
+
+
+async def _each(client: Client, stream: str, requests: Mapping[str, Mapping[str, object]]) -> Mapping[str, StreamMessage]:
+    slots = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(request: Mapping[str, object]) -> StreamMessage | None:
+        async with slots:
+            data = json.dumps(request).encode()
+            return _message(stream, await client.request(f"$JS.API.DIRECT.GET.{stream}", data, timeout=_TIMEOUT.total_seconds()))
+
+    with unavailable_unless_answered(f"The stream {stream}"):
+        answers = await asyncio.gather(*(one(request) for request in requests.values()), return_exceptions=True)
+        for answer in answers:
+            if isinstance(answer, BaseException):
+                raise answer
+    return {subject: answer for subject, answer in zip(requests, answers, strict=True) if isinstance(answer, StreamMessage)}
+
+
+def _message(stream: str, answer: Msg) -> StreamMessage | None:
+    status = (answer.headers or {}).get(Header.STATUS)
+    if status == _NOT_FOUND:
+        return None
+    if status is not None:
+        raise APIError(description=f"a direct get of {stream} was answered with {status}")
+    return direct_message(answer)

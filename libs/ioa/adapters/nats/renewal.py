@@ -1,0 +1,59 @@
+"""Waiting for what comes over a connection until the connection is renewed: what was asked before may never be answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TypeVar
+
+import nats.errors
+from nats.aio.client import Client
+
+from ioa.adapters.nats.connection import at_renewal
+from ioa.adapters.nats.failures import heeding_cancellation
+
+T = TypeVar("T")
+
+
+class RenewedError(Exception):
+    """The connection was renewed: what is waited for has to be asked for again."""
+
+
+class UntilRenewal:
+    """Waits on one connection. Made by `until_renewal`; for one task."""
+
+    def __init__(self) -> None:
+        self._renewed = False
+        self._wait: asyncio.Timeout | None = None
+
+    async def next(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return what comes, however long it takes, and heed cancellation. `ask` is called again when nats-py runs out of time.
+
+        Raises:
+            RenewedError: The connection was renewed, now or since the block began.
+        """
+        while not self._renewed:
+            try:
+                with heeding_cancellation():
+                    async with asyncio.timeout(None) as self._wait:
+                        return await ask()
+            except (TimeoutError, nats.errors.TimeoutError):
+                continue
+            finally:
+                self._wait = None
+        raise RenewedError
+
+    def end(self) -> None:
+        """Note that the connection was renewed."""
+        self._renewed = True
+        if self._wait is not None:
+            self._wait.reschedule(asyncio.get_running_loop().time())
+
+
+@contextmanager
+def until_renewal(client: Client) -> Iterator[UntilRenewal]:
+    """Run a block that ends, quietly, in the first wait after a connection of `open_connection` was renewed."""
+    waits = UntilRenewal()
+    with at_renewal(client, waits.end), suppress(RenewedError):
+        yield waits

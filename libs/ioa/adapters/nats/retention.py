@@ -1,0 +1,226 @@
+"""Reading goals on record page by page, and removing what belongs to goals and agents, over JetStream.
+
+What is removed leaves no marker behind, but for agents' cards, leases and sessions, which others follow: their markers run out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgpack
+import structlog
+from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import NotFoundError
+
+from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.handles import BucketHandle
+from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.reading import previous_messages
+from ioa.adapters.nats.streams import StreamMessage, next_messages, pages
+from ioa.adapters.nats.topology import (
+    CARDS,
+    ENDED,
+    GOAL_RECORDS,
+    LEASES,
+    LOG,
+    MEMBERS,
+    OPEN,
+    RESULTS,
+    SESSIONS,
+    TIMERS,
+    WORK,
+    pool_consumer,
+)
+from ioa.errors import IoaError
+from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
+from ioa.protocol import subjects
+from ioa.protocol.codec import decode, encode
+from ioa.protocol.goals import EndedGoal, GoalRecord
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, is_token
+
+_ENDED = stream_of(ENDED)
+_MARKER_TTL = timedelta(hours=1)
+"""How long those who follow cards, leases and sessions have to hear of a removal. Who was away for longer reads all anew."""
+
+_PAGE_ENTRIES = 32
+"""An entry may have a megabyte, and a page comes at once."""
+
+_log = structlog.get_logger(__name__)
+
+
+class NatsGoalPages:
+    """The stream of the bucket `IOA_GOAL_RECORDS`: records never change, so their sequences are in the order of acceptance."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def oldest(self, *, after: int, limit: int) -> GoalPage:
+        """Read on."""
+        page = await next_messages(self._client, stream_of(GOAL_RECORDS), ">", after=after, limit=limit)
+        return GoalPage(_records(page.messages), None if page.complete else page.messages[-1].seq)
+
+    async def newest(self, *, before: int | None, limit: int) -> GoalPage:
+        """Read back."""
+        page = await previous_messages(self._client, stream_of(GOAL_RECORDS), before=before, limit=limit)
+        return GoalPage(_records(page.messages), page.before)
+
+
+def _records(messages: Iterable[StreamMessage]) -> Sequence[NumberedRecord]:
+    records = []
+    for message in messages:
+        try:
+            records.append(NumberedRecord(message.seq, decode(GoalRecord, message.data)))
+        except IoaError as error:
+            _log.warning("record_unreadable", subject=message.subject, seq=message.seq, error=error.message)
+    return records
+
+
+class NatsEndedGoals:
+    """The bucket `IOA_ENDED`, keyed by the goal's root group."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def put(self, ended: EndedGoal) -> None:
+        """Keep the first word about a goal."""
+        with unavailable_unless_answered("What stays of ended goals"):
+            await publish_onto(self._js, _ENDED, _ended(ended.goal_id), encode(ended))
+
+    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+        """Read from the leader."""
+        with unavailable_unless_answered("What stays of ended goals"):
+            message = await last_message(self._js, _ENDED, _ended(goal_id))
+        return None if message is None else decode(EndedGoal, message.data or b"")
+
+
+def _ended(goal_id: GoalId) -> str:
+    return subject_of(ENDED, comm_id_of_goal(goal_id))
+
+
+class NatsGoalRemoval:
+    """Purges by subject. They are cheap where the oldest messages of a stream go, as here."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._js = client.jetstream()
+        self._artifacts = NatsArtifacts(self._js)
+
+    async def belongings(self, comm_id: CommId) -> Belongings:
+        """Read the log as plain data, so that entries of any version tell what they name, and garbage names nothing."""
+        members: set[AgentId] = set()
+        nested: dict[CommId, None] = {}
+        files: set[str] = set()
+        async for page in pages(self._client, LOG, subjects.log(comm_id), limit=_PAGE_ENTRIES):
+            for event in map(_event, (message.data for message in page.messages)):
+                for found in _maps(event):
+                    files.update(_strings(found, "object_name"))
+                    members.update(AgentId(one) for one in _tokens(found, "agent_id"))
+                    nested.update((CommId(one), None) for one in _tokens(found, "subgroup"))
+        return Belongings(frozenset(members), tuple(nested), frozenset(files))
+
+    async def remove_timers(self, comm_id: CommId) -> None:
+        """Remove those that wait, and those that fired and were not taken."""
+        await self._purge(TIMERS, f"{subjects.timer(comm_id)}.>")
+        await self._purge(TIMERS, subjects.timer(comm_id))
+
+    async def remove_file(self, object_name: str) -> None:
+        """Remove the bytes, then what says where they lie."""
+        await self._artifacts.remove(object_name)
+
+    async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
+        """Remove the keys."""
+        for agent_id in agent_ids:
+            await self._erase(MEMBERS, f"{agent_id}.{comm_id}")
+
+    async def remove_from_open(self, comm_id: CommId) -> None:
+        """Remove the key."""
+        await self._erase(OPEN, comm_id)
+
+    async def remove_log(self, comm_id: CommId) -> None:
+        """Remove the subject."""
+        await self._purge(LOG, subjects.log(comm_id))
+
+    async def remove_result(self, goal_id: GoalId) -> None:
+        """Remove the subject."""
+        await self._purge(RESULTS, subjects.result_of(goal_id))
+
+    async def remove_record(self, comm_id: CommId) -> None:
+        """Remove the key."""
+        await self._erase(GOAL_RECORDS, comm_id)
+
+    async def _erase(self, bucket: str, key: str) -> None:
+        with unavailable_unless_answered(f"The bucket {bucket}"):
+            await erase(self._js, bucket, key)
+
+    async def _purge(self, stream: str, subject: str) -> None:
+        with unavailable_unless_answered(f"The stream {stream}"):
+            await self._js.purge_stream(stream, subject=subject)
+
+
+class NatsAgentRemoval:
+    """Removes keys of the registry's buckets, and durable consumers of `IOA_WORK`."""
+
+    def __init__(self, client: Client) -> None:
+        self._js = client.jetstream()
+        self._buckets = [BucketHandle(self._js, bucket) for bucket in (LEASES, SESSIONS, CARDS)]
+
+    async def last_renewal(self, agent_id: AgentId) -> datetime | None:
+        """Read when the last message of the lease was stored."""
+        with unavailable_unless_answered("The store of leases"):
+            message = await last_message(self._js, stream_of(LEASES), subject_of(LEASES, agent_id))
+        return None if message is None else message.time
+
+    async def remove_agent(self, agent_id: AgentId) -> None:
+        """Purge the keys, the card last, so that it is there to be found if this is cut short."""
+        with unavailable_unless_answered("The store of agents"):
+            for bucket in self._buckets:
+                await (await bucket.open()).purge(agent_id, msg_ttl=_MARKER_TTL.total_seconds())
+
+    async def remove_queue(self, pool: PoolId) -> bool:
+        """Delete the consumer if nothing waits for it. Goals that are queued at this very moment wait for the next one."""
+        with unavailable_unless_answered("The queue of goals"):
+            try:
+                consumer = await self._js.consumer_info(WORK, pool_consumer(pool))
+                if consumer.num_pending or consumer.num_ack_pending:
+                    return False
+                await self._js.delete_consumer(WORK, pool_consumer(pool))
+            except NotFoundError:
+                return True
+        return True
+
+
+def _event(data: bytes) -> object:
+    try:
+        entry = msgpack.unpackb(data, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        return None
+    return entry.get("event") if isinstance(entry, dict) else None
+
+
+def _maps(value: object) -> Iterator[Mapping[Any, Any]]:
+    """Every map in plain data, at any depth."""
+    waiting = [value]
+    while waiting:
+        match waiting.pop():
+            case dict() as found:
+                yield found
+                waiting += found.values()
+            case list() as several:
+                waiting += several
+
+
+def _strings(found: Mapping[Any, Any], name: str) -> Iterator[str]:
+    value = found.get(name)
+    if isinstance(value, str):
+        yield value
+
+
+def _tokens(found: Mapping[Any, Any], name: str) -> Iterator[str]:
+    """The value under a name if it is an id, which can stand in a subject."""
+    for value in _strings(found, name):
+        if is_token(value):
+            yield value

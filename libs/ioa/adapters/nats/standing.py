@@ -1,0 +1,47 @@
+"""How JetStream's streams and their shared consumers stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nats.js import JetStreamContext
+from nats.js.api import ConsumerInfo
+
+from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.ports.standing import QueueStanding, StreamStanding
+
+_QUEUES = (GOALS, WORK, TIMERS)
+_STORES = (LOG, RESULTS, DEAD, OUTCOMES)
+_PAGE = 256
+"""How many consumers nats-server lists at once."""
+
+
+class NatsStandings:
+    """Ask the leaders of the streams."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+
+    async def read(self) -> Sequence[StreamStanding]:
+        """Ask for every stream, and for the consumers of those that are queues."""
+        return [await self._stream(name) for name in (*_QUEUES, *_STORES)]
+
+    async def _stream(self, name: str) -> StreamStanding:
+        with unavailable_unless_answered(f"The stream {name}"):
+            state = (await self._js.stream_info(name)).state
+            consumers = await self._consumers(name) if name in _QUEUES else ()
+        queues = (_standing_of(one) for one in consumers)
+        return StreamStanding(name, state.messages, state.bytes, tuple(queues))
+
+    async def _consumers(self, stream: str) -> Sequence[ConsumerInfo]:
+        found: list[ConsumerInfo] = []
+        while True:
+            page = await self._js.consumers_info(stream, offset=len(found))
+            found += page
+            if len(page) < _PAGE:
+                return found
+
+
+def _standing_of(one: ConsumerInfo) -> QueueStanding:
+    return QueueStanding(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0)

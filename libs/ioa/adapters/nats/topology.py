@@ -1,0 +1,197 @@
+"""Every stream, bucket and shared consumer of the system. The control plane makes them; agents never do.
+
+Making them is idempotent, so each service does it when it starts. What an older version made is brought up to date.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from nats.js import JetStreamContext
+from nats.js.api import (
+    AckPolicy,
+    ConsumerConfig,
+    DiscardPolicy,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    RetentionPolicy,
+    StorageType,
+    StreamConfig,
+)
+from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
+
+from ioa.adapters.nats.keys import stream_of
+from ioa.protocol import subjects
+from ioa.protocol.ids import PoolId
+from ioa.protocol.outcomes import KEEP, REMEMBERED
+
+GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
+OUTCOMES = "IOA_OUTCOMES"
+CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
+SESSIONS, OPEN, ENDED = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED"
+BEAT = "registry.beat"
+"""Where among the leases the registry shows that it is up: with a dot, which no agent's id can have."""
+ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
+
+INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
+
+STREAMS = (
+    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
+    *(stream_of(bucket) for bucket in (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED)),
+    *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
+)
+"""Every stream, those of buckets too, by its own name."""
+
+CONSUMERS = ((GOALS, INTAKE, None), (WORK, ANY_AGENT, subjects.WORK), (TIMERS, ROUTERS, subjects.ANY_TIMER))
+"""Every shared consumer but those of pools: its stream, its name, and the subject it is for."""
+
+ACK_WAIT = timedelta(seconds=6)
+"""How long a worker that was killed keeps its message from the others. A living one says twice in this time that it is at work."""
+_SAME_LETTER = timedelta(days=1)
+"""How long a dead letter is known by its key."""
+_MAX_MESSAGE_BYTES = 1_048_576
+_MAX_POOLS = 100_000
+_LONGEST_GOAL = timedelta(days=30)
+_FILES_KEPT_LONGER = timedelta(days=30)
+_LISTED = (GOAL_RECORDS, MEMBERS, OPEN)
+"""Buckets that are read by pages, many messages at once."""
+
+_log = structlog.get_logger(__name__)
+
+
+def pool_consumer(pool: PoolId) -> str:
+    """The durable consumer that holds a pool's waiting goals."""
+    return f"pool-{pool}"
+
+
+@dataclass(frozen=True)
+class Topology:
+    """How durable the system is: the number of replicas of everything, and how long a goal is kept.
+
+    What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams.
+    """
+
+    replicas: int = 1
+    keep: timedelta = timedelta(days=30)
+
+    async def ensure(self, js: JetStreamContext) -> None:
+        """Make what is missing."""
+        for config in self._streams():
+            await _ensure_stream(js, config)
+        for stream, name, subject in CONSUMERS:
+            await _ensure_consumer(js, stream, name, subject)
+        for bucket in (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED):
+            direct = True if bucket in _LISTED else None
+            await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas, direct=direct))
+        try:
+            await js.object_store(ARTIFACTS)
+        except BucketNotFoundError:
+            await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
+
+    def _streams(self) -> tuple[StreamConfig, ...]:
+        def stream(name: str, *patterns: str, **options: object) -> StreamConfig:
+            config = StreamConfig(
+                name=name,
+                subjects=list(patterns),
+                storage=StorageType.FILE,
+                num_replicas=self.replicas,
+                max_msg_size=_MAX_MESSAGE_BYTES,
+                discard=DiscardPolicy.NEW,
+                allow_direct=True,
+            )
+            return config.evolve(**options)
+
+        queue = RetentionPolicy.WORK_QUEUE
+        return (
+            stream(GOALS, subjects.GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
+            # A pool has a consumer; of a work queue the server allows 1,000 unless told.
+            stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
+            stream(RESULTS, subjects.ANY_RESULT),
+            stream(LOG, subjects.ANY_LOG),
+            # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
+            stream(
+                f"OBJ_{FILES}",
+                f"$O.{FILES}.C.*",
+                f"$O.{FILES}.M.*",
+                max_age=(self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds(),
+            ),
+            # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
+            stream(
+                TIMERS,
+                subjects.ANY_TIMER,
+                subjects.ANY_TIMER_SCHEDULE,
+                retention=queue,
+                allow_msg_schedules=True,
+                discard=DiscardPolicy.OLD,
+            ),
+            stream(
+                DEAD,
+                subjects.ANY_DEAD,
+                max_msgs=100_000,
+                discard=DiscardPolicy.OLD,
+                duplicate_window=_SAME_LETTER.total_seconds(),
+            ),
+            stream(
+                OUTCOMES,
+                subjects.ANY_OUTCOME,
+                max_msgs_per_subject=REMEMBERED,
+                max_age=KEEP.total_seconds(),
+                discard=DiscardPolicy.OLD,
+            ),
+        )
+
+
+async def ensure_pool_consumer(js: JetStreamContext, pool: PoolId) -> None:
+    """Make the queue in which goals wait for a pool, also while the pool is scaled to zero."""
+    await _ensure_consumer(js, WORK, pool_consumer(pool), subjects.work_of(pool))
+
+
+async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
+    try:
+        await js.add_stream(config)
+    except BadRequestError as error:
+        if error.err_code != _STREAM_NAME_IN_USE:
+            raise
+        await js.update_stream(config)
+
+
+_STREAM_NAME_IN_USE = 10058
+"""JetStream's error code for a stream of this name with another configuration."""
+
+
+async def _ensure_consumer(js: JetStreamContext, stream: str, name: str, subject: str | None) -> None:
+    await js.add_consumer(
+        stream,
+        ConsumerConfig(
+            durable_name=name,
+            filter_subject=subject,
+            ack_policy=AckPolicy.EXPLICIT,
+            ack_wait=ACK_WAIT.total_seconds(),
+            max_ack_pending=10_000,
+            max_waiting=8_192,
+        ),
+    )
+
+
+async def _ensure_bucket(js: JetStreamContext, config: KeyValueConfig) -> None:
+    """Make a bucket. One of an older version, whose keys may have run out by themselves, gets the times of this one."""
+    try:
+        found = (await js.stream_info(stream_of(config.bucket))).config
+    except NotFoundError:
+        await js.create_key_value(config)
+        return
+    ttl, marker_ttl, direct = config.ttl or 0, config.limit_marker_ttl or 0, bool(config.direct)
+    standing = (found.max_age or 0, found.subject_delete_marker_ttl or 0, found.num_replicas, bool(found.allow_direct))
+    if standing != (ttl, marker_ttl, config.replicas, direct):
+        window = min(found.duplicate_window or ttl, ttl) if ttl else found.duplicate_window
+        await js.update_stream(
+            found.evolve(
+                max_age=ttl,
+                subject_delete_marker_ttl=marker_ttl or None,
+                num_replicas=config.replicas,
+                allow_direct=direct,
+                duplicate_window=window,
+            )
+        )

@@ -1,0 +1,1 @@
+"""Language models behind an endpoint that speaks as OpenAI's does."""

@@ -1,0 +1,156 @@
+"""The port for those who look after the process: `/metrics` for Prometheus, `/healthz` and `/readyz` for probes.
+
+It is served by the event loop itself, so that a loop that hangs is not called healthy. Liveness asks for nothing else: a process
+that waits for NATS must not be restarted for it. Readiness also needs what `ioa.telemetry.readiness` knows of.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import structlog
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+
+from ioa.errors import InvalidInputError
+from ioa.telemetry import process_metrics, readiness
+
+_ASK_WITHIN = timedelta(seconds=5)
+_MAX_REQUEST_BYTES = 16_384
+_ANY = "0.0.0.0"  # noqa: S104  # whoever scrapes and probes is on another machine
+TEXT = "text/plain; charset=utf-8"
+
+_log = structlog.get_logger(__name__)
+
+Answer = tuple[str, str, bytes]
+"""Status line, media type and body."""
+
+ALIVE: Answer = ("200 OK", TEXT, b"ok\n")
+NOT_FOUND: Answer = ("404 Not Found", TEXT, b"There are /metrics, /healthz and /readyz.\n")
+
+
+Answering = Callable[[str], Awaitable[Answer]]
+"""Answers a request by its path."""
+
+
+@asynccontextmanager
+async def open_health(where: int | Path, is_up: Callable[[], bool]) -> AsyncIterator[int]:
+    """Answer on a port, on every address, or on a Unix socket; yield the port, 0 for a socket.
+
+    Args:
+        where: The port to listen on, 0 for a free one, or the path of a socket.
+        is_up: Whether the process has started and was not told to stop; it is ready if nothing it needs is missing either.
+
+    Raises:
+        InvalidInputError: The port cannot be had.
+    """
+    addresses = (None, _ANY) if where else (_ANY,)
+    async with open_http(lambda path: _answer(path, is_up), where, addresses) as port, asyncio.TaskGroup() as group:
+        watch = group.create_task(process_metrics.watch_event_loop())
+        if not isinstance(where, Path):
+            _log.info("health_served", port=port)
+        try:
+            yield port
+        finally:
+            watch.cancel()
+
+
+@asynccontextmanager
+async def open_http(answer: Answering, where: int | Path, addresses: Sequence[str | None]) -> AsyncIterator[int]:
+    """Answer GET and HEAD requests, each on a connection of its own; yield the port, 0 for a socket.
+
+    Args:
+        answer: What to answer.
+        where: The port to listen on, 0 for a free one, or the path of a socket.
+        addresses: Where to bind the port, the first that can be had; None is every address of both families.
+
+    Raises:
+        InvalidInputError: The port cannot be had.
+    """
+    talks: set[asyncio.Task[None]] = set()
+
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        talks.add(talk := group.create_task(_talk(reader, writer, answer)))
+        talk.add_done_callback(talks.discard)
+
+    server = await _listen(accept, where, addresses)
+    async with asyncio.TaskGroup() as group:
+        await server.start_serving()
+        try:
+            yield 0 if isinstance(where, Path) else server.sockets[0].getsockname()[1]
+        finally:
+            server.close()
+            for talk in talks:
+                talk.cancel()
+
+
+async def _listen(
+    accept: Callable[[asyncio.StreamReader, asyncio.StreamWriter], None], where: int | Path, addresses: Sequence[str | None]
+) -> asyncio.Server:
+    if isinstance(where, Path):
+        return await asyncio.start_unix_server(accept, where, limit=_MAX_REQUEST_BYTES, start_serving=False)
+    refusal: OSError | None = None
+    for address in addresses:
+        try:
+            return await asyncio.start_server(accept, address, where, limit=_MAX_REQUEST_BYTES, start_serving=False)
+        except OSError as error:
+            refusal = error
+    assert refusal is not None
+    raise InvalidInputError(
+        f"Port {where} cannot be had for metrics and probes ({refusal.strerror}).", hint="Name a free one, or 0 for any."
+    )
+
+
+async def _talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answering) -> None:
+    """Answer one request and close."""
+    with contextlib.suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        try:
+            async with asyncio.timeout(_ASK_WITHIN.total_seconds()):
+                head = await reader.readuntil(b"\r\n\r\n")
+                method, path, *_ = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
+                status, kind, body = await _answer_to(method, path.partition("?")[0], answer)
+                lines = (f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close", "", "")
+                writer.write("\r\n".join(lines).encode() + (b"" if method == "HEAD" else body))
+                await writer.drain()
+        finally:
+            writer.close()
+
+
+async def _answer_to(method: str, path: str, answer: Answering) -> Answer:
+    if method not in ("GET", "HEAD"):
+        return "405 Method Not Allowed", TEXT, b"GET and HEAD are served.\n"
+    try:
+        return await answer(path)
+    except Exception:
+        _log.exception("request_failed", path=path)
+        return "500 Internal Server Error", TEXT, b"The log of this process says what went wrong.\n"
+
+
+async def _answer(path: str, is_up: Callable[[], bool]) -> Answer:
+    match path:
+        case "/healthz":
+            return ALIVE
+        case "/readyz":
+            return readiness_answer(_missing(is_up))
+        case "/metrics":
+            process_metrics.ready.set(not _missing(is_up))
+            process_metrics.update_gauges()
+            return "200 OK", CONTENT_TYPE_LATEST, await asyncio.to_thread(generate_latest, REGISTRY)
+        case _:
+            return NOT_FOUND
+
+
+def readiness_answer(missing: Sequence[str]) -> Answer:
+    """What to say of what is waited for."""
+    if missing:
+        return "503 Service Unavailable", TEXT, f"waiting for: {', '.join(missing)}\n".encode()
+    return "200 OK", TEXT, b"ready\n"
+
+
+def _missing(is_up: Callable[[], bool]) -> list[str]:
+    return readiness.missing() + ([] if is_up() else ["start or stop"])

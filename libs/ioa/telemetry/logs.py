@@ -1,0 +1,180 @@
+"""Structured logs: JSON lines in services, readable lines on a terminal, both with the ids of what they are about.
+
+Two rules hold for every line. What users and agents wrote is shown only where it was switched on: it is logged under the keys in
+`CONTENT`, and stands in the messages of exceptions. Secrets are never shown, wherever in a line they stand.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator, MutableMapping
+from types import TracebackType
+from typing import Any, Literal, TextIO, cast
+
+import structlog
+
+from ioa.foreign_text import shown
+from ioa.telemetry import log_context
+
+CONTENT = frozenset({"content"})
+"""The keys under which log lines carry what users and agents wrote."""
+
+_HIDDEN = "[hidden]"
+_SECRET_NAMES = frozenset(
+    {"password", "passwd", "secret", "token", "seed", "api_key", "apikey", "authorization", "credentials", "jwt"}
+)
+_SECRETS = re.compile(
+    r"(?P<before>://[^\s/@:]*:)[^\s/@]+(?=@)"  # a password in a URL
+    r"|(?P<token>://)[^\s/@:]+(?=@)"  # a token in one
+    r"|(?P<kind>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
+    r"|(?P<named>\b(?:api[_-]?key|password|passwd|secret|token)\b[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&]{4,}"
+    r"|\bS[ACNOUX][A-Z2-7]{56}\b"  # the seed of an nkey
+    r"|\bsk-[A-Za-z0-9_-]{16,}"
+    r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # a JSON web token, such as a user's of NATS
+    re.IGNORECASE,
+)
+
+Line = MutableMapping[str, Any]
+Processor = Callable[[Any, str, Line], Line]
+
+
+def configure_logs(level: str, style: Literal["json", "console"], *, service: str = "", content: bool = False) -> None:
+    """Write structured logs to standard error, those of libraries from warnings on among them.
+
+    Args:
+        level: The least level that is written.
+        style: One JSON object a line, or lines for people.
+        service: Stands in each line.
+        content: Show what users and agents wrote, which includes the messages of exceptions.
+    """
+    renderer: Any = (
+        structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if style == "console" else structlog.processors.JSONRenderer()
+    )
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            log_context.add_ids,
+            _naming(service),
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info if content else _show_frames,
+            *([] if content else [_without_content]),
+            hide_secrets,
+            *([_show_controls] if style == "console" else []),
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
+        cache_logger_on_first_use=True,
+    )
+    if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
+        logging.root.addHandler(_Forwarding(logging.WARNING))
+
+
+def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
+    """Hide secrets by their names and by their looks, as a processor of structlog."""
+    for name, value in line.items():
+        line[name] = _HIDDEN if name.lower() in _SECRET_NAMES and value else _masked(value)
+    return line
+
+
+def masked(text: str) -> str:
+    """Hide what looks like a secret in a text: passwords in URLs, seeds, tokens, keys."""
+    return _SECRETS.sub(_mask, text)
+
+
+def _masked(value: Any) -> Any:
+    match value:
+        case str():
+            return masked(value)
+        case dict():
+            return hide_secrets(None, "", dict(value))
+        case list() | tuple():
+            return [_masked(one) for one in value]
+        case None | bool() | int() | float():
+            return value
+        case _:
+            return masked(repr(value))
+
+
+def _mask(found: re.Match[str]) -> str:
+    kept = (found["before"], found["token"], found["kind"], found["named"])
+    return f"{next((part for part in kept if part), '')}{_HIDDEN}"
+
+
+def _show_controls(_logger: object, _method: str, line: Line) -> Line:
+    """Make visible what a terminal would obey. JSON escapes it, as does the `repr` of what is no text."""
+    return {name: shown(value) if isinstance(value, str) else value for name, value in line.items()}
+
+
+def _naming(service: str) -> Processor:
+    def name(_logger: object, _method: str, line: Line) -> Line:
+        if service:
+            line.setdefault("service", service)
+        return line
+
+    return name
+
+
+def _without_content(_logger: object, _method: str, line: Line) -> Line:
+    return {name: value for name, value in line.items() if name not in CONTENT}
+
+
+def _show_frames(_logger: object, _method: str, line: Line) -> Line:
+    """Show where an exception came from and of which type it is, but not its message, in which users' texts may stand."""
+    error = line.pop("exc_info", None)
+    if isinstance(error, tuple):
+        error = error[1]
+    elif error and not isinstance(error, BaseException):
+        error = sys.exc_info()[1]
+    if error:
+        line["exception"] = "\n".join(_frames_of(error))
+    return line
+
+
+def _frames_of(error: BaseException) -> Iterator[str]:
+    before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if before is not None:
+        yield from _frames_of(before)
+        yield "which led to:"
+    yield from _stack(error.__traceback__)
+    yield f"{type(error).__module__}.{type(error).__qualname__}"
+    if isinstance(error, BaseExceptionGroup):
+        for number, one in enumerate(error.exceptions, start=1):
+            yield f"{number} of {len(error.exceptions)}:"
+            yield from _frames_of(one)
+
+
+def _stack(frames: TracebackType | None) -> Iterator[str]:
+    for part in traceback.format_tb(frames):
+        yield part.rstrip("\n")
+
+
+class _Forwarding(logging.Handler):
+    """Bring the log lines of libraries into the same stream and form."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        log = structlog.get_logger(record.name)
+        log.log(record.levelno, "library_logged", logger=record.name, message=record.getMessage(), exc_info=record.exc_info)
+
+
+class _EnduringStream:
+    """A stream that drops what cannot be written: a full disk, or an end that is closed, must not stop who reports it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        """Write, or drop. To a closed stream Python says ValueError."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        """Flush, or drop."""
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.flush()
