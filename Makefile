@@ -53,9 +53,9 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	if [ -e libs/ioa/group/diagram.py ]; then $(BIN)/python -m ioa.group.diagram --check docs/group.md; fi
-	$(BIN)/python -m ioa.runtime.catalogue --check docs/metrics.md
-	$(BIN)/python -m ioa.runtime.settings_page --check docs/settings.md
+	$(BIN)/python -m tools.group_page --check docs/group.md
+	$(BIN)/python -m tools.metrics_page --check docs/metrics.md
+	$(BIN)/python -m tools.settings_page --check docs/settings.md
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .

@@ -1,7 +1,7 @@
 """The names of all settings, so that a variable which nobody reads is refused instead of ignored.
 
 One environment for all processes is usual, in compose files and on clusters, and a process does not have the code of every other
-one. So every process knows every name. `ioa.runtime.settings_page` holds the list against the code that reads them.
+one. So every process knows every name. `tools.settings_page` holds the list against the code that reads them.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
 from ioa.protocol.trace import trace_id_of
-from ioa.runtime.catalogue import catalogue
 from ioa.runtime.system import System
 from ioa.testing.deadline import eventually
+from tools.metrics_page import catalogue
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 DOCUMENTED = {sample for metric in catalogue() for sample in metric.samples}

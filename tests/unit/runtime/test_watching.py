@@ -16,7 +16,7 @@ import yaml
 from prometheus_client import REGISTRY
 
 import ioa
-from ioa.runtime.catalogue import catalogue, main, render
+from tools.metrics_page import catalogue, main, render
 
 ROOT = Path(__file__).parents[3]
 DASHBOARD = json.loads((ROOT / "deploy/dashboards/ioa.json").read_text(encoding="utf-8"))
@@ -103,7 +103,7 @@ def test_the_document_is_checked(tmp_path: Path) -> None:
     """`--check` refuses another text and changes nothing; without it the text is written."""
     file = tmp_path / "metrics.md"
     file.write_text("old", encoding="utf-8")
-    with pytest.raises(SystemExit, match=r"stale.*ioa\.runtime\.catalogue"):
+    with pytest.raises(SystemExit, match=r"stale.*tools\.metrics_page"):
         main(["--check", str(file)])
     assert file.read_text(encoding="utf-8") == "old"
     main([str(file)])

@@ -11,10 +11,11 @@ import pytest
 
 from ioa.adapters.nats.topology import STREAMS
 from ioa.errors import InvalidInputError
-from ioa.runtime import settings_page, variables
+from ioa.runtime import variables
 from ioa.runtime.process import ProcessSettings, run_process, settings_from
-from ioa.runtime.settings_page import SECTIONS, Section, main, render, settings_of
 from ioa.runtime.variables import KNOWN
+from tools import settings_page
+from tools.settings_page import SECTIONS, Section, main, render, settings_of
 
 OF_NATS = {*STREAMS, *(name.removeprefix("KV_").removeprefix("OBJ_") for name in STREAMS), "IOA_CLIENTS"}
 """Names of streams, buckets and an account."""

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ioa.group import diagram
 from ioa.group.events import EventKind
 from ioa.group.state import Limits
 from ioa.group.table import TABLE
 from ioa.protocol.messages import Phase
+from tools import group_page as diagram
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "group.md"
 
