@@ -31,10 +31,10 @@ from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
 from ioa.protocol.search import Need, Search
-from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.embedding import open_embedder
+from ioa_discovery.embedding.embedder import open_embedder
+from ioa_discovery.index.edge_index import open_edge_index
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.searcher import Searcher
+from ioa_discovery.search.searcher import Searcher
 
 LATENCY_K = 10
 

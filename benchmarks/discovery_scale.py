@@ -31,10 +31,10 @@ from benchmarks.parts import run, temporary_folder
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import NO_TERMS, Candidates, IndexQuery, Signal
 from ioa.protocol.search import Filters
-from ioa_discovery.edge_index import EdgeIndex, open_edge_index
-from ioa_discovery.live_shard import GROW_BY_POINTS
+from ioa_discovery.index.edge_index import EdgeIndex, open_edge_index
+from ioa_discovery.index.live_shard import GROW_BY_POINTS
 from ioa_discovery.recall import BEST
-from ioa_discovery.searcher import PREFETCH
+from ioa_discovery.search.searcher import PREFETCH
 
 _MODEL = "synthetic"
 _BATCH = 500

@@ -30,11 +30,11 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.protocol.search import Need, Search
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
-from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.embedding import open_embedder
-from ioa_discovery.experience import Experience
+from ioa_discovery.embedding.embedder import open_embedder
+from ioa_discovery.index.edge_index import open_edge_index
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.searcher import Searcher
+from ioa_discovery.search.experience import Experience
+from ioa_discovery.search.searcher import Searcher
 
 ODDS = (0.95, 0.7, 0.6, 0.2)
 BEST, WORST = ODDS[0], ODDS[-1]

@@ -23,7 +23,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import Load
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView
-from ioa_discovery.replicas import Replicas
+from ioa_discovery.search.replicas import Replicas
 
 RENEW_EVERY = timedelta(seconds=3)
 TASKS, REPLICAS, SLOTS = 100, 4, 4

@@ -23,10 +23,10 @@ from ioa.agent.definition import AgentDefinition
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Hit, Need, Search
-from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.embedding import open_embedder
+from ioa_discovery.embedding.embedder import open_embedder
+from ioa_discovery.index.edge_index import open_edge_index
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.searcher import Searcher
+from ioa_discovery.search.searcher import Searcher
 
 AGENTS = Path(__file__).parent.parent / "examples" / "agents"
 SERVED = {

@@ -26,7 +26,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
     ("Group setup", ("ioa.runtime.census", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.headcount",)),
-    ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.worker_process")),
+    ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.workers.worker_process")),
     ("Agents", ("ioa.agent.agent_metrics",)),
 )
 

@@ -21,12 +21,12 @@ from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.assessment import Assessor
 from ioa_discovery.engines import EngineSettings, open_engines
-from ioa_discovery.experience import Experience
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.recall import observe
 from ioa_discovery.registry_feed import RegistryFeed
-from ioa_discovery.replicas import Replicas
-from ioa_discovery.searcher import Searcher
+from ioa_discovery.search.experience import Experience
+from ioa_discovery.search.replicas import Replicas
+from ioa_discovery.search.searcher import Searcher
 from ioa_discovery.upkeep import Upkeep
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.ports.embedder import Embedder
-from ioa_discovery.edge_index import EdgeIndex, prepare_edge_index
-from ioa_discovery.embedding import KeepingEmbedder, open_embedder
+from ioa_discovery.embedding.embedder import KeepingEmbedder, open_embedder
+from ioa_discovery.index.edge_index import EdgeIndex, prepare_edge_index
 
 if TYPE_CHECKING:
-    from ioa_discovery.qdrant_index import QdrantIndex
+    from ioa_discovery.index.qdrant_index import QdrantIndex
 
 VECTORS_FILE = "vectors.sqlite"
 
@@ -74,6 +74,6 @@ async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None
 def _open_server(settings: EngineSettings, model_id: str, dimension: int) -> AbstractAsyncContextManager[QdrantIndex]:
     assert settings.qdrant_url is not None
     # Only where there is a server: the client takes half a second to import.
-    from ioa_discovery.qdrant_index import open_qdrant_index
+    from ioa_discovery.index.qdrant_index import open_qdrant_index
 
     return open_qdrant_index(settings.qdrant_url, model_id=model_id, dimension=dimension, api_key=settings.qdrant_api_key)

@@ -14,8 +14,8 @@ from ioa.ports.agent_index import AgentIndex, IndexEntry
 from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa_discovery.profile import fingerprint, profile_text, profile_words
-from ioa_discovery.terms import document_terms
+from ioa_discovery.search.profile import fingerprint, profile_text, profile_words
+from ioa_discovery.search.terms import document_terms
 
 BATCH_CARDS = 64
 """Cards that are embedded and written together: searchable soon for the first, cheap for the last."""

@@ -18,9 +18,9 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
 from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.qdrant_index import MEMORY, open_qdrant_index
-from ioa_discovery.terms import document_terms, query_terms
+from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.index.qdrant_index import MEMORY, open_qdrant_index
+from ioa_discovery.search.terms import document_terms, query_terms
 
 SERVER = os.environ.get("IOA_TEST_QDRANT_URL", "")
 # The client's imitation computes where it is called, and never lets go of the loop.

@@ -21,7 +21,7 @@ from ioa.protocol.search import Filters
 from ioa.testing.deadline import eventually
 from ioa.testing.loop_watch import watch_loops
 from ioa.testing.memory_index import MemoryIndex
-from ioa_discovery.edge_index import EdgeIndex, open_edge_index
+from ioa_discovery.index.edge_index import EdgeIndex, open_edge_index
 from ioa_discovery.recall import sample
 
 DIMENSION = 16
@@ -29,8 +29,8 @@ SOON = timedelta(seconds=30)
 
 _OWNER = """
 import asyncio, sys
-from ioa_discovery.edge_index import open_edge_index
-from ioa_discovery.embedding import open_embedder
+from ioa_discovery.index.edge_index import open_edge_index
+from ioa_discovery.embedding.embedder import open_embedder
 
 async def main():
     async with open_embedder() as embedder, open_edge_index(model_id="m", dimension=4) as index:
@@ -162,7 +162,7 @@ def _children_but(pid: int) -> Sequence[int]:
 
 def _is_of_index(pid: int) -> bool:
     try:
-        return b"ioa_discovery.edge_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        return b"ioa_discovery.index.edge_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 

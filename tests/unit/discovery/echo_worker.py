@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ioa.errors import InvalidInputError
-from ioa_discovery.worker_loop import serve
+from ioa_discovery.workers.worker_loop import serve
 
 
 class EchoServant:

@@ -9,9 +9,9 @@ import pytest
 
 from ioa.ports.agent_index import IndexQuery, SparseVector
 from ioa.protocol.search import Filters
-from ioa_discovery.edge_index import EdgeIndex
-from ioa_discovery.live_shard import LiveShard
-from ioa_discovery.worker_pipe import WorkerFailedError
+from ioa_discovery.index.edge_index import EdgeIndex
+from ioa_discovery.index.live_shard import LiveShard
+from ioa_discovery.workers.worker_pipe import WorkerFailedError
 
 NEED = IndexQuery((1.0, 0.0), SparseVector((), ()), Filters(), (), 10)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ioa_discovery.edge_halves import TreeSettings, create_engines
-from ioa_discovery.edge_shard import Shard
-from ioa_discovery.shard_requests import EXAMPLES, TEXT, PointQuery, PointRecord, packed_vector
+from ioa_discovery.index.edge_halves import TreeSettings, create_engines
+from ioa_discovery.index.edge_shard import Shard
+from ioa_discovery.index.shard_requests import EXAMPLES, TEXT, PointQuery, PointRecord
+from ioa_discovery.vectors import packed_vector
 
 DIMENSION = 16
 AGENTS = 2_000

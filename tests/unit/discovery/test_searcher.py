@@ -15,7 +15,7 @@ from ioa.protocol.search import Filters, Hit, Need, Search, Signal
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
-from ioa_discovery.searcher import MAX_PREFETCH, PREFETCH, Searcher, merge
+from ioa_discovery.search.searcher import MAX_PREFETCH, PREFETCH, Searcher, merge
 
 
 def card(name: str, description: str, *examples: str, pool: str = "") -> AgentCard:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ioa_discovery.terms import document_terms, query_terms, terms
+from ioa_discovery.search.terms import document_terms, query_terms, terms
 
 
 def test_forms_of_a_word_are_one_term() -> None:

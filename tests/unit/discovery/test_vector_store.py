@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ioa.ports.embedder import Vector
-from ioa_discovery.encoder_process import EncodingServant
-from ioa_discovery.encoder_requests import EncodeTexts
-from ioa_discovery.shard_requests import packed_vector
-from ioa_discovery.vector_store import VectorStore
+from ioa_discovery.embedding.encoder_process import EncodingServant
+from ioa_discovery.embedding.encoder_requests import EncodeTexts
+from ioa_discovery.embedding.vector_store import VectorStore
+from ioa_discovery.vectors import packed_vector
 
 
 class LengthEncoder:

@@ -12,8 +12,8 @@ import pytest
 
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.testing.deadline import eventually
-from ioa_discovery.worker_pipe import WorkerDiedError, WorkerFailedError
-from ioa_discovery.worker_process import MAX_URGENT, WorkerProcess, open_worker
+from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError
+from ioa_discovery.workers.worker_process import MAX_URGENT, WorkerProcess, open_worker
 
 WORKER = "tests.unit.discovery.echo_worker"
 SOON = timedelta(seconds=30)

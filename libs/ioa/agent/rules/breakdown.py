@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
-from ioa.agent.rules.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.requests import DOCUMENT, Request
-from ioa.agent.rules.shielding import INPUT, NAMED, Shield
+from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
+from ioa.agent.rules.text.needs import GoalNeed, needs_of, split_goal
+from ioa.agent.rules.text.requests import DOCUMENT, Request
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(r" ?: | (?:with|including|covering|containing|comprising) ", re.IGNORECASE)
@@ -39,13 +39,13 @@ def parts_of(task: str) -> tuple[GoalNeed, ...]:
 
 def listed_in(task: str) -> tuple[GoalNeed, ...]:
     """List what a single request consists of, none if it lists fewer than two things."""
-    shield = Shield()
-    head, *listed = _LISTS.split(" ".join(shield.cover(task).split()).rstrip(" .!?"), maxsplit=1)
+    mask = Mask()
+    head, *listed = _LISTS.split(" ".join(mask.cover(task).split()).rstrip(" .!?"), maxsplit=1)
     items = _items(listed[0]) if listed else []
     if len(items) < 2 or not _HEAD.fullmatch(head) or not all(len(item.split()) > 1 or _NAMED.search(item) for item in items):
         return ()
     given = " and ".join(dict.fromkeys(_INPUT.findall(head)))
-    return needs_of([Request(item, listed=True, given=given) for item in items], shield)
+    return needs_of([Request(item, listed=True, given=given) for item in items], mask)
 
 
 def _items(text: str) -> list[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ioa.agent.rules.board import Standing, is_led_by_others, read_board, record_of
-from ioa.agent.rules.headings import heading_of
-from ioa.agent.rules.references import is_document
+from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
+from ioa.agent.rules.text.references import is_document
+from ioa.agent.rules.titles import title_of
 from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact, Reason
@@ -51,12 +51,12 @@ def conclude(view: GroupView) -> Conclusion:
 
 def _sections_of_plan(view: GroupView) -> list[Section]:
     sections = []
-    for job in read_board(view):
+    for job in read_progress(view):
         record = record_of(job, view)
-        done = job.standing is Standing.DONE
+        done = job.standing is PlanStatus.DONE
         sections.append(
             Section(
-                title=heading_of(job.plan.task_desc or view.charter.goal),
+                title=title_of(job.plan.task_desc or view.charter.goal),
                 text=record.conclusion if done and record else _why(view, job.attempts, job.standing),
                 done=done,
                 task_id=job.plan.task_id,
@@ -70,8 +70,8 @@ def _sections_of_plan(view: GroupView) -> list[Section]:
 def _sections_of_record(view: GroupView) -> list[Section]:
     return [
         Section(
-            title=heading_of(task.spec.task_abstract or task.spec.task_desc),
-            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, (task.spec.task_id,), Standing.FAILED),
+            title=title_of(task.spec.task_abstract or task.spec.task_desc),
+            text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, (task.spec.task_id,), PlanStatus.FAILED),
             done=task.outcome is TaskOutcome.DONE,
             task_id=task.spec.task_id,
             uses=task.spec.uses,
@@ -81,12 +81,12 @@ def _sections_of_record(view: GroupView) -> list[Section]:
     ]
 
 
-def _why(view: GroupView, attempts: Sequence[TaskId], standing: Standing) -> str:
+def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
     """Why there is no result, by each who was given the task."""
     if not attempts:
         return {
-            Standing.SKIPPED: _SKIPPED,
-            Standing.FAILED: "its agent was lost and nobody could stand in",
+            PlanStatus.SKIPPED: _SKIPPED,
+            PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
     records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
     if len(records) < 2:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.agent.rules.board import Job, Standing, is_led_by_others, read_board
-from ioa.agent.rules.headings import heading_of
+from ioa.agent.rules.plan_progress import Job, PlanStatus, is_led_by_others, read_progress
+from ioa.agent.rules.titles import title_of
 from ioa.group.events import EventKind
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
@@ -30,21 +30,21 @@ PATIENCE = 1
 
 def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
-    jobs = read_board(view)
-    ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is Standing.READY]
+    jobs = read_progress(view)
+    ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is PlanStatus.READY]
     if len(view.refusals) > PATIENCE or not ready or EventKind.SYNC_TASK_ASSIGNMENT not in view.legal:
         return _without_assigning(view, jobs)
     return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
 
 
 def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> Utterance:
-    done = {job.plan.task_id: job.attempt for job in jobs if job.standing is Standing.DONE}
+    done = {job.plan.task_id: job.attempt for job in jobs if job.standing is PlanStatus.DONE}
     tasks = tuple(
         TaskSpec(
             task_id=task_id_of_turn(view.state.turn, job.plan.task_id),
             assignee=job.performer,
             task_desc=job.plan.task_desc or view.charter.goal,
-            task_abstract=heading_of(job.plan.task_desc),
+            task_abstract=title_of(job.plan.task_desc),
             uses=tuple(attempt for use in job.plan.uses if (attempt := done.get(use)) is not None),
         )
         for job in ready
@@ -72,15 +72,15 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
 
 def _triggers(view: GroupView, jobs: Sequence[Job], open_tasks: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
     """The fewest open tasks that free another one; all of them if none does, or if there are no turns to spare."""
-    waves = 2 * sum(job.standing is Standing.BLOCKED for job in jobs) + TURNS_OF_ASYNC
+    waves = 2 * sum(job.standing is PlanStatus.BLOCKED for job in jobs) + TURNS_OF_ASYNC
     if view.state.turns_left < waves:
         return open_tasks
     by_id = {job.plan.task_id: job for job in jobs}
     options: list[tuple[TaskId, ...]] = []
     for job in jobs:
-        if job.standing is not Standing.BLOCKED:
+        if job.standing is not PlanStatus.BLOCKED:
             continue
         needed = [by_id[use] for use in job.plan.uses if use in by_id and not by_id[use].standing.is_settled]
-        if all(other.standing is Standing.OPEN for other in needed):
+        if all(other.standing is PlanStatus.OPEN for other in needed):
             options.append(tuple(other.attempt for other in needed if other.attempt is not None))
     return min(options, key=len, default=open_tasks)

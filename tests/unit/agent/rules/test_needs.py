@@ -9,7 +9,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from ioa.agent.rules.breakdown import parts_of
-from ioa.agent.rules.needs import MAX_NEEDS_OF_A_GOAL, split_goal
+from ioa.agent.rules.text.needs import MAX_NEEDS_OF_A_GOAL, split_goal
 from tests.unit.agent.rules.goal_corpus import EXAMPLES, Example
 
 

@@ -1,0 +1,52 @@
+"""Split what somebody wants into needs, each of which one agent can serve, and find out which build on which.
+
+Nothing is known of the agents or of the subject. Every word of the goal is in some need but for greetings and list marks, and
+dependencies point backwards only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
+from ioa.agent.rules.text.references import uses_of
+from ioa.agent.rules.text.requests import Request, requests_of
+
+MAX_NEEDS_OF_A_GOAL = 16
+_INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
+
+
+@dataclass(frozen=True)
+class GoalNeed:
+    """One thing to be done: what the assignee is told, and the positions of the earlier needs whose results it builds on."""
+
+    text: str
+    uses: tuple[int, ...] = ()
+
+
+def split_goal(goal: str) -> tuple[GoalNeed, ...]:
+    """Split a goal into needs. What cannot be split for certain is one need, as it is."""
+    mask = Mask()
+    requests = requests_of(mask.cover(goal)) or []
+    return needs_of(requests, mask) or (GoalNeed(goal.strip() or goal),)
+
+
+def needs_of(requests: Sequence[Request], mask: Mask) -> tuple[GoalNeed, ...]:
+    """Turn covered requests into needs; none if it is not certain which build on which or on what, or if they are too many."""
+    uses = uses_of(requests) if len(requests) <= MAX_NEEDS_OF_A_GOAL else None
+    if uses is None:
+        return ()
+    told = [_told(request, on) for request, on in zip(requests, uses, strict=True)]
+    given = {named for request in requests for named in _INPUT.findall(request.given)}
+    if not given <= set("".join(told)):
+        return ()  # an input that no request speaks of
+    return tuple(GoalNeed(mask.uncover(text), on) for text, on in zip(told, uses, strict=True))
+
+
+def _told(request: Request, uses: tuple[int, ...]) -> str:
+    """A request with the input that was named for it beforehand, if it is of no result and names none itself."""
+    if not request.given or uses or _NAMED.search(request.text):
+        return request.text
+    return f"{request.text.rstrip('.?! ')} in {request.given}"

@@ -1,0 +1,192 @@
+"""Take a goal apart into requests, where its writer has put a mark for it; see docs/goals.md. Works on covered text (`masking`).
+
+Nothing is guessed. What begins like no request leaves the goal whole: one agent gets all of it, and does it or says what it does
+not understand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ioa.agent.rules.text.masking import INPUT, MASKED
+
+VERBS = frozenset(
+    "add analyse analyze answer average build calculate chart check collect compare compute convert count create describe display "
+    "divide double download draft draw email explain extract fetch find get give graph identify list look make measure merge "
+    "multiply name plot prepare print produce put rank read report round run search send show sort subtract sum summarise "
+    "summarize tell total translate turn visualise visualize work write".split()
+)
+"""What a request begins with, if it is no question."""
+PICTURE = r"(?:chart|plot|graph|diagram|histogram|picture)"
+DOCUMENT = r"(?:report|summary|document|briefing|memo|note|article|headline|email|table)"
+_ASKS = frozenset(
+    "what which who whose whom when where why how is are was were does do did can could should would will has have had".split()
+)
+_OBJECTS = frozenset(
+    "a an the my our your its their it them this that these those both all each every how what which who me us everything".split()
+)
+"""What can follow a verb that may be a noun too: `and list the files`, but not `and list price`."""
+_GOVERNORS = frozenset(
+    "that which who whose whom how why whether if when where what can could should would will must may let".split()
+)
+"""What a later verb may depend on: `a script that reads a file and prints it`."""
+_CONTAINERS = frozenset("with including containing covering comprising namely between".split())
+"""What makes things part of what is asked for: `a briefing with a chart and a report`."""
+_SAYS_NOTHING = frozenset(
+    "a about an and answer are as attached based called comes data do file files following for from give given got have here i in "
+    "is it me my named need on our page please questions show steps table tables take task tasks tell text the there these things "
+    "this three to todo two us use using want we with you".split()
+)
+"""Of such words an announcement consists: `Using these two files, please do the following:`."""
+
+_OPENING = re.compile(
+    r"(?:(?:hello|hi|hey|there|dear all|please|kindly|first|firstly|second|secondly|third|thirdly|next|then|now|also|finally|lastly"
+    r"|and|after that|afterwards|in addition|additionally|(?:can|could|would|will) you|i (?:want|need|would like) you to"
+    r"|i['’]d (?:also )?like(?: you to)?|i (?:also )?(?:need|want)|your task is to|help me(?: to)?)\b[ ,:!]*+)++",
+    re.IGNORECASE,
+)
+_LATER = re.compile(r"\b(?:then|next|after that|afterwards|finally|lastly)\b", re.IGNORECASE)
+_COURTESY = re.compile(
+    r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
+    re.IGNORECASE,
+)
+_ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
+_END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
+_JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
+_HERE_IS = re.compile(r"(?:here (?:is|are)|this is|attached (?:is|are)|(?:i|we) have|you are given)\b[^\d?]*+$", re.IGNORECASE)
+_COLON = re.compile(rf": ?(?!{MASKED}$)\S")
+_TO_DO = re.compile(r"\bto ([^\W\d_]++)", re.IGNORECASE)
+_PRODUCT = re.compile(
+    rf"(?:an?|one) (?:[\w-]++ ){{0,3}}?(?:{DOCUMENT}$|(?:{PICTURE}|{DOCUMENT}) (?:of|from|about|on|with) "
+    r"(?:it|them|that|this|these|those|both|all|everything|the results?)\b)",
+    re.IGNORECASE,
+)
+"""What is made of what is there by then: `a bar chart of it`, `a short report`."""
+_LAST_WORDS = re.compile(r",? (?:please|as well|too)(?=[.!]*+$)", re.IGNORECASE)
+_WORD, _FIRST_WORD = re.compile(r"[^\W_]++"), re.compile(r"[^\W\d_]++")
+_INPUT, _MASKED, _SAYS_SOMETHING = re.compile(INPUT), re.compile(MASKED), re.compile(rf"\w|{MASKED}")
+_NAMES_AT_ONCE = re.compile(rf"\d|{MASKED}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request.
+
+    Attributes:
+        text: What it says.
+        later: Whether it is said to come after what is before it.
+        listed: Whether it is an item of a list.
+        given: The inputs that were named for it beforehand.
+    """
+
+    text: str
+    later: bool = False
+    listed: bool = False
+    given: str = ""
+
+
+def requests_of(covered: str) -> list[Request] | None:
+    """Take a goal apart; None if it is not certain where its requests begin and end."""
+    found: list[Request] = []
+    given = ""
+    for piece, listed in _pieces(covered):
+        opening = _OPENING.match(piece)
+        text = piece[opening.end() :] if opening else piece
+        if _says_nothing(text, listed=listed):
+            continue
+        if _INPUT.search(text) and (_HERE_IS.match(text) or _words(text) <= _SAYS_NOTHING):
+            given = " and ".join(dict.fromkeys(_INPUT.findall(text)))
+            continue
+        announced, text = _announced(text)
+        given = " and ".join(dict.fromkeys(_INPUT.findall(announced))) or given
+        parts = list(_parts(text))
+        made = any(_PRODUCT.match(part) for part, _ in parts[1:])
+        if not (
+            listed
+            or made
+            or _begins(text)
+            or (opening and opening.group().rstrip(" ,:!").lower().endswith(("need", "want", "like")))
+        ):
+            return None
+        later = bool(opening and _LATER.search(opening.group()))
+        found += [Request(_tidy(part), then or (later and not at), listed, given) for at, (part, then) in enumerate(parts)]
+    return found if not given or any(request.given == given for request in found) else None
+
+
+def _pieces(covered: str) -> Iterator[tuple[str, bool]]:
+    """Yield the items of lists, and the sentences of everything else."""
+    for line in (" ".join(line.split()) for line in covered.split("\n")):
+        item = _ITEM.match(line)
+        for sentence in _END.split(line[item.end() :] if item else line):
+            if sentence.strip():
+                yield sentence.strip(), item is not None
+
+
+def _announced(text: str) -> tuple[str, str]:
+    """Part from a sentence what only names inputs: `Using sales.csv, …`, `Please answer these questions about notes.txt: …`."""
+    for mark in (":", ","):
+        head, found, rest = text.partition(f"{mark} ")
+        if found and _words(head) <= _SAYS_NOTHING and not (mark == "," and _INPUT.search(rest)):
+            return head, rest.lstrip()
+    return "", text
+
+
+def _words(text: str) -> set[str]:
+    return set(_WORD.findall(_MASKED.sub(" ", text.lower())))
+
+
+def _says_nothing(text: str, *, listed: bool) -> bool:
+    """Whether a piece is a greeting, or announces a list and names nothing."""
+    if not _SAYS_SOMETHING.search(text) or _COURTESY.fullmatch(text):
+        return True
+    return not listed and text.endswith(":") and not _MASKED.search(text) and _words(text) <= _SAYS_NOTHING
+
+
+def _begins(text: str) -> bool:
+    """Whether a text begins like a request."""
+    return _first(text) in VERBS | _ASKS or text.endswith("?") or bool(_PRODUCT.match(text))
+
+
+def _first(text: str) -> str:
+    found = _FIRST_WORD.match(text)
+    return found.group().lower() if found else ""
+
+
+def _parts(sentence: str) -> Iterator[tuple[str, bool]]:
+    """Cut a sentence where another request plainly begins; yield each, and whether it is said to come later."""
+    start, then = 0, False
+    for joint in _JOINT.finditer(sentence):
+        left, right = sentence[start : joint.start()], sentence[joint.end() :]
+        later = bool(joint["then"] or joint["later"])
+        # What stands behind is looked at first: it is a few words, and what stands before may be all of the goal.
+        if _continues(left, joint.group(), right, sentence, later=later) and len(left.split()) > 1 and not _governs(left):
+            yield left, then
+            start, then = joint.end(), later
+    yield sentence[start:], then
+
+
+def _governs(left: str) -> bool:
+    """Whether what comes behind a text may depend on a word in it."""
+    words = _words(left) - ({_first(left)} & _ASKS)
+    return (
+        bool(_COLON.search(left))
+        or bool(words & _GOVERNORS)
+        or any(verb.lower() in VERBS | {"load"} for verb in _TO_DO.findall(left))
+    )
+
+
+def _continues(left: str, joint: str, right: str, sentence: str, *, later: bool) -> bool:
+    """Whether a request begins behind a joint."""
+    verb = _first(right)
+    if verb in _ASKS:
+        return sentence.endswith("?") and "," in joint and _first(left) in _ASKS
+    if verb in VERBS:
+        behind = right[len(verb) :].lstrip()
+        return later or _first(behind) in _OBJECTS or bool(_NAMES_AT_ONCE.match(behind))
+    return bool(_PRODUCT.match(right.rstrip(" .!?"))) and not _words(left) & _CONTAINERS
+
+
+def _tidy(text: str) -> str:
+    return _LAST_WORDS.sub("", text.strip()).rstrip(" .,;:!") or text

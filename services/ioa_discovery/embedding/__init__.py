@@ -1,0 +1,1 @@
+"""Vectors of texts: models, and the processes that run them."""

@@ -1,0 +1,1 @@
+"""Who fits a need: signals, their fusion, and the order of hits."""

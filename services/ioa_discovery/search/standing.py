@@ -1,0 +1,112 @@
+"""Where the agents that match a need stand once it is known who is alive, how busy, and how well they did.
+
+Soft adjustments move a fused score by `REACH` between two agents at most, well below the distance of a good match from a poor one:
+who fits never loses to who is merely idle or popular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.load import Load
+from ioa.protocol.outcomes import MAX_SHIFT, UNTRIED, Record, kind_of_need, shifts
+from ioa.protocol.search import Need, Search, Shift
+from ioa_discovery.search.experience import Experience
+from ioa_discovery.search.replicas import Named, Replicas
+
+LOAD_SHIFT = 0.02
+"""What an agent loses that has every slot taken."""
+REACH = 2 * MAX_SHIFT + LOAD_SHIFT
+"""The most that adjustments move one agent past another, about one standard deviation of the candidates: as much as lies between
+the first two of them at the median, and less than between the first and the tenth in nine cases of ten (docs/discovery.md)."""
+
+
+class Match(NamedTuple):
+    """A pool that matches a need: the agent it was found by, and the fused score."""
+
+    pool: PoolId
+    found: AgentId
+    score: float
+
+
+class Placed(NamedTuple):
+    """A match, the replica that is named for it, and what moves its score."""
+
+    match: Match
+    named: Named
+    record: Record = UNTRIED
+    moved: tuple[Shift, ...] = ()
+
+    @property
+    def score(self) -> float:
+        """The score that orders the hits."""
+        return self.match.score + sum(shift.amount for shift in self.moved)
+
+
+class Standings:
+    """Place matches by replicas and experience. Without either, every match stands where it is, for the agent it was found by."""
+
+    def __init__(self, replicas: Replicas | None, experience: Experience | None) -> None:
+        self._replicas = replicas
+        self._experience = experience
+
+    def place(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
+        """Return the best `need.k` of the matches, which come best first, a match whose pool has nobody left left out."""
+        placed = self._in_reach(search, need, matches)
+        records = self._records(need, placed)
+        whole = [
+            Placed(one.match, one.named, record, (*_load_shift(one.named.load), *_outcome_shift(record, amount)))
+            for one, record, amount in zip(placed, records, shifts(records), strict=True)
+        ]
+        best = sorted(whole, key=lambda one: (-one.score, one.match.pool))[: need.k]
+        if best and search.purpose and self._replicas is not None:
+            self._replicas.hand_over(best[0].named.agent_id, search.purpose)
+        return best
+
+    def _in_reach(self, search: Search, need: Need, matches: Iterable[Match]) -> list[Placed]:
+        """Name replicas for as many matches as can come among the first `k`."""
+        placed: list[Placed] = []
+        allowed = _allowance(search, need)
+        for match in matches:
+            if len(placed) >= need.k and match.score < placed[need.k - 1].match.score - REACH:
+                break
+            named = self._name(match.found, search.purpose or need.text, allowed)
+            if named is not None:
+                placed.append(Placed(match, named))
+        return placed
+
+    def _name(self, found: AgentId, purpose: str, allowed: Callable[[AgentId, bool], bool]) -> Named | None:
+        return self._replicas.name(found, purpose=purpose, allowed=allowed) if self._replicas is not None else Named(found)
+
+    def _records(self, need: Need, placed: Sequence[Placed]) -> list[Record]:
+        if self._experience is None:
+            return [UNTRIED] * len(placed)
+        kind, now = kind_of_need(need.text), self._experience.now()
+        return [self._experience.record(one.match.pool, kind, now) for one in placed]
+
+
+def excluded(search: Search, need: Need) -> tuple[AgentId, ...]:
+    """Who must not be found for a need."""
+    return (*search.exclude, search.by) if need.filters.not_self and search.by is not None else search.exclude
+
+
+def _allowance(search: Search, need: Need) -> Callable[[AgentId, bool], bool]:
+    out, must_be_online = frozenset(excluded(search, need)), need.filters.online
+    return lambda agent_id, online: (online or not must_be_online) and agent_id not in out
+
+
+def _load_shift(load: Load) -> tuple[Shift, ...]:
+    if not load.tasks:
+        return ()
+    waiting = max(0, load.tasks - load.slots)
+    reason = f"{load.tasks - waiting} of {load.slots} slots taken" + (f", {waiting} tasks waiting" if waiting else "")
+    return (Shift(cause="load", amount=-LOAD_SHIFT * min(1.0, load.busy), reason=reason),)
+
+
+def _outcome_shift(record: Record, amount: float) -> tuple[Shift, ...]:
+    if not amount:
+        return ()
+    known = f"{record.done} of {record.done + record.failed} tasks done, {record.success:.0%} expected for this kind"
+    return (Shift(cause="outcomes", amount=amount, reason=known if record.tried else "never tried: worth a try"),)
