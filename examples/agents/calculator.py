@@ -161,7 +161,7 @@ _FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
     (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['b']}"))),
     (r"divide (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) / ({match['b']})"))),
     (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) * ({match['b']})"))),
-    (r"how many (?P<u>[\w°/ ]+?) (?:are|is)(?: there)?(?: in)? (?:an? )?(?P<a>.+)", _counted),
+    (r"how many (?P<u>[\w°/ ]+?) (?:are|is)(?: there)?(?: in)? (?:an? )?(?P<a>\d.*|[^\d]+)", _counted),
     (r"(?P<p>[^%]+%) off (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['p']}"))),
     (r"how many (?P<u>[\w°/ ]+?) (?:does|do|make|makes|equal|=) (?P<a>.+)", _counted),
 ]

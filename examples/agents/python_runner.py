@@ -59,6 +59,7 @@ _WORDS = frozenset(
     "expression file files in with using and what does do print prints write writes return returns show give me tell its it output "
     "result value of from".split()
 )
+_IN_PYTHON = re.compile(r"\s+in\s+python3?\s*[.!?]?\s*$", re.IGNORECASE)
 _HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
 _LAUNCHER = """\
 import resource, runpy, sys
@@ -201,9 +202,11 @@ def _code(task: str, ctx: TaskContext) -> str:
             account_for(pattern.sub(" ", task), _WORDS, _HINT)
             return "\n".join(code.strip("\n") for code in found)
     for pattern in (_AFTER, _BARE):
-        if (match := pattern.match(task)) and _is_python(match[1].strip()):
-            account_for(task[: match.start(1)], _WORDS, _HINT)
-            return match[1].strip()
+        if match := pattern.match(task):
+            for code in (_IN_PYTHON.sub("", match[1]).strip(), match[1].strip()):
+                if _is_python(code):
+                    account_for(task[: match.start(1)], _WORDS, _HINT)
+                    return code
     scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
     fences = _FENCE.findall(ctx.goal)
     if not scripts and not fences:

@@ -8,6 +8,7 @@ can mean two things is refused with both.
 from __future__ import annotations
 
 import re
+from calendar import month_abbr, month_name
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -40,6 +41,8 @@ _WHERE = r"where|with|whose|having|have|has|that have"
 _IN = r"in|for|from|on|during"
 _EXCEPT = r"excluding|except for|except|not in|not from|not for"
 _DATE = r"\d{4}(?:-\d\d(?:-\d\d)?)?(?![\w.,-]*\d)"
+_DATES = "Write dates as 2024, 2024-03 or 2024-03-31."
+_MONTHS = frozenset(name.lower() for name in (*month_name, *month_abbr))
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _QUOTED = r"[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]"
 _FIXED = frozenset(
@@ -307,7 +310,7 @@ class _Reader:
             column = self._column()
             if column is None:
                 self._fail()
-            self._take("are there")
+            self._take(_ROWS_END)
             return Measure("distinct", Expression((column,)))
         if (column := self._peek_column()) is not None:
             name = self.table.names[column]
@@ -404,7 +407,7 @@ class _Reader:
             start = self.at
             self._take(",")
             if self._take(self.file):
-                self._take(r"(?:have|has)(?=[\s?.!]*$)")
+                self._take(r"(?:have|has)(?=[\s?.!]*(?:$|[,;]|and\b))")
             elif self._take(rf"does {re.escape(fold(self.table.name))} have"):
                 pass
             elif not question.limit and not question.plots and self._take(_PER):
@@ -498,7 +501,7 @@ class _Reader:
         try:
             start = pd.Timestamp(text)
         except ValueError:
-            raise InvalidInputError(f"{text} is not a date.", hint="Write dates as 2024, 2024-03 or 2024-03-31.") from None
+            raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
         step = {4: pd.DateOffset(years=1), 7: pd.DateOffset(months=1)}.get(len(text), pd.DateOffset(days=1))
         return Span(text, start, start + step)
 
@@ -508,7 +511,7 @@ class _Reader:
         return None if column is None else self._compared(column)
 
     def _compared(self, column: int) -> Condition:
-        verb = self._take("is|are|was|were")
+        verb = self._take("is|are|was|were|of")
         here = self.at
         literal = self.text[here:].lstrip().startswith(("not ", "missing", "empty")) and self._value(column)
         if literal:  # `status is not paid`, and `not paid` is a value
@@ -542,6 +545,8 @@ class _Reader:
         number = self._take(_NUMBER)
         if number:
             self.table.numbers(column)
+            if self.table.is_per_cent(column):
+                self._take("%|per cent|percent")
             return "number", float(number.replace(",", ""))
         return None
 
@@ -696,20 +701,27 @@ class _Reader:
 
     def _fail(self, hint: str = "") -> NoReturn:
         understood = self.text[: self.far].strip()
-        rest = self.text[self.far :].strip(" ?.!,;") or "the end of the question"
+        rest = self.text[self.far :].strip(" ?.!,;")
+        if not rest:
+            raise InvalidInputError(
+                f"Something is missing at the end of {understood!r}.", hint=f"{hint} {self._sentence()}".strip()
+            )
         foreign = self._foreign(rest)
         what = ", ".join(repr(word) for word in foreign[:5]) if foreign else repr(" ".join(rest.split()[:6]))
+        dates = _DATES if _MONTHS & set(foreign) else ""
         verb = "are not understood" if len(foreign) > 1 else "is not understood" if foreign else "cannot stand there"
         raise InvalidInputError(
             f"{what} {verb}{f' (understood: {understood!r})' if understood else ''}.",
-            hint=f"{hint} The columns of {self.table.name} are: {', '.join(self.table.names)}. {self._sentence()}".strip(),
+            hint=f"{hint or dates} The columns of {self.table.name} are: {', '.join(self.table.names)}. {self._sentence()}".strip(),
         )
 
     def _foreign(self, text: str) -> list[str]:
         """The words that are neither of the language nor of a column's name or a value."""
         named = {word for name in (*self.table.names, self.table.name) for word in name_words(name)}
         named |= {word for column in self.table.text_columns for value in self.table.values_like(column) for word in value.split()}
-        return [word for word in re.findall(r"[^\W\d_]\w*", text) if word not in _FIXED | named and word.rstrip("s") not in named]
+        return [
+            word for word in re.findall(r"[^\W\d_][^\W_]*", text) if word not in _FIXED | named and word.rstrip("s") not in named
+        ]
 
     def _foreign_too(self) -> str:
         foreign = self._foreign(self.text)

@@ -44,6 +44,8 @@ agent = Agent(
 )
 _ROWS = 60
 _TITLE = re.compile(r"(?:titled?|called|named|with the title|about)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
+_SUMMARISES = re.compile(r"\W*(?:please )?summari[sz]e\b", re.IGNORECASE)
+_DOCUMENT = re.compile(r"\b(?:report|document|page|markdown|html)\b", re.IGNORECASE)
 _WORDS = frozenset(
     "please write make create produce prepare give me put compile combine merge collect summarise summarize up out into in as of "
     "about on for from with using and the a an one all final complete html markdown report document page web summary it this that "
@@ -78,6 +80,10 @@ def run(task: str, ctx: TaskContext) -> str:
     if not ctx.results:
         raise InvalidInputError(
             "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
+        )
+    if _SUMMARISES.match(task) and not _DOCUMENT.search(task):
+        raise InvalidInputError(
+            "A report keeps results as they are, it does not summarise them.", hint="Ask for 'a report of the results'."
         )
     known = _WORDS.union(*(re.findall(r"\w+", result.task_desc.lower()) for result in ctx.results))
     account_for(_TITLE.sub("", task), known, "Ask for 'a report of the results', with a title in quotes if you like.")

@@ -48,7 +48,7 @@ _SHOWN = 40
 _WORDS = frozenset(
     "please fetch read get download open load extract show list give me tell what are is the a an of on in at from this that page "
     "web website site article html htm text plain readable content contents as to convert turn into and its it title heading "
-    "headings outline structure link links all how many".split()
+    "headings outline structure link links all how many which does have has there".split()
 )
 
 

@@ -98,6 +98,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("8 oz in g", "'troy ounce'"),
         ("8 fluid ounces in ml", "'US fluid ounce'"),
         ("3 months in days", "several sizes"),
+        ("how many days are there between 4 March 2025 and 19 July 2025", "'how' is not arithmetic"),
         ("sin 30", "degrees or of radians"),
         ("log 100", "log10 or ln"),
         ("square root of 16 plus 9", "not clear where sqrt ends"),

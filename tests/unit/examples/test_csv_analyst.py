@@ -47,10 +47,11 @@ SINGLE: list[tuple[str, Truth]] = [
     ("how many rows are there", lambda f: len(f)),
     ("how many rows does sales.csv have?", lambda f: len(f)),
     ("number of rows where units are above 10", lambda f: (f.units > 10).sum()),
-    ("how many rows in sales.csv have revenue of at least 2988".replace(" of", ""), lambda f: (f.revenue >= 2988).sum()),
+    ("how many rows in sales.csv have revenue of at least 2988", lambda f: (f.revenue >= 2988).sum()),
     ("total units in the North region", lambda f: f[f.region == "North"].units.sum()),
     ("total units for product laptops", lambda f: f[f["product"] == "Laptop"].units.sum()),
     ("how many different products are there", lambda f: f["product"].nunique()),
+    ("how many different products are in sales.csv?", lambda f: f["product"].nunique()),
     ("number of distinct product in the East", lambda f: f[f.region == "East"]["product"].nunique()),
     ("total revenue in 2024-03", lambda f: f[f.date.str.startswith("2024-03")].revenue.sum()),
     ("total revenue where date is between 2024-01 and 2024-03", lambda f: f[f.date < "2024-04"].revenue.sum()),
@@ -444,3 +445,36 @@ def test_a_choice_that_is_offered_is_one_that_is_answered(run: Run, tmp_path: Pa
     with pytest.raises(InvalidInputError, match="Say 'which shop has the highest average price', or maximum or minimum"):
         run(agent, "which shop has the highest price", [table])
     assert "20" in run(agent, "which shop has the highest average price", [table]).text
+
+
+@pytest.mark.parametrize(
+    "condition", ["where discount is 10%", "have a discount of 10%", "with discount of 10 per cent", "where discount is 10"]
+)
+def test_a_share_is_said_as_it_stands_in_the_table(condition: str, run: Run, tmp_path: Path) -> None:
+    """The per cent sign of a column's cells may stand in the question, and `of` for `is`."""
+    table = tmp_path / "t.csv"
+    table.write_text("shop,discount\nA,10%\nB,5%\nC,10%\n")
+    assert run(agent, f"how many rows {condition}", [table]).text == "t.csv: number of rows where discount is 10: 2 (2 of 3 rows)."
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("average revenue per product, highest", r"Something is missing at the end of 'average revenue per product, highest'"),
+        ("total revenue in March 2024", r"'march' is not understood.*Write dates as 2024, 2024-03 or 2024-03-31"),
+        ("total revenue on 1 May 2024", r"'may' is not understood.*Write dates as 2024, 2024-03 or 2024-03-31"),
+    ],
+)
+def test_a_refusal_names_what_is_wrong(question: str, said: str, sales: Table) -> None:
+    """It speaks of words that were said, and of dates where a month is named."""
+    with pytest.raises(InvalidInputError, match=said):
+        understand(question, [sales])
+
+
+def test_each_of_several_tables_may_be_asked_about_in_a_sentence(run: Run, tmp_path: Path) -> None:
+    """What a table `has` may stand before the next question."""
+    tables = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    for table, rows in zip(tables, (2, 3), strict=True):
+        table.write_text("shop\n" + "x\n" * rows)
+    text = run(agent, "tell me how many rows a.csv has and how many rows b.csv has", tables).text
+    assert text == "a.csv: number of rows: 2 (2 of 2 rows).\n\nb.csv: number of rows: 3 (3 of 3 rows)."

@@ -143,3 +143,17 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
     (tmp_path / "script.py").write_text("print(1)")
     with pytest.raises(InvalidInputError, match=r"not understood here.*Code is run as it is"):
         run(agent, task, [tmp_path / "script.py"])
+
+
+@pytest.mark.parametrize(
+    ("task", "printed"),
+    [
+        ("Run print(6 * 7) in Python", "42"),
+        ("run sum([1, 2]) in python3.", "3"),
+        ('Run len("Python") in Python', "6"),
+        ("run this code: 'a' in ['a']", "True"),
+    ],
+)
+def test_the_language_that_is_named_is_no_code(task: str, printed: str, run: Run) -> None:
+    """`in Python` at the end says what the code is written in."""
+    assert run(agent, task).text == printed

@@ -114,3 +114,11 @@ def test_nothing_to_report(run: Run) -> None:
     """Without results there is no report, and the error says what to do."""
     with pytest.raises(InvalidInputError, match="no result to report"):
         run(agent, "write a report")
+
+
+def test_a_report_summarises_nothing(run: Run) -> None:
+    """Who wants a result summarised is told what a report is; in a document the results may be gathered so."""
+    results = [upstream("read page.html", "a long text")]
+    with pytest.raises(InvalidInputError, match="does not summarise"):
+        run(agent, "summarise the result", results=results)
+    assert run(agent, "summarise all results in one document", results=results).files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,7 @@ from ioa.protocol.messages import MAX_CONTENT_CHARS, Conclusion, TaskOutcome
 
 MAX_ARTIFACTS = 100
 _SKIPPED = "not started, since nothing it needed was there"
+_END = re.compile(r"(?<=[.!?])\s")
 _CUT = "\n\n… (shortened)"
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
@@ -82,7 +84,7 @@ def _sections_of_record(view: GroupView) -> list[Section]:
 
 
 def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
-    """Why there is no result, by each who was given the task."""
+    """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence."""
     if not attempts:
         return {
             PlanStatus.SKIPPED: _SKIPPED,
@@ -91,7 +93,9 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
     records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
     if len(records) < 2:
         return _said(records[0]) if records else "not finished"
-    return "".join(f"\n  - {record.spec.assignee}: {_said(record)}" for record in records)
+    best, *others = records
+    reasons = [_said(best), *(_END.split(_said(record), maxsplit=1)[0] for record in others)]
+    return "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(records, reasons, strict=True))
 
 
 def _said(record: TaskRecord) -> str:
