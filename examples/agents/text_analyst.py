@@ -150,7 +150,8 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     measure, takes_number = _PHRASES.get(phrase, (None, False))
     known = {word for one in _PHRASES for word in one.split()}
     wrong = [word for word in phrase.split() if word not in known] or (phrase.split() if measure is None else [])
-    wrong += numbers if not takes_number else numbers[1:]
+    if measure is not None:
+        wrong += numbers[takes_number:]
     if measure is None or wrong:
         raise InvalidInputError(
             f"{', '.join(map(repr, wrong or words))} {'is' if len(wrong or words) == 1 else 'are'} not understood.", hint=_HINT

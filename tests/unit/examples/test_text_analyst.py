@@ -107,6 +107,7 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("count the words", b" \n\t\n", "empty"),
         ("count the words", b"ab\x00\x01cd", "not a text file"),
         ("boil it", b"water", "'boil' is not understood"),
+        ("summarise both texts in three sentences", b"water", "'both' is not understood"),
         ("it", b"water", "not clear"),
         ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
         ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
