@@ -42,8 +42,8 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
-from ioa.testing.processes import open_services
+from tests.rig.deadline import eventually
+from tests.rig.processes import open_services
 
 _SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")
 _AGENTS = 100

@@ -35,10 +35,10 @@ from ioa.adapters.nats.topology import RESULTS
 from ioa.errors import NotFoundError
 from ioa.runtime.process import background
 from ioa.telemetry.logs import configure_logs
-from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import Evidence, check, recovery_after
-from ioa.testing.nats_cluster import open_nats_cluster
-from ioa.testing.nats_server import crash
+from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.nats_cluster import open_nats_cluster
+from tests.rig.nats_server import crash
 
 _POINTS = {
     "router": ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer"),

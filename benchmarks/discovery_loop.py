@@ -25,9 +25,9 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.runtime.process import StopSignal, background
-from ioa.testing.deadline import eventually
-from ioa.testing.loop_watch import watch_loops
 from ioa_discovery.__main__ import DiscoverySettings, serve
+from tests.rig.deadline import eventually
+from tests.rig.loop_watch import watch_loops
 
 THRESHOLD = timedelta(milliseconds=10)
 _PATIENCE = timedelta(seconds=30)

@@ -25,9 +25,9 @@ from ioa.adapters.nats.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECO
 from ioa.agent.patience import patiently
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId
-from ioa.testing.fleet import WORKERS, Fleet
-from ioa.testing.nats_server import crash
-from ioa.testing.small_volume import SmallVolume
+from tests.rig.fleet import WORKERS, Fleet
+from tests.rig.nats_server import crash
+from tests.rig.small_volume import SmallVolume
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, Filters, IndexStatus, Need, Search, SearchResult
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 _WORDS = """
     ledger harbour turbine orchard violin glacier mosaic beacon pigment saddle compass lantern quarry textile vineyard dialect

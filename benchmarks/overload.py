@@ -19,7 +19,7 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
 from ioa.protocol.goals import Reason
-from ioa.testing.crowd import Crowd, Fared, open_crowd
+from tests.rig.crowd import Crowd, Fared, open_crowd
 
 _EVERY = timedelta(seconds=0.6)
 _STUCK_EVERY = timedelta(seconds=10)

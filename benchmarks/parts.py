@@ -19,7 +19,7 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.runtime.process import loop_factory
 from ioa.telemetry.logs import configure_logs
-from ioa.testing.processes import ServiceProcesses, open_services
+from tests.rig.processes import ServiceProcesses, open_services
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import structlog
 from hypothesis import settings
 
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.testing.loop_watch import watch_loops
+from tests.rig.loop_watch import watch_loops
 
 # No deadline: on a busy machine it finds the machine, not the code. Every run repeats the same examples, so that a failure is the
 # change's; IOA_TEST_EXPLORE=1 looks for new ones.

@@ -76,7 +76,7 @@ SECTIONS = (
     Section(
         "Tests and benchmarks",
         variables.TESTS,
-        ("ioa.testing.load_worker:LoadSettings", "ioa.testing.crowd_worker:CrowdSettings"),
+        ("ioa_testkit.load_worker:LoadSettings", "ioa_testkit.crowd_worker:CrowdSettings"),
         (
             Setting("IOA_TEST_EXPLORE", "any text", "", "tests that make up their cases make up new ones"),
             Setting("IOA_TEST_SEED", "number", "`2024`", "which inputs the tests of goals make up"),

@@ -13,8 +13,8 @@ import msgpack
 import nats
 import pytest
 
-from ioa.testing.deadline import eventually
 from tests.e2e.command_line import CommandLine, Running, running_system
+from tests.rig.deadline import eventually
 
 
 @pytest.fixture(scope="module")

@@ -19,11 +19,11 @@ from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
-from ioa.testing.deadline import eventually
-from ioa.testing.evidence import collect, wait_for_rest
 from ioa.testing.log_checker import Evidence, check
-from ioa.testing.oracle import QUICK_KINDS, answer_to
+from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
+from tests.rig.deadline import eventually
+from tests.rig.evidence import collect, wait_for_rest
 
 _REST = timedelta(minutes=5)
 _TIMEOUT = timedelta(minutes=10)

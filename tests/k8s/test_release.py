@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ioa.testing.deadline import eventually
 from tests.k8s.goals import Goals
 from tests.k8s.release import (
     FULL_NAME,
@@ -26,6 +25,7 @@ from tests.k8s.release import (
     scale,
     settled,
 )
+from tests.rig.deadline import eventually
 
 pytestmark = [
     pytest.mark.k8s,

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ioa.cli.console import create_console
 from ioa.cli.terminal import Output, Terminal
-from ioa.cli.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document, progress_document
+from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document, progress_document
 from ioa.foreign_text import shown, shown_in_line
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ioa.cli.examination import Finding, Health, examine
-from ioa.cli.failures import ExitCode
 from ioa.cli.terminal import Terminal
+from ioa.runtime.exit_code import ExitCode
 
 
 async def examine_and_tell(url: str | None, data: Path, terminal: Terminal) -> ExitCode:

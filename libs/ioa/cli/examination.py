@@ -24,14 +24,14 @@ from ioa.adapters.nats.connection import check_max_payload, open_connection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.standing import NatsStandings
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
-from ioa.cli.embedded import SERVICES
-from ioa.cli.failures import ExitCode
 from ioa.cli.reach import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
+from ioa.local.system import SERVICES
 from ioa.ports.delivery import DeadReason
 from ioa.ports.standing import QueueStanding
 from ioa.protocol import subjects
+from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.process import ProcessSettings, settings_from
 from ioa.runtime.system import System
 from ioa.telemetry.logs import configure_logs

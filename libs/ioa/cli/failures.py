@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import IntEnum
 
 import typer
 
 from ioa.cli.terminal import report
 from ioa.errors import Fault, IoaError, UnavailableError, only_error, row_of
-
-
-class ExitCode(IntEnum):
-    """What the caller of a command learns from it."""
-
-    DONE = 0
-    FAILED = 1
-    BAD_USE = 2
-    UNREACHABLE = 3
-    INTERRUPTED = 130
+from ioa.runtime.exit_code import ExitCode
 
 
 @contextmanager

@@ -12,14 +12,14 @@ from typing import Any
 from rich.text import Text
 
 from ioa.cli.conversation import ConversationView
-from ioa.cli.failures import ExitCode
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import what_lacks
+from ioa.client.transcript import what_lacks
 from ioa.errors import IoaError
 from ioa.foreign_text import shown_in_line
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.system import System
 
 _LONG = timedelta(seconds=3)

@@ -12,17 +12,17 @@ from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.conversation import task_table
-from ioa.cli.failures import ExitCode
 from ioa.cli.files import check_writable
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import Transcript, task_document, what_rules_decided
+from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.requests import CancelGroup
 from ioa.protocol.ids import comm_id_of_goal
 from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.listing import GoalStatus
 
 _LEAST_ROW_WIDTH = 100

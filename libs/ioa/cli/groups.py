@@ -9,18 +9,18 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioa.cli.conversation import ConversationView, task_table
-from ioa.cli.failures import ExitCode
 from ioa.cli.options import Listing
 from ioa.cli.reach import open_reached_system
-from ioa.cli.replaying import replayed
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import Transcript, entry_document, task_document
+from ioa.client.replay import replayed
+from ioa.client.transcript import Transcript, entry_document, task_document
 from ioa.group.events import Said
 from ioa.group.requests import GroupStanding
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
+from ioa.runtime.exit_code import ExitCode
 
 _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"}
 

@@ -16,18 +16,18 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.cli.embedded import open_embedded_system
-from ioa.cli.failures import ExitCode
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
-from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import listens, open_place, read_url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.local.pool import Pool, read_pool
+from ioa.local.system import open_embedded_system
 from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.system import System, open_system
 from ioa.telemetry.logs import configure_logs
 

@@ -10,9 +10,10 @@ import typer
 from typer.core import TyperGroup
 
 from ioa.cli import agent_commands, credential_commands, dead_commands, goal_commands, group_commands
-from ioa.cli.failures import ExitCode, reported
+from ioa.cli.failures import reported
 from ioa.cli.options import DATA, AsJson, Data, Quiet, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
+from ioa.runtime.exit_code import ExitCode
 
 
 class _Commands(TyperGroup):

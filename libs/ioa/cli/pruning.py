@@ -9,12 +9,12 @@ from datetime import timedelta
 import typer
 from rich.text import Text
 
-from ioa.cli.failures import ExitCode
 from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.protocol.ids import parse_agent_id
 from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune
+from ioa.runtime.exit_code import ExitCode
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _AGE = re.compile(r"(\d{1,6})([smhd])")

@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ioa.cli.embedded import SERVICES, open_embedded_system
 from ioa.cli.options import DATA
-from ioa.cli.pool import Pool, read_pool
 from ioa.cli.reach import noted_url
-from ioa.cli.system_metrics import LOOPBACK
 from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
+from ioa.local.pool import Pool, read_pool
+from ioa.local.system import SERVICES, open_embedded_system
+from ioa.local.system_metrics import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:

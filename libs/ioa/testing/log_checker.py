@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ioa.cli.replaying import ReplayError, replayed
+from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import Event, LaunchAbandoned, MemberLost, Said
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState

@@ -19,10 +19,10 @@ from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId
-from ioa.testing.deadline import eventually
 from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
-from ioa.testing.nats_server import crash
 from tests.contract.control_plane.conftest import heard
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 from tests.unit.group.scenario import START, launched
 
 GOAL = GoalId("goal-1")

@@ -18,9 +18,9 @@ from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import START
 
 

@@ -17,9 +17,9 @@ from ioa.ports.group_log import AppendConflictError, GroupLog, StoredEntry, Unre
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import CommId, MessageId
-from ioa.testing.deadline import eventually
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.nats_server import crash
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 from tests.unit.group.scenario import launched
 
 ROOM, OTHER = CommId("room"), CommId("other")

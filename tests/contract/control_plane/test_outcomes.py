@@ -14,9 +14,9 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.nats_server import crash
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 
 def outcome(number: int, pool: str = "a") -> Outcome:

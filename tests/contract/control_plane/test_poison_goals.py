@@ -13,8 +13,8 @@ from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_TEXT_CHARS
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.rig.deadline import eventually
 from tests.unit.runtime.plane import Plane
 
 POISON = (

@@ -21,9 +21,9 @@ from ioa.adapters.nats.topology import ANY_AGENT, DEAD, WORK
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
 from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 
 async def offer(client: Client, *texts: str) -> None:

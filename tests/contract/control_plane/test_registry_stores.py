@@ -23,12 +23,12 @@ from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, SessionId
 from ioa.protocol.load import IDLE, Load
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
-from ioa.testing.nats_server import crash
 from ioa_registry.heartbeat import beat
 from tests.contract.control_plane.conftest import LEASE
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 from tests.unit.group.scenario import START, card
 from tests.unit.runtime.plane import session
 

@@ -16,9 +16,9 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
 from tests.contract.control_plane.conftest import heard
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 SUBJECT = "ioa.v1.test.echo"
 SOON = timedelta(milliseconds=200)

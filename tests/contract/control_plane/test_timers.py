@@ -22,8 +22,8 @@ from ioa.protocol.subjects import parse_comm
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryTimers
-from ioa.testing.nats_server import crash
 from tests.contract.control_plane.conftest import nothing_is_poison
+from tests.rig.nats_server import crash
 
 A, B = CommId("a"), CommId("b")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import NatsServer
-from ioa.testing.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 
 QUICK = {
     "IOA_LEASE": "3",

@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
+from tests.rig.fleet import Fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

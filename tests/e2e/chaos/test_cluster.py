@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.topology import LOG, TIMERS
-from ioa.testing.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
-from ioa.testing.nats_cluster import NatsCluster, open_nats_cluster
 from tests.e2e.chaos.conftest import QUICK
+from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.nats_cluster import NatsCluster, open_nats_cluster
 
 pytestmark = [
     pytest.mark.chaos,

@@ -19,11 +19,11 @@ from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
-from ioa.testing.deadline import eventually
-from ioa.testing.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check, check_open_groups, check_records, check_results
-from ioa.testing.nats_server import crash
 from tests.e2e.chaos.conftest import QUICK
+from tests.rig.deadline import eventually
+from tests.rig.fleet import CONTROL_PLANE, ROUTERS, WORKERS, Fleet, open_fleet
+from tests.rig.nats_server import crash
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

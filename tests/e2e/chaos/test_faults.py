@@ -16,15 +16,15 @@ import pytest
 from benchmarks.faults import ClockOff, Fault, Killed, NatsEmptied, Poison, Site, VolumeFull, Wiped, suffered
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import RESULTS, STREAMS
-from ioa.cli.embedded import keep_server
+from ioa.local.system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
-from ioa.testing.fleet import CONTROL_PLANE, ROSTER, TWINS, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
-from ioa.testing.small_volume import open_small_volume
+from tests.rig.deadline import eventually
+from tests.rig.fleet import CONTROL_PLANE, ROSTER, TWINS, WORKERS, Fleet, open_fleet
+from tests.rig.small_volume import open_small_volume
 
 pytestmark = [pytest.mark.chaos, pytest.mark.timeout(240), pytest.mark.blocks_loop]
 

@@ -9,9 +9,9 @@ import pytest
 from ioa.adapters.nats.topology import DEAD
 from ioa.protocol import subjects
 from ioa.protocol.ids import GoalId
-from ioa.testing.deadline import eventually
-from ioa.testing.fleet import Fleet
 from ioa.testing.log_checker import check
+from tests.rig.deadline import eventually
+from tests.rig.fleet import Fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

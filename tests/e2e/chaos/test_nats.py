@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.testing.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
-from ioa.testing.nats_server import crash
 from tests.e2e.chaos.conftest import QUICK
+from tests.rig.fleet import CONTROL_PLANE, WORKERS, Fleet, open_fleet
+from tests.rig.nats_server import crash
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

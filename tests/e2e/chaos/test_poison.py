@@ -34,10 +34,10 @@ from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
-from ioa.testing.deadline import eventually
-from ioa.testing.fleet import CONTROL_PLANE, DISCOVERY, ROSTER, WORKERS, Fleet, open_fleet
-from ioa.testing.nats_server import crash
 from tests.e2e.chaos.conftest import QUICK
+from tests.rig.deadline import eventually
+from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, ROSTER, WORKERS, Fleet, open_fleet
+from tests.rig.nats_server import crash
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import NatsServer
-from ioa.testing.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
 from ioa.testing.log_checker import check
 from tests.e2e.chaos.conftest import QUICK
+from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, WORKERS, Fleet, open_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

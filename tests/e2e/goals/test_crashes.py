@@ -20,8 +20,8 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.search import Need, Search
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
 from tests.e2e.goals.outcomes import replay_tree
+from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.cli.pool import read_pool
+from ioa.local.pool import read_pool
 from ioa.runtime.system import open_system
-from ioa.testing.deadline import eventually
 from tests.e2e.goals.conftest import POOL, run_system
+from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,10 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.protocol.messages import Discussion, Phase
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
 from tests.e2e.command_line import is_alive
 from tests.e2e.goals.outcomes import replay_tree
 from tests.e2e.limits.conftest import Drill
+from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow
 

@@ -12,8 +12,8 @@ import pytest
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer
 from ioa.protocol.goals import Reason
-from ioa.testing.crowd import Crowd, open_crowd
-from ioa.testing.processes import open_services
+from tests.rig.crowd import Crowd, open_crowd
+from tests.rig.processes import open_services
 
 TASKS = 320
 LATE_SECONDS = 5.0

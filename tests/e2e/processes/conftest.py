@@ -15,8 +15,8 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.runtime.system import System, open_system
-from ioa.testing.deadline import eventually
 from tests.e2e.command_line import CommandLine, running_system
+from tests.rig.deadline import eventually
 
 AGENTS = Path(__file__).parent / "agents.py"
 _PATIENCE = timedelta(seconds=60)

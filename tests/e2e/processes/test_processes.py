@@ -15,8 +15,8 @@ from ioa.group.requests import CancelGroup
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, GoalId
-from ioa.testing.deadline import eventually
 from tests.e2e.processes.conftest import Stage
+from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow
 

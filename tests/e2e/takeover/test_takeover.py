@@ -19,8 +19,8 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
 from ioa.runtime.system import System
-from ioa.testing.fleet import CONTROL_PLANE, WORKERS, open_fleet
 from ioa.testing.log_checker import check
+from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 

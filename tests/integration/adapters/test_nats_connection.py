@@ -19,8 +19,8 @@ from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.protocol.registry import Acknowledged
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 
 def _interrupted(close: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], Coroutine[Any, Any, None]]:

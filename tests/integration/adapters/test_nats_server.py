@@ -14,7 +14,7 @@ import pytest
 
 from ioa.adapters.nats.server import NatsServer, find_nats_server, open_nats_server
 from ioa.errors import ConflictError, InvalidInputError, MissingExtraError, UnavailableError
-from ioa.testing.nats_server import crash
+from tests.rig.nats_server import crash
 
 
 async def _publish(url: str, payload: bytes) -> int:

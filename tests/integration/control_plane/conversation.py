@@ -38,7 +38,7 @@ from ioa.protocol.messages import (
 )
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Lease, Register
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
 
 R = TypeVar("R", bound=Model)

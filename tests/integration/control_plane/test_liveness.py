@@ -25,11 +25,11 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, Lease, ListAgents, Register, Renew
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
-from ioa.testing.nats_server import crash
-from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
+from tests.rig.processes import ServiceProcesses, open_services
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session
 

@@ -16,7 +16,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.runtime.process import background
-from ioa.testing.processes import open_services
+from tests.rig.processes import open_services
 from tests.unit.group.scenario import card
 
 pytestmark = pytest.mark.blocks_loop  # 15,000 memberships are written by one loop

@@ -24,9 +24,9 @@ from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Payload
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
-from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.control_plane.conversation import ADA, BOB, Caller
+from tests.rig.deadline import eventually
+from tests.rig.processes import ServiceProcesses, open_services
 
 SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")
 GOAL = GoalId("goal-1")

@@ -22,10 +22,10 @@ from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.runtime.system import open_system
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
-from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
+from tests.rig.processes import ServiceProcesses, open_services
 from tests.unit.group.scenario import START, card
 
 SERVICES = ("ioa_registry", "ioa_groups", "ioa_router")

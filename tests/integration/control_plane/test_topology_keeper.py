@@ -15,8 +15,8 @@ from ioa.adapters.nats.topology import LOG, STREAMS
 from ioa.errors import UnavailableError
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.telemetry import readiness
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 
 async def _missing(client: Client) -> set[str]:

@@ -9,8 +9,8 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer
-from ioa.testing.processes import ServiceProcesses, open_services
 from tests.integration.discovery.town import Townsman
+from tests.rig.processes import ServiceProcesses, open_services
 
 LEASE_SECONDS = 60.0
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.testing.deadline import eventually
-from ioa.testing.processes import ServiceProcesses
 from tests.integration.discovery.town import Townsman, resident
+from tests.rig.deadline import eventually
+from tests.rig.processes import ServiceProcesses
 
 NEED = "somebody who bakes bread near the market"
 RESIDENTS = 100

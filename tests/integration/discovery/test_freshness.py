@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.testing.deadline import eventually
-from ioa.testing.processes import ServiceProcesses
 from tests.integration.discovery.town import Townsman, resident
+from tests.rig.deadline import eventually
+from tests.rig.processes import ServiceProcesses
 
 BAKER, TAILOR = resident(0), resident(1)
 NEED = "somebody who bakes bread near the market"

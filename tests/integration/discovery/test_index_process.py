@@ -18,11 +18,11 @@ from ioa.ports.agent_index import AgentIndex, IndexEntry, IndexQuery, Signal, Sp
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import Filters
-from ioa.testing.deadline import eventually
-from ioa.testing.loop_watch import watch_loops
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.index.edge_index import EdgeIndex, open_edge_index
 from ioa_discovery.recall import sample
+from tests.rig.deadline import eventually
+from tests.rig.loop_watch import watch_loops
 
 DIMENSION = 16
 SOON = timedelta(seconds=30)

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.agent.model import Budget
-from ioa.cli.embedded import EmbeddedSystem, open_embedded_system
-from ioa.cli.pool import Pool, PooledAgent
-from ioa.cli.replaying import replayed
+from ioa.client.replay import replayed
 from ioa.group.events import Said
 from ioa.hosting.brains import BUDGET_VARIABLE
+from ioa.local.pool import Pool, PooledAgent
+from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.runtime.system import System, open_system

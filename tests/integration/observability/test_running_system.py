@@ -20,10 +20,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.requests import NatsRequester
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.cli.embedded import open_embedded_system
-from ioa.cli.pool import Pool, PooledAgent
 from ioa.group.events import Said
 from ioa.group.requests import Rejected, SayReply
+from ioa.local.pool import Pool, PooledAgent
+from ioa.local.system import open_embedded_system
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
@@ -31,7 +31,7 @@ from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
 from ioa.protocol.trace import trace_id_of
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 from tools.metrics_page import catalogue
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")

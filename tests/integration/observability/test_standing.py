@@ -14,9 +14,9 @@ from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from ioa.telemetry import readiness
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
 from tests.integration.security.secured import open_secured
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 
 async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> None:

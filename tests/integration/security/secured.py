@@ -14,16 +14,16 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
-from ioa.cli.nursery import Nursery, Program
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
+from ioa.local.fork_server import ForkServer, Program
 from ioa.runtime.system import System, open_system
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
 
-_PRELOADED = ("ioa.cli.main", "ioa.cli.joining", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
+_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
 
@@ -34,7 +34,7 @@ class Secured:
 
     server: NatsServer
     folder: Path
-    nursery: Nursery
+    fork_server: ForkServer
 
     def settings(self, name: str, key: str = "seed") -> NatsSettings:
         """How somebody connects."""
@@ -48,8 +48,8 @@ class Secured:
     def agent(self, file: str, pool: str, key: str) -> Program:
         """An example agent as a process: of its pool, or, with a number at the end of its key, a replica."""
         env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder / "agents")}
-        replica = () if key == pool else ("--replica", key.removeprefix(f"{pool}-"))
-        return Program(key, "ioa.cli", ("agent", "run", f"{EXAMPLES}/agents/{file}.py:agent", *replica), env)
+        replica = () if key == pool else (key.removeprefix(f"{pool}-"),)
+        return Program(key, "ioa.hosting", (f"{EXAMPLES}/agents/{file}.py:agent", *replica), env)
 
     def log(self) -> str:
         """What nats-server wrote."""
@@ -64,7 +64,7 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials))
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        yield Secured(server, credentials, Nursery(folder / "logs", {"IOA_NATS_URL": server.url}, _PRELOADED))
+        yield Secured(server, credentials, ForkServer(folder / "logs", {"IOA_NATS_URL": server.url}, _PRELOADED))
 
 
 @asynccontextmanager
@@ -73,7 +73,7 @@ async def open_running(secured: Secured, agents: Mapping[str, Program]) -> Async
     await asyncio.to_thread((secured.folder.parent / "logs").mkdir, exist_ok=True)
     async with AsyncExitStack() as stack:
         for program in [*(secured.service(name) for name in SERVICES), *agents.values()]:
-            stack.push_async_callback((await secured.nursery.start(program)).stop, _STOP_GRACE_SECONDS)
+            stack.push_async_callback((await secured.fork_server.start(program)).stop, _STOP_GRACE_SECONDS)
         system = await stack.enter_async_context(open_system(secured.settings("user"), patience=_PATIENCE))
 
         async def found() -> set[str]:

@@ -22,8 +22,8 @@ from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadReason
 from ioa.protocol.ids import PoolId
 from ioa.protocol.subjects import inbox_prefix_of
-from ioa.testing.deadline import eventually
 from tests.integration.security.secured import Secured, open_intruder, open_secured
+from tests.rig.deadline import eventually
 
 BY_ADA = {
     "another's say": "ioa.v1.comm.c1.say.bob",

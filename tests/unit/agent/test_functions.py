@@ -15,7 +15,7 @@ import pytest
 from ioa.agent.agent_metrics import abandoned_functions
 from ioa.agent.functions import Functions, Patience
 from ioa.errors import TaskError
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 _AT_ONCE = timedelta(milliseconds=10)
 _EVER = timedelta(hours=1)

@@ -17,9 +17,9 @@ from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
-from ioa.testing.deadline import eventually
-from ioa.testing.memory_network import MemoryNetwork
 from ioa.testing.scripted_brain import ScriptedBrain
+from ioa_testkit.memory_network import MemoryNetwork
+from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)

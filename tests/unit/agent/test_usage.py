@@ -22,8 +22,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
-from ioa.testing.deadline import eventually
 from ioa.testing.scripted_brain import ScriptedBrain
+from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, Company, idle, one_task, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)

@@ -30,8 +30,8 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.search import Filters, Need, Search, SearchResult
-from ioa.testing.deadline import eventually
 from ioa.testing.scripted_brain import ScriptedBrain
+from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)

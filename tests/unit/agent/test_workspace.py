@@ -15,7 +15,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_network import MemoryNetwork
+from ioa_testkit.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
 

@@ -14,7 +14,7 @@ import pytest
 from ioa.cli.conversation import ConversationView, clock, line_text, speaker_style
 from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
-from ioa.cli.transcript import Line, Tone
+from ioa.client.transcript import Line, Tone
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId
 from ioa.runtime.listing import GoalStatus

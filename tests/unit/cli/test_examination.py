@@ -28,8 +28,8 @@ from ioa.cli.examination import (
     server_finding,
     written_finding,
 )
-from ioa.cli.failures import ExitCode
 from ioa.ports.standing import QueueStanding
+from ioa.runtime.exit_code import ExitCode
 
 
 @pytest.mark.parametrize(

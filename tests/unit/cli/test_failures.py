@@ -8,9 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from ioa.cli.failures import ExitCode, code_of, reported
+from ioa.cli.failures import code_of, reported
 from ioa.cli.main import app
 from ioa.errors import ConflictError, InvalidInputError, IoaError, MissingExtraError, NotFoundError, UnavailableError, only_error
+from ioa.runtime.exit_code import ExitCode
 
 
 @pytest.mark.parametrize(

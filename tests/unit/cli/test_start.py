@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-_HEAVY = "nats rich.live rich.markdown httpx sqlite3 structlog prometheus_client ioa.runtime"
+_HEAVY = "nats rich.live rich.markdown httpx sqlite3 structlog prometheus_client ioa.runtime.process"
 
 
 def test_help_imports_nothing_heavy() -> None:

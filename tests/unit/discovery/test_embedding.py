@@ -12,12 +12,12 @@ import pytest
 
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.ports.embedder import Vector, cosine
-from ioa.testing.loop_watch import watch_loops
 from ioa_discovery.embedding.embedder import BATCH_TEXTS, ProcessEmbedder, batches, open_embedder
 from ioa_discovery.embedding.encoder_requests import EncodeTexts, ModelState
 from ioa_discovery.embedding.onnx_encoder import OnnxEncoder
 from ioa_discovery.embedding.torch_encoder import SentenceTransformerEncoder
 from ioa_discovery.vectors import packed_vector
+from tests.rig.loop_watch import watch_loops
 
 TEXTS = [
     "total sales per region",

@@ -12,12 +12,12 @@ from ioa.errors import UnavailableError
 from ioa.ports.agent_index import Indexed, IndexEntry
 from ioa.protocol.ids import AgentId
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.hashing_embedder import HashingEmbedder
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.registry_feed import RegistryFeed
 from ioa_discovery.upkeep import Upkeep
+from tests.rig.deadline import eventually
 from tests.unit.discovery.test_registry_feed import A, B, C, StillView, card
 
 AT_ONCE = timedelta(0)

@@ -11,9 +11,9 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.testing.deadline import eventually
 from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError
 from ioa_discovery.workers.worker_process import MAX_URGENT, WorkerProcess, open_worker
+from tests.rig.deadline import eventually
 
 WORKER = "tests.unit.discovery.echo_worker"
 SOON = timedelta(seconds=30)

@@ -10,8 +10,8 @@ import pytest
 
 import analyst_desk
 from ioa import Agent
-from ioa.cli.pool import read_pool
 from ioa.errors import InvalidInputError
+from ioa.local.pool import read_pool
 from ioa.protocol.ids import AgentId
 from ioa.testing.task_context import RecordingContext, upstream
 from tests.unit.examples.agent_run import Run

@@ -18,7 +18,7 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTas
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 

@@ -10,7 +10,7 @@ from ioa.protocol.messages import Discussion, SyncTaskAssignment
 from ioa.protocol.registry import Deregister
 from ioa.runtime.ledger import Recorded
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs
 from tests.unit.runtime.plane import ADA, BOB, EVE, LEASE, ROOM, Plane, open_task
 

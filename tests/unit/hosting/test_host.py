@@ -18,10 +18,10 @@ from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
 from ioa.protocol.ids import AgentId
 from ioa.runtime.process import settings_from
 from ioa.telemetry import readiness
-from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import CountedIds, ManualClock
-from ioa.testing.memory_network import MemoryNetwork
 from ioa.testing.scripted_brain import ScriptedBrain
+from ioa_testkit.memory_network import MemoryNetwork
+from tests.rig.deadline import eventually
 from tests.unit.agent.company import Stop, idle
 
 

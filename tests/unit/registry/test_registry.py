@@ -13,9 +13,9 @@ from ioa.protocol.ids import AgentId, PoolId, SessionId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
+from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
 

@@ -12,7 +12,7 @@ import pytest
 from ioa.errors import InvalidInputError
 from ioa.telemetry import process_metrics, readiness
 from ioa.telemetry.health import Answer, open_health, open_http
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 
 async def get(port: int, path: str) -> httpx.Response:

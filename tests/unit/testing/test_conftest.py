@@ -35,8 +35,10 @@ def test_needs_no_loop():
 
 def test_each_offence_fails_its_test(pytester: pytest.Pytester) -> None:
     """A blocked loop, a task left running and an exception nobody retrieved each fail their test, and only theirs."""
-    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n")
-    pytester.makeconftest((Path(__file__).parents[2] / "conftest.py").read_text(encoding="utf-8"))
+    tests = Path(__file__).parents[2]
+    modes = "asyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\nfilterwarnings = error\n"
+    pytester.makeini(f"[pytest]\n{modes}pythonpath = {tests.parent}\n")
+    pytester.makeconftest((tests / "conftest.py").read_text(encoding="utf-8"))
     pytester.makepyfile(_OFFENDERS)
     result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
     failed = {line.split("::")[1].split()[0] for line in result.outlines if line.startswith("ERROR test_")}

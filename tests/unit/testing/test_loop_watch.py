@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.testing.loop_watch import Measured, watch_loops
+from tests.rig.loop_watch import Measured, watch_loops
 
 pytestmark = pytest.mark.blocks_loop
 

@@ -26,8 +26,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
 )
 from ioa.protocol.usage import Usage
-from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import ScriptedModel
+from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import WordSearch
 from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, with_open_task
 

@@ -19,8 +19,8 @@ from ioa.group.table import TABLE
 from ioa.ports.brain import TaskView
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, InformTaskResult, Phase, TaskOutcome
-from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import Asked, Line, ScriptedModel
+from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.machine_group import Group, WordSearch
 from tests.unit.agent.model.situations import CARDS, SHORT, launched
 

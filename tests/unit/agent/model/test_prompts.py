@@ -6,8 +6,8 @@ from ioa.agent.model import Budget, ModelBrain, context
 from ioa.agent.model.answers import SPEECH_KINDS
 from ioa.agent.model.prompts import Prompts, clipped
 from ioa.protocol.messages import Discussion
-from ioa.testing.curt_brain import CurtBrain
 from ioa.testing.scripted_model import ScriptedModel
+from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.situations import ANN, BOB, decision, launched, with_open_task
 
 SMALL = Budget(prompt_chars=2_000, thought_chars=0)

@@ -1,4 +1,4 @@
-"""A process of the system whose clock a test may set: `python -m ioa.testing.skewed_process FILE MODULE` runs the module.
+"""A process of the system whose clock a test may set: `python -m tests.rig.skewed_process FILE MODULE` runs the module.
 
 FILE holds by how many seconds the process's clock is ahead, or behind if the number is negative. It is read when it has changed.
 """

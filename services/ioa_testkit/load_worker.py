@@ -1,4 +1,4 @@
-"""Agents for load, several in one process: `python -m ioa.testing.load_worker`.
+"""Agents for load, several in one process: `python -m ioa_testkit.load_worker`.
 
 Each writes down what an outsider must know to judge the system afterwards: every run of a task's function, when it begins and when
 it returns, and every message that was accepted. A line is one write, so that it is whole or not there whenever the process dies.
@@ -29,8 +29,8 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import ProcessSettings, StopSignal, run_process
 from ioa.telemetry.fault_points import reach
-from ioa.testing.load_brain import LoadBrain
-from ioa.testing.oracle import answer_to, duration_of
+from ioa_testkit.load_brain import LoadBrain
+from ioa_testkit.oracle import answer_to, duration_of
 
 POOL = "load"
 

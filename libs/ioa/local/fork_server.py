@@ -35,7 +35,7 @@ def title_of(program: Program) -> str:
     return f"ioa: {program.name.removeprefix('ioa_').replace('agent-', 'agent ', 1)}"
 
 
-class Offspring:
+class ChildProcess:
     """A process that runs, or has ended.
 
     Args:
@@ -84,7 +84,7 @@ class Offspring:
         self._ended.set()
 
 
-class Nursery:
+class ForkServer:
     """Start programs. `preloaded` names modules that most of them import; they must start no thread and open nothing."""
 
     def __init__(self, logs: Path, env: Mapping[str, str], preloaded: Sequence[str]) -> None:
@@ -95,7 +95,7 @@ class Nursery:
         self._warm = False
         self._library = asyncio.Lock()
 
-    async def start(self, program: Program) -> Offspring:
+    async def start(self, program: Program) -> ChildProcess:
         """Start a program."""
         env = {**os.environ, **self._env, **(program.env or {})}
         process = self._context.Process(target=_become, args=(program, env, str(self.log_of(program))), name=program.name)
@@ -104,7 +104,7 @@ class Nursery:
                 await asyncio.to_thread(self._warm_up)
                 self._warm = True
             await _start(process)
-        return Offspring(process, self._library)
+        return ChildProcess(process, self._library)
 
     def _warm_up(self) -> None:
         """Start the server and wait until it has imported everything: it answers only then."""

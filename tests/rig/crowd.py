@@ -18,7 +18,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId
 from ioa.runtime.system import System
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 BIG = tuple(AgentId(f"big-{number}") for number in range(4))
 SMALL = (AgentId("small-0"), AgentId("small-1"))
@@ -128,7 +128,7 @@ async def _start(team: Sequence[AgentId], url: str, folder: Path) -> asyncio.sub
         return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "ioa.testing.crowd_worker",
+            "ioa_testkit.crowd_worker",
             env={**os.environ, **env},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=log,

@@ -15,8 +15,8 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import ClusterNode, NatsServer, open_nats_server
-from ioa.testing.deadline import eventually
-from ioa.testing.nats_server import crash
+from tests.rig.deadline import eventually
+from tests.rig.nats_server import crash
 
 _NODES = 3
 

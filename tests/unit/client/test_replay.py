@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ioa.cli.replaying import ReplayError, replayed
+from ioa.client.replay import ReplayError, replayed
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import launched
 

@@ -1,4 +1,4 @@
-"""A brain for load: it solves the puzzles of `ioa.testing.oracle` as a sensible agent would. A wrong answer is the system's doing.
+"""A brain for load: it solves the puzzles of `ioa_testkit.oracle` as a sensible agent would. A wrong answer is the system's doing.
 
 What it says and whom it asks follows from the goal's own words. False in that it understands nothing else.
 """
@@ -23,7 +23,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.search import Need
-from ioa.testing.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, stated
+from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, stated
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3

@@ -1,4 +1,4 @@
-"""Agents for one crowded group beside small ones, several in one process: `python -m ioa.testing.crowd_worker`.
+"""Agents for one crowded group beside small ones, several in one process: `python -m ioa_testkit.crowd_worker`.
 
 A goal's words say what its group does: `crowd 320 5` gives out 320 tasks of five seconds, as many at a time as may be; `small 7`
 says something and gives out one task; `stuck 3` gives out a task that never ends. False in that nobody understands anything.

@@ -21,12 +21,12 @@ import structlog
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.cli.failures import ExitCode
-from ioa.cli.log_rotation import keep_logs_bounded
-from ioa.cli.nursery import Nursery, Program
-from ioa.cli.pool import Pool
-from ioa.cli.system_metrics import open_system_metrics
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.local.fork_server import ForkServer, Program
+from ioa.local.log_rotation import keep_logs_bounded
+from ioa.local.pool import Pool
+from ioa.local.system_metrics import open_system_metrics
+from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.process import background, variable
 from ioa.runtime.system import System, open_system
 from ioa.runtime.variables import refuse_unknown
@@ -179,7 +179,7 @@ class _Supervisor:
     def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event) -> None:
         self._logs = logs
         self._ending = ending
-        self._nursery = Nursery(logs, env, _PRELOADED)
+        self._fork_server = ForkServer(logs, env, _PRELOADED)
         self._deaths: dict[str, list[int]] = {}
         self._began_at_byte: dict[str, int] = {}
 
@@ -238,8 +238,8 @@ class _Supervisor:
         pause = _FIRST_RESTART_SECONDS
         while True:
             started = loop.time()
-            self._began_at_byte[program.name] = await asyncio.to_thread(_size, self._nursery.log_of(program))
-            process = await self._nursery.start(program)
+            self._began_at_byte[program.name] = await asyncio.to_thread(_size, self._fork_server.log_of(program))
+            process = await self._fork_server.start(program)
             pids[program.name] = process.pid
             if program.name in self._deaths:
                 _log.warning("process_restarted", name=program.name, pid=process.pid)

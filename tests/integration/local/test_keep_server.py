@@ -14,10 +14,10 @@ from nats.js import JetStreamContext
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import open_nats_server
-from ioa.cli.embedded import keep_server
+from ioa.local.system import keep_server
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
-from ioa.testing.small_volume import SmallVolume, open_small_volume
+from tests.rig.deadline import eventually
+from tests.rig.small_volume import SmallVolume, open_small_volume
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")]
 

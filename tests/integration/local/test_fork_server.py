@@ -1,4 +1,4 @@
-"""The nursery starts programs as forks, beside the event loop, and loses track of none."""
+"""The fork_server starts programs as forks, beside the event loop, and loses track of none."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.nursery import Nursery, Program, title_of
-from ioa.testing.deadline import eventually
+from ioa.local.fork_server import ForkServer, Program, title_of
+from tests.rig.deadline import eventually
 
 SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
 
 
 @pytest.fixture
-def nursery(tmp_path: Path) -> Nursery:
-    """A nursery that has started nothing."""
-    return Nursery(tmp_path, {}, ["http.server"])
+def fork_server(tmp_path: Path) -> ForkServer:
+    """A fork_server that has started nothing."""
+    return ForkServer(tmp_path, {}, ["http.server"])
 
 
-async def test_a_killed_program_says_so(nursery: Nursery) -> None:
+async def test_a_killed_program_says_so(fork_server: ForkServer) -> None:
     """Who waits for a program learns the signal that ended it, and may ask again."""
-    server = await nursery.start(SERVER)
+    server = await fork_server.start(SERVER)
     os.kill(server.pid, signal.SIGKILL)
     assert [await server.wait(), await server.wait()] == [-signal.SIGKILL] * 2
 
 
-async def test_a_program_is_told_apart_in_ps(nursery: Nursery) -> None:
+async def test_a_program_is_told_apart_in_ps(fork_server: ForkServer) -> None:
     """A dozen forks of one process show what each of them is, to `ps` as to `top`."""
     program = Program("agent-file-search", SERVER.module, SERVER.arguments)
-    server = await nursery.start(program)
+    server = await fork_server.start(program)
 
     def shown() -> str:
         listed = subprocess.run(["ps", "-o", "args=", "-p", str(server.pid)], capture_output=True, text=True, check=True)
@@ -44,11 +44,11 @@ async def test_a_program_is_told_apart_in_ps(nursery: Nursery) -> None:
     await server.stop(grace_seconds=5)
 
 
-async def test_programs_that_end_while_others_start_are_told_apart(nursery: Nursery) -> None:
+async def test_programs_that_end_while_others_start_are_told_apart(fork_server: ForkServer) -> None:
     """However starts, ends and stops fall together, each program's end is its own."""
 
     async def live(number: int) -> int:
-        program = await nursery.start(Program(f"server-{number}", SERVER.module, SERVER.arguments))
+        program = await fork_server.start(Program(f"server-{number}", SERVER.module, SERVER.arguments))
         os.kill(program.pid, signal.SIGKILL if number % 2 else signal.SIGTERM)
         code = await program.wait()
         await program.stop(grace_seconds=5)
@@ -58,10 +58,10 @@ async def test_programs_that_end_while_others_start_are_told_apart(nursery: Nurs
     assert (codes, multiprocessing.active_children()) == ([signal.SIGTERM, signal.SIGKILL] * 6, [])
 
 
-async def test_a_start_that_is_cancelled_leaves_nothing(nursery: Nursery) -> None:
+async def test_a_start_that_is_cancelled_leaves_nothing(fork_server: ForkServer) -> None:
     """Whoever stops waiting for a fork need not look for it."""
-    await (await nursery.start(SERVER)).stop(grace_seconds=5)
-    starting = asyncio.create_task(nursery.start(SERVER))
+    await (await fork_server.start(SERVER)).stop(grace_seconds=5)
+    starting = asyncio.create_task(fork_server.start(SERVER))
     await asyncio.sleep(0)  # it has begun to fork
     starting.cancel()
     [ended] = await asyncio.gather(starting, return_exceptions=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.cli.transcript import Tone, Transcript, entry_document
+from ioa.client.transcript import Tone, Transcript, entry_document
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.ids import AgentId, CommId, TaskId

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.log_rotation import keep_logs_bounded, put_aside
+from ioa.local.log_rotation import keep_logs_bounded, put_aside
 from ioa.runtime.process import background
-from ioa.testing.deadline import eventually
+from tests.rig.deadline import eventually
 
 
 def test_a_process_writes_on_while_its_log_is_put_aside(tmp_path: Path) -> None:

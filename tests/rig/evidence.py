@@ -30,8 +30,8 @@ from ioa.protocol.codec import decode
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
 from ioa.protocol.model import Model
 from ioa.protocol.results import decode_result
-from ioa.testing.deadline import eventually
 from ioa.testing.log_checker import Absence, Acceptance, Evidence, Run
+from tests.rig.deadline import eventually
 
 M = TypeVar("M", bound=Model)
 

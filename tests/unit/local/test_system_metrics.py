@@ -12,8 +12,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ioa.cli.system_metrics import LOOPBACK, open_system_metrics
 from ioa.errors import InvalidInputError
+from ioa.local.system_metrics import LOOPBACK, open_system_metrics
 from ioa.telemetry.health import open_health
 
 

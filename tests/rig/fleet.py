@@ -23,18 +23,18 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.requests import NatsRequester
 from ioa.agent.patience import patiently
-from ioa.cli.nursery import Nursery, Offspring, Program
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup
+from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
-from ioa.testing.deadline import eventually
-from ioa.testing.evidence import collect, wait_for_rest
-from ioa.testing.load_worker import environment_of
 from ioa.testing.log_checker import Absence, Evidence
-from ioa.testing.oracle import QUICK_KINDS, answer_to
+from ioa_testkit.load_worker import environment_of
+from ioa_testkit.oracle import QUICK_KINDS, answer_to
+from tests.rig.deadline import eventually
+from tests.rig.evidence import collect, wait_for_rest
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
@@ -43,7 +43,7 @@ WORKERS = ("worker-0", "worker-1")
 TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
-_PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa.testing.load_worker")
+_PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa_testkit.load_worker")
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
 _MOST_LOADS = 10
@@ -54,12 +54,12 @@ _LOAD_SECONDS = 3.0
 class Fleet:
     """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
 
-    def __init__(self, client: Client, nursery: Nursery, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, client: Client, fork_server: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
         self.client = client
-        self._nursery = nursery
+        self._fork_server = fork_server
         self._folder = folder
         self._env = env
-        self._running: dict[str, Offspring] = {}
+        self._running: dict[str, ChildProcess] = {}
         self._forgetful: set[AgentId] = set()
         self._published: dict[GoalId, bytes] = {}
         self._texts: dict[GoalId, str] = {}
@@ -73,7 +73,7 @@ class Fleet:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
             arguments = (str(self._clock_of(name)), module)
-            self._running[name] = await self._nursery.start(Program(name, "ioa.testing.skewed_process", arguments, told))
+            self._running[name] = await self._fork_server.start(Program(name, "tests.rig.skewed_process", arguments, told))
             self._returned(name)
             if fault_point:
                 self._left(name)  # it may die at any time from now on
@@ -263,7 +263,7 @@ class Fleet:
         if part in ("worker", "twin"):
             # A twin runs the same agents as the worker of its number, without that one's memory.
             data = self._folder / ("agents" if part == "worker" else "twins")
-            return "ioa.testing.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
+            return "ioa_testkit.load_worker", environment_of(agents_of(name), ROSTER, data, self._notes_of(name))
         return f"ioa_{part}", {}
 
     def _clock_of(self, name: str) -> Path:
@@ -317,9 +317,9 @@ async def open_fleet(url: str, folder: Path, env: Mapping[str, str] | None = Non
         env: Settings for every process, such as `IOA_LEASE`; the URL is set already.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    nursery = Nursery(folder, {"IOA_NATS_URL": url}, _PRELOADED)
+    fork_server = ForkServer(folder, {"IOA_NATS_URL": url}, _PRELOADED)
     async with open_connection(NatsSettings(url, "fleet")) as client:
-        fleet = Fleet(client, nursery, folder, env or {})
+        fleet = Fleet(client, fork_server, folder, env or {})
         try:
             yield fleet
         finally:

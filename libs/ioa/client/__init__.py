@@ -1,0 +1,1 @@
+"""What programs ask of a system, and what they make of its answers."""

@@ -1,0 +1,1 @@
+"""A whole system on one machine."""

@@ -1,0 +1,80 @@
+"""The house: every package has its layer, and a module that is named by a string is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+OURS = re.compile(r"(?:ioa|ioa_[a-z]+|tests\.rig|benchmarks|tools)(?:\.[a-z_]+)+")
+ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed|yaml|toml|json|jsonl|md|conf|log|txt|sqlite)")
+"""Subjects of NATS and names of files look like modules."""
+NAMES_SERVICES = {"libs/ioa/local/system.py", "libs/ioa/cli/examination.py", "libs/ioa/runtime/census.py"}
+"""What of the library starts services, or tells which is missing; and a metric that is called as one of them."""
+
+
+def sources(*folders: str) -> Iterator[Path]:
+    """All files of Python in these folders."""
+    for folder in folders:
+        yield from (ROOT / folder).rglob("*.py")
+
+
+def strings(path: Path) -> Iterator[str]:
+    """The strings of a file but for its docstrings, which are prose."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    prose = {
+        node.value.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value not in prose:
+            yield node.value
+
+
+def test_every_package_has_its_layer() -> None:
+    """A new package, or a module beside them, that nobody has put anywhere fails here."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(one["layers"] for one in contracts if one["id"] == "layers")
+    placed = {name.strip() for layer in layers for name in layer.split("|")}
+    library = {f"ioa.{name}" for name in _modules_in(ROOT / "libs/ioa")}
+    assert placed == library | _modules_in(ROOT / "services")
+
+
+def _modules_in(folder: Path) -> set[str]:
+    modules = {path.stem for path in folder.glob("[!_]*.py")}
+    return modules | {path.name for path in folder.iterdir() if (path / "__init__.py").exists()}
+
+
+def test_a_module_that_is_named_is_there() -> None:
+    """A rename does not reach into strings: what is run by name must still be found."""
+    named = {
+        text.partition(":")[0] for path in sources("libs", "services", "tests", "benchmarks", "tools") for text in strings(path)
+    }
+    assert [name for name in named if OURS.fullmatch(name) and not ELSEWHERE.fullmatch(name) and not _is_there(name)] == []
+
+
+def _is_there(name: str) -> bool:
+    """Whether it is a module, or something in one."""
+    for module in (name, name.rpartition(".")[0]):
+        try:
+            if find_spec(module) is not None:
+                return True
+        except ModuleNotFoundError:
+            continue
+    return False
+
+
+def test_the_library_names_no_service() -> None:
+    """Neither by an import, which a contract forbids, nor by a string, but where services are started and missed."""
+    named = {
+        str(path.relative_to(ROOT))
+        for path in sources("libs")
+        for text in strings(path)
+        if re.fullmatch(r"ioa_(?:registry|discovery|groups|router|testkit)(?:\.\w+)*", text)
+    }
+    assert named <= NAMES_SERVICES
