@@ -28,6 +28,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.requests import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
@@ -41,7 +42,6 @@ from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, 
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
 from ioa.protocol.retention import Prune, Pruned
-from ioa.runtime.system import System
 from tests.rig.deadline import eventually
 from tests.rig.processes import open_services
 

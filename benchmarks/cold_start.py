@@ -22,8 +22,8 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import run, temporary_folder
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import open_system
 from ioa.protocol.goal_order import GoalOrder
-from ioa.runtime.system import open_system
 
 _AGENT = """
 from ioa import Agent

@@ -21,8 +21,8 @@ from rich.table import Table
 from benchmarks import machine
 from benchmarks.parts import Parts, note, open_parts, run
 from benchmarks.silent_agents import until_online
+from ioa.adapters.nats.system_client import System
 from ioa.protocol.ids import AgentId
-from ioa.runtime.system import System
 
 _AGENT = """
 from ioa import Agent

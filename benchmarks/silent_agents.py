@@ -18,6 +18,7 @@ from benchmarks.parts import Parts
 from benchmarks.silent_groups import create_charter, launch, say_something
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.system_client import System
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -28,7 +29,6 @@ from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Tea
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import Conclusion, Discussion
 from ioa.runtime.process import StopSignal
-from ioa.runtime.system import System
 
 _POLL_SECONDS = 0.02
 

@@ -19,9 +19,9 @@ from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, input_object_name, parse_goal
-from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of
+from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
-from ioa.runtime.endings import Endings, ending_of
+from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context

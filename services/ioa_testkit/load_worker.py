@@ -14,11 +14,10 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from nats.aio.client import Client
 from pydantic import Field
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
-from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.connection import Connection, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -61,7 +60,7 @@ class Notes:
 class WitnessedNetwork(NatsAgentNetwork):
     """The network as an agent sees it; what was accepted is written down."""
 
-    def __init__(self, client: Client, notes: Notes, *, twice: bool) -> None:
+    def __init__(self, client: Connection, notes: Notes, *, twice: bool) -> None:
         super().__init__(client)
         self._notes = notes
         self._copies = 2 if twice else 1

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.system_client import System
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
-from ioa.runtime.system import System
 from tests.chart.nats_nodes import free_ports, open_nodes
 from tests.chart.pod_processes import open_pod
 from tests.chart.rendering import CHART, Manifest, main_container, render

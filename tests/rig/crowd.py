@@ -14,10 +14,10 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
+from ioa.adapters.nats.system_client import System
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId
-from ioa.runtime.system import System
 from tests.rig.deadline import eventually
 
 BIG = tuple(AgentId(f"big-{number}") for number in range(4))

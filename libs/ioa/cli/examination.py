@@ -23,6 +23,7 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.connection import check_max_payload, open_connection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.reach import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
@@ -33,7 +34,6 @@ from ioa.ports.standing import QueueStanding
 from ioa.protocol import subjects
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.process import ProcessSettings, settings_from
-from ioa.runtime.system import System
 from ioa.telemetry.logs import configure_logs
 
 OLDEST_SERVER = (2, 12)

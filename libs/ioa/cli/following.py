@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.text import Text
 
+from ioa.adapters.nats.system_client import System
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
@@ -20,7 +21,6 @@ from ioa.foreign_text import shown_in_line
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.system import System
 
 _LONG = timedelta(seconds=3)
 

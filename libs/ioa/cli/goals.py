@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from ioa.adapters.nats.listing import GoalStatus
 from ioa.cli.conversation import task_table
 from ioa.cli.files import check_writable
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
@@ -23,7 +24,6 @@ from ioa.group.requests import CancelGroup
 from ioa.protocol.ids import comm_id_of_goal
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.listing import GoalStatus
 
 _LEAST_ROW_WIDTH = 100
 """In less, a row with all of a goal's figures leaves no room for what was asked for."""

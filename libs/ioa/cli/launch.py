@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import System, open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
@@ -28,7 +29,6 @@ from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.system import System, open_system
 from ioa.telemetry.logs import configure_logs
 
 DEFAULT_OUT = Path("out")

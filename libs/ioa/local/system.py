@@ -21,6 +21,7 @@ import structlog
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.system_client import System, open_system
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
@@ -28,7 +29,6 @@ from ioa.local.pool import Pool
 from ioa.local.system_metrics import open_system_metrics
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.process import background, variable
-from ioa.runtime.system import System, open_system
 from ioa.runtime.variables import refuse_unknown
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated
@@ -153,3 +154,20 @@ class EndedGoal(Model):
 def digest_of(text: str) -> str:
     """The digest of a goal's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How and when a goal ended. Without a reason nobody knows how any more."""
+
+    reason: Reason | None
+    at: datetime
+
+    def __str__(self) -> str:
+        how = self.reason or "nobody knows how any more"
+        return f"{how}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def ending_of(removed: EndedGoal | None) -> Ending | None:
+    """How a goal ended that was removed."""
+    return None if removed is None else Ending(removed.reason, removed.ended_at)

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
-
 from ioa.ports.delivery import Results
 from ioa.ports.retention import EndedGoals
-from ioa.protocol.goals import EndedGoal, Reason
+from ioa.protocol.goals import EndedGoal, Ending, ending_of
 from ioa.protocol.ids import GoalId
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How and when a goal ended. Without a reason nobody knows how any more."""
-
-    reason: Reason | None
-    at: datetime
-
-    def __str__(self) -> str:
-        how = self.reason or "nobody knows how any more"
-        return f"{how}, {self.at:%Y-%m-%d %H:%M:%S} UTC"
 
 
 class Endings:
@@ -44,8 +29,3 @@ class Endings:
     async def removed(self, goal_id: GoalId) -> EndedGoal | None:
         """What stays of a goal that was removed."""
         return await self._removed.find(goal_id)
-
-
-def ending_of(removed: EndedGoal | None) -> Ending | None:
-    """How a goal ended that was removed."""
-    return None if removed is None else Ending(removed.reason, removed.ended_at)

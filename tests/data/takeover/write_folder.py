@@ -27,8 +27,8 @@ from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKER
 from ioa.testing.load_brain import KINDS
 from ioa.testing.load_worker import POOL
 
+from ioa.adapters.nats.system_client import System
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
-from ioa.runtime.system import System
 
 # Floors and pauses of the groups have run out when another version looks at them.
 ENV = {"IOA_FLOOR_TIMEOUT": "2", "IOA_PAUSE_TIMEOUT": "5", "IOA_LOG_LEVEL": "error"}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.runtime.system import System, open_system
+from ioa.adapters.nats.system_client import System, open_system
 from tests.e2e.goals.world import World, create_world
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"

@@ -12,13 +12,13 @@ from pathlib import Path
 import pandas as pd
 from matplotlib import image
 
+from ioa.adapters.nats.system_client import System
 from ioa.group.events import Event, GroupLaunched, SubgroupOpened
 from ioa.group.machine import step
 from ioa.group.state import GroupState
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId
-from ioa.runtime.system import System
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.system_client import System
 from ioa.group.events import GroupLaunched, Said
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.search import Need, Search
-from ioa.runtime.system import System
 from tests.e2e.goals.outcomes import replay_tree
 from tests.rig.deadline import eventually
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import open_system
 from ioa.local.pool import read_pool
-from ioa.runtime.system import open_system
 from tests.e2e.goals.conftest import POOL, run_system
 from tests.rig.deadline import eventually
 

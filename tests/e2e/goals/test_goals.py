@@ -7,9 +7,9 @@ import re
 
 import pytest
 
+from ioa.adapters.nats.system_client import System
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.protocol.goals import Reason
-from ioa.runtime.system import System
 from tests.e2e.goals.outcomes import members_of, run_goal
 from tests.e2e.goals.world import World
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.adapters.nats.system_client import System
 from ioa.group.events import Said, TimerFired
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from ioa.protocol.messages import Discussion, Phase
-from ioa.runtime.system import System
 from tests.e2e.command_line import is_alive
 from tests.e2e.goals.outcomes import replay_tree
 from tests.e2e.limits.conftest import Drill

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.runtime.system import System, open_system
+from ioa.adapters.nats.system_client import System, open_system
 from tests.e2e.command_line import CommandLine, running_system
 from tests.rig.deadline import eventually
 

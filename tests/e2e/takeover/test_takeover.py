@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.system_client import System
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
-from ioa.runtime.system import System
 from ioa.testing.log_checker import check
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from nats.aio.client import Client
 
+from ioa.adapters.nats import listing
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.goals import NatsGoalRecords
@@ -14,6 +15,7 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open import NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import InvalidInputError, NotFoundError
@@ -22,9 +24,7 @@ from ioa.group.state import ParentTask
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_goal, comm_id_of_task
-from ioa.runtime import listing
 from ioa.runtime.ledger import GroupLedger
-from ioa.runtime.system import System
 from tests.unit.group.scenario import START, charter, launched, limits
 
 

@@ -15,6 +15,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ConflictError, NotFoundError
@@ -23,7 +24,6 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Payload
 from ioa.protocol.retention import Prune, Pruned
-from ioa.runtime.system import System
 from tests.integration.control_plane.conversation import ADA, BOB, Caller
 from tests.rig.deadline import eventually
 from tests.rig.processes import ServiceProcesses, open_services

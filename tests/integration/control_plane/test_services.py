@@ -12,6 +12,7 @@ import pytest
 from ioa.adapters.nats.buckets import NatsCards
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer
+from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import DEAD, LOG
 from ioa.errors import ForbiddenError, NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
@@ -21,7 +22,6 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
-from ioa.runtime.system import open_system
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash

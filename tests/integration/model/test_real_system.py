@@ -14,6 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.system_client import System, open_system
 from ioa.agent.model import Budget
 from ioa.client.replay import replayed
 from ioa.group.events import Said
@@ -22,7 +23,6 @@ from ioa.local.pool import Pool, PooledAgent
 from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.runtime.system import System, open_system
 from tests.integration.model.goals import AGENTS, FRUGAL, GOALS
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(420)]

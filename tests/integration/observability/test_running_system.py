@@ -20,6 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.requests import NatsRequester
 from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.nats.system_client import System
 from ioa.group.events import Said
 from ioa.group.requests import Rejected, SayReply
 from ioa.local.pool import Pool, PooledAgent
@@ -30,7 +31,6 @@ from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Header, Message, Phase
 from ioa.protocol.trace import trace_id_of
-from ioa.runtime.system import System
 from tests.rig.deadline import eventually
 from tools.metrics_page import catalogue
 

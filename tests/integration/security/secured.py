@@ -13,11 +13,11 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.system_client import System, open_system
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import ForkServer, Program
-from ioa.runtime.system import System, open_system
 from tests.rig.deadline import eventually
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

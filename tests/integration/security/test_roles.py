@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
+from ioa.adapters.nats.system_client import System, open_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune
-from ioa.runtime.system import System, open_system
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
 
 _GOAL = "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both"

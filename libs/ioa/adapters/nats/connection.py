@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import nats
@@ -30,6 +31,9 @@ _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED = "authorization violation"
+
+Connection: TypeAlias = Client
+"""An open connection, for whoever hands it on to adapters."""
 
 _log = structlog.get_logger(__name__)
 

@@ -22,6 +22,7 @@ from ioa.adapters.nats.delivery import NatsProgress, NatsResults
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
+from ioa.adapters.nats.listing import PAGE_GOALS, GoalList, GoalStatus, GroupList, Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.requests import NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
@@ -35,14 +36,12 @@ from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode
 from ioa.protocol.goal_order import GoalOrder, input_object_name
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
-from ioa.runtime.endings import ending_of
-from ioa.runtime.listing import PAGE_GOALS, GoalList, GoalStatus, GroupList, Lists
 
 _PAGE = 200
 _PRUNE_TIMEOUT = timedelta(seconds=30)
