@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos outages age check format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test test-torch test-model chaos outages age chart-check e2e-k8s check format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -16,7 +16,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TESTS := not torch and not model and not chaos and not chart and not k8s
 
 help:  ## Show what can be made.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.laptop  ## Run real goals on a real file with the whole system, kill an agent on the way, and stop everything.
 	@PATH="$(CURDIR)/$(BIN):$$PATH" examples/demo.sh
