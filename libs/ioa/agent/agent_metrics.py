@@ -27,6 +27,9 @@ abandoned_functions = Gauge(
     "ioa_worker_abandoned_functions", "Task functions that were told to stop, did not, and were left behind: they still run"
 )
 retries = Counter("ioa_worker_retries_total", "How often an agent had to ask again because nobody answered")
+repeated_messages = Counter(
+    "ioa_worker_repeated_messages_total", "Turns of a model whose message before said word for word what had just been said"
+)
 model_fallbacks = Counter(
     "ioa_worker_model_fallbacks_total", "Decisions that the rules took in the language model's place", ["decision", "cause"]
 )

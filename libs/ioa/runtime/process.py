@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import gc
 import os
 import signal
@@ -26,6 +25,7 @@ from pydantic import Field, ValidationError
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import InvalidInputError, IoaError, only_error
 from ioa.foreign_text import shown
+from ioa.parent import end_with_parent
 from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model
 from ioa.runtime.variables import PREFIX, refuse_unknown
@@ -40,7 +40,6 @@ _AFTERMATH = timedelta(seconds=2)
 """How long what a process has left running may take to end, when its `main` has ended."""
 _NAMED = 20
 
-_PR_SET_PDEATHSIG = 1
 _YOUNG_OBJECTS = 10_000
 
 DEFAULT_URL = "nats://127.0.0.1:4222"
@@ -145,7 +144,7 @@ def run_process(
     try:
         settings = settings_from(kind, os.environ if environment is None else environment)
         if settings.die_with_parent:
-            _die_with_parent()
+            end_with_parent(signal.SIGTERM)
         fault_points.arm(settings.fault_point)
         service = name or _started_package()
         configure_logs(settings.log_level, settings.log_format, service=service, content=settings.log_content)
@@ -208,12 +207,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
         return None
     factory: Callable[[], asyncio.AbstractEventLoop] = import_module("uvloop").new_event_loop
     return factory
-
-
-def _die_with_parent() -> None:
-    """Ask the kernel for SIGTERM when the parent dies, so that a killed `ioa up` leaves nothing behind (prctl(2))."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class StopSignal:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
 from ioa.errors import IoaError, row_of
+from ioa.parent import end_with_parent
 from ioa_discovery.workers.worker_messages import Answered, Failed, Ready, Refused, Reply, packed, read
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Servant(Protocol):
@@ -97,5 +94,4 @@ def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
 def _end_with_starter() -> None:
     """End when the starter is killed, even in the middle of a long call, and leave Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(signal.SIGKILL)

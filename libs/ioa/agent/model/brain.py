@@ -12,6 +12,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
+from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import answers, context
 from ioa.agent.model.budget import Budget
 from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer
@@ -129,6 +130,8 @@ class ModelBrain:
         shape = answers.speech(view, view.legal, self._budget)
         if shape is None:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
+        if echoed := context.repeated(view):
+            repeated_messages.inc()
         prompt = self._prompts.fill(
             "speak",
             **self._situation(view),
@@ -136,6 +139,7 @@ class ModelBrain:
             team=context.team(view, self._budget),
             tasks=context.tasks(view, self._budget),
             refusals=context.refusals(view),
+            repeated=self._prompts.fill("repeated", by="you" if echoed == view.me else echoed) if echoed else "",
             turn=view.state.turns_taken + 1,
             max_turns=view.state.limits.max_turns,
             me=view.me,

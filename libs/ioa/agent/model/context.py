@@ -22,6 +22,9 @@ from ioa.protocol.messages import (
     Pause,
     SyncTaskAssignment,
 )
+from ioa.repetition import sketches_of
+
+_REPEATED_WITHIN = 10
 
 
 def goal(text: str, budget: Budget) -> str:
@@ -102,6 +105,16 @@ def acts(prompts: Prompts, kinds: Sequence[str]) -> str:
 def refusals(view: GroupView) -> str:
     """Repeat what the router said of this turn's earlier attempts."""
     return fenced("refusals", "\n".join(defused(clipped(refusal, 300)) for refusal in view.refusals[-3:]))
+
+
+def repeated(view: GroupView) -> str:
+    """Name who said word for word what the speaker said last, among the messages just before it; empty if nobody did."""
+    own = next((at for at in reversed(range(len(view.messages))) if view.messages[at].header.sender == view.me), None)
+    if own is None:
+        return ""
+    said = sketches_of(view.messages[own].payload)
+    before = view.messages[max(0, own - _REPEATED_WITHIN) : own]
+    return next((message.header.sender for message in reversed(before) if said and sketches_of(message.payload) == said), "")
 
 
 def _task_lines(task: TaskRecord, share: int) -> str:

@@ -10,6 +10,7 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
@@ -236,6 +237,22 @@ async def test_reads_why_it_was_refused_and_keeps_every_choice() -> None:
     refusal = "You said the same in turn 1."
     assert (await bob.speak(replace(group.view(BOB), refusals=(refusal,)))).content == "March."
     assert refusal in model.asked[0].prompt
+
+
+async def test_is_told_once_that_it_has_said_what_had_been_said() -> None:
+    """Voting and consenting in the same words is legal; the speaker is told, and its other turns say nothing of it."""
+    group = launched()
+    before = repeated_messages._value.get()
+    prompts = []
+    for content in ("Is it March?", "Let us vote."):
+        group.say(ANN, Discussion(content=content, next_speaker=BOB))
+        group.say(BOB, Discussion(content=" let us VOTE", next_speaker=ANN))
+        group.say(ANN, Discussion(content="And then?", next_speaker=BOB))
+        bob, model = brain(decision(type="DISCUSSION", next_speaker="ann", content="March."))
+        await bob.speak(group.view(BOB))
+        prompts.append("said word for word what ann had said before" in model.asked[0].prompt)
+        group.say(BOB, Discussion(content="March.", next_speaker=ANN))
+    assert (prompts, repeated_messages._value.get() - before) == ([False, True], 1)
 
 
 async def test_concludes_with_the_files_of_the_tasks() -> None:
