@@ -22,7 +22,7 @@ import nats.errors
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECORDS, LEASES, LOG, MEMBERS, OPEN, SESSIONS
-from ioa.agent.patience import patiently
+from ioa.agent.asking import until_answered
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, GoalId
 from tests.rig.fleet import WORKERS, Fleet
@@ -205,7 +205,7 @@ class LogFull:
             with unavailable_unless_answered("The log"):
                 await js.update_stream((await js.stream_info(LOG)).config.evolve(max_bytes=-1))
 
-        await patiently(lift)
+        await until_answered(lift)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
 from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
@@ -59,7 +59,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen_for_losses(watch.notice)
-        census = [Census(log, NatsStandings(js), open_groups).follow()] if settings.health is not None else []
+        census = [Census(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)

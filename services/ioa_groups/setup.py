@@ -22,7 +22,7 @@ from ioa.group.requests import (
     CancelGroup,
     Entries,
     GetGroup,
-    GroupStanding,
+    GroupSnapshot,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -111,7 +111,7 @@ class GroupSetup:
         self._timeouts = timeouts
         self._sessions = sessions
 
-    async def launch(self, request: LaunchGroup) -> GroupStanding:
+    async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
 
         Raises:
@@ -162,7 +162,7 @@ class GroupSetup:
             if head.entry.state.phase.is_terminal:
                 await self._ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
             return await self._launched_before(charter.comm_id, charter.owner)
-        return GroupStanding(seq=recorded.seq, state=recorded.state, charter=charter)
+        return GroupSnapshot(seq=recorded.seq, state=recorded.state, charter=charter)
 
     async def abandon(self, request: AbandonGoal) -> Acknowledged:
         """End a goal for which no group can be opened, with a typed reason; one that has ended stays as it ended.
@@ -205,10 +205,10 @@ class GroupSetup:
         await self._record_once(comm_id, CancelRequested(at=self._clock.now(), why=why))
         return Acknowledged()
 
-    async def get(self, request: GetGroup) -> GroupStanding:
+    async def get(self, request: GetGroup) -> GroupSnapshot:
         """Tell where a group stands."""
         head = await self._existing(request.comm_id)
-        return GroupStanding(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
+        return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
@@ -324,14 +324,14 @@ class GroupSetup:
             return UnavailableError(f"{agent_id} is away for a moment.", hint="Ask again.")
         return NoAgentError(f"{agent_id} cannot join: it is not online.")
 
-    async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupStanding:
+    async def _launched_before(self, comm_id: CommId, owner: AgentId) -> GroupSnapshot:
         head = await self._existing(comm_id)
         first = await self._charter(comm_id)
         if first is None:
             raise ConflictError(f"The group {comm_id} can be launched no more: it has ended ({head.entry.state.phase}).")
         if first.owner != owner:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
-        return GroupStanding(seq=head.seq, state=head.entry.state, charter=first)
+        return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=first)
 
     async def _has_ended(self, goal_id: GoalId) -> bool:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""

@@ -17,7 +17,7 @@ from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, R
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
-from ioa_registry.headcount import count_agents
+from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
 from ioa_registry.registry import Registry
 from ioa_registry.removal import AgentRemover

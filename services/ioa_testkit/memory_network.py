@@ -17,7 +17,7 @@ from ioa.group.requests import (
     Accepted,
     CancelGroup,
     Entries,
-    GroupStanding,
+    GroupSnapshot,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -223,7 +223,7 @@ class MemoryNetwork:
         await self._arrive()
         await self._assessor.report(request)
 
-    async def launch(self, request: LaunchGroup) -> GroupStanding:
+    async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
         await self._arrive()
         return await self._setup.launch(request)

@@ -13,7 +13,7 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.failures import unavailable_unless_answered
-from ioa.agent.patience import patiently
+from ioa.agent.asking import until_answered
 from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
@@ -57,7 +57,7 @@ class Goals:
             with unavailable_unless_answered("The goal's stream"):
                 await self._client.jetstream().publish(subjects.GOAL, data, timeout=2)
 
-        await patiently(put, goal_id=goal_id)
+        await until_answered(put, goal_id=goal_id)
 
     async def publish_load(self, count: int, seed: int) -> None:
         """Publish so many conversations of every kind, all at once."""

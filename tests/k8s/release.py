@@ -99,7 +99,7 @@ async def scale(component: str, replicas: int) -> None:
     await kubectl("scale", "statefulset", f"{FULL_NAME}-{component}", f"--replicas={replicas}")
 
 
-async def settled(component: str) -> None:
+async def without_ties(component: str) -> None:
     """Wait until a StatefulSet has as many ready pods as it should."""
     await kubectl("rollout", "status", f"statefulset/{FULL_NAME}-{component}", "--timeout=180s")
 

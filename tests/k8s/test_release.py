@@ -23,7 +23,7 @@ from tests.k8s.release import (
     pods,
     restarts,
     scale,
-    settled,
+    without_ties,
 )
 from tests.rig.deadline import eventually
 
@@ -58,7 +58,7 @@ async def test_its_own_test_passes() -> None:
 async def test_four_replicas_share_the_work(goals: Goals) -> None:
     """No replica of a pool leads more than 1.5 times its share of 100 goals."""
     await scale("calculator", 4)
-    await settled("calculator")
+    await without_ties("calculator")
     wanted = await goals.publish_sums(100)
     assert await goals.wrong_sums(wanted) == []
     leaders = await goals.leaders(list(wanted))
@@ -69,13 +69,13 @@ async def test_four_replicas_share_the_work(goals: Goals) -> None:
 async def test_a_pool_scales_under_load(goals: Goals) -> None:
     """From one replica to four and back, while goals come in: each gets its right result."""
     await scale("calculator", 1)
-    await settled("calculator")
+    await without_ties("calculator")
     wanted = await goals.publish_sums(20)
     await scale("calculator", 4)
-    await settled("calculator")
+    await without_ties("calculator")
     wanted |= await goals.publish_sums(20)
     await scale("calculator", 1)
-    await settled("calculator")
+    await without_ties("calculator")
     assert await goals.wrong_sums(wanted) == []
 
 

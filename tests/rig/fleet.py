@@ -22,7 +22,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.requests import NatsRequester
-from ioa.agent.patience import patiently
+from ioa.agent.asking import until_answered
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
@@ -210,7 +210,7 @@ class Fleet:
             with unavailable_unless_answered("The goal's stream"):
                 await self.client.jetstream().publish(subjects.GOAL, self._published[goal_id], timeout=2)
 
-        await patiently(put, goal_id=goal_id)
+        await until_answered(put, goal_id=goal_id)
 
     async def publish_mix(self, count: int, seed: int) -> list[GoalId]:
         """Publish so many goals of every kind at once, some of them short of turns, as `seed` will have it."""
@@ -225,7 +225,7 @@ class Fleet:
     async def cancel(self, goal_id: GoalId) -> None:
         """Cancel a goal as a user does."""
         request = CancelGroup(goal_id=goal_id)
-        await patiently(lambda: NatsRequester(self.client).request(subjects.CANCEL, request, Acknowledged), goal_id=goal_id)
+        await until_answered(lambda: NatsRequester(self.client).request(subjects.CANCEL, request, Acknowledged), goal_id=goal_id)
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
         """Wait until all goals have ended and everybody knows."""

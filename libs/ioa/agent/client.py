@@ -16,14 +16,14 @@ from typing import Protocol
 import structlog
 
 from ioa.agent.agent_metrics import agents
+from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.functions import Functions
 from ioa.agent.leading import Leader
-from ioa.agent.patience import patiently
+from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
 from ioa.agent.session import AheadOfLogError, GroupSession
-from ioa.agent.speech import Voice
-from ioa.agent.work import Worker
+from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import (
     AlreadyRunningError,
@@ -115,9 +115,9 @@ class AgentClient:
         self._store = store
         self._clock = clock
         self._options = options
-        self._voice = Voice(card.agent_id, network, store, clock, ids, session.session)
+        self._outbox = Outbox(card.agent_id, network, store, clock, ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
-        self._worker = Worker(agent, card, brain, network, store, self._voice, self._functions, options.task_timeout)
+        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout)
         self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()
@@ -204,17 +204,17 @@ class AgentClient:
                 self._news.set()
             await asyncio.sleep(lease.renew_every.total_seconds())
             await self._until_fit()
-            lease = await patiently(self._renew, agent_id=me)
+            lease = await until_answered(self._renew, agent_id=me)
 
     async def _register(self) -> Lease:
         """Take the id, in succession to the process that had the memory before. One that holds the id is waited for a while."""
-        previous = await patiently(self._store.last_session, agent_id=self._card.agent_id)
+        previous = await until_answered(self._store.last_session, agent_id=self._card.agent_id)
         request = Register(card=self._card, session=self._hold, previous=previous)
         loop = asyncio.get_running_loop()
         until = loop.time() + self._options.takeover.total_seconds()
         while True:
             try:
-                lease = await patiently(lambda: self._network.register(request), agent_id=self._card.agent_id)
+                lease = await until_answered(lambda: self._network.register(request), agent_id=self._card.agent_id)
                 break
             except (AlreadyRunningError, IdTakenError) as error:
                 if loop.time() >= until:
@@ -225,7 +225,7 @@ class AgentClient:
         return lease
 
     async def _note_session(self) -> None:
-        await patiently(lambda: self._store.note_session(self._hold.session), agent_id=self._card.agent_id)
+        await until_answered(lambda: self._store.note_session(self._hold.session), agent_id=self._card.agent_id)
 
     async def _until_fit(self) -> None:
         """Go offline while the agent cannot be trusted with work, and let what runs go on."""
@@ -274,7 +274,7 @@ class AgentClient:
         me, after, complete = self._card.agent_id, self._known, False
         while not complete:
             request = ListMemberships(agent_id=me, after=after)
-            page = await patiently(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
+            page = await until_answered(lambda request=request: self._network.memberships(request), agent_id=me)  # type: ignore[misc]
             for membership in page.memberships:
                 if membership.comm_id not in self._sessions:
                     self._probing.ask_at_once(membership.comm_id, asyncio.get_running_loop().time())
@@ -286,19 +286,19 @@ class AgentClient:
     async def _enter(self, epoch: str) -> None:
         """See that the memory is of the logs that are there now; what it holds of others is forgotten."""
         me, store = self._card.agent_id, self._store
-        known = await patiently(store.epoch, agent_id=me)
+        known = await until_answered(store.epoch, agent_id=me)
         if known not in (None, epoch):
             self._following.clear()
             running = [task for _, task in self._sessions.values()]
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
-            await patiently(store.forget_groups, agent_id=me)
+            await until_answered(store.forget_groups, agent_id=me)
             self._ended.clear()
             self._known = 0
             _log.warning("groups_forgotten", agent_id=me, why="The logs of the groups that were known are gone.", epoch=epoch)
         if known != epoch:
-            await patiently(lambda: store.note_epoch(epoch), agent_id=me)
+            await until_answered(lambda: store.note_epoch(epoch), agent_id=me)
         self._epoch = epoch
 
     async def _probe(self, group: asyncio.TaskGroup) -> None:
@@ -394,7 +394,7 @@ class AgentClient:
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:
             files = GroupFiles(self._network, self._options.files / comm_id)
-            session = GroupSession(self._worker, self._voice, comm_id, files)
+            session = GroupSession(self._runner, self._outbox, comm_id, files)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
             self._ended.pop(comm_id, None)
             self._sooner.set()
@@ -413,7 +413,7 @@ class AgentClient:
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
         except* AheadOfLogError as errors:
             _log.warning("group_forgotten", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
-            await patiently(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
+            await until_answered(lambda: self._store.forget_group(comm_id), comm_id=comm_id, agent_id=me)
             self._probing.ask_at_once(comm_id, asyncio.get_running_loop().time())
         except* IoaError as errors:
             _log.warning("session_failed", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))

@@ -16,7 +16,7 @@ from typing import Literal
 import structlog
 
 from ioa.agent.agent_metrics import timed_decision
-from ioa.agent.patience import patiently
+from ioa.agent.asking import until_answered
 from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
@@ -207,7 +207,7 @@ class Leader:
         }
         request = validate(LaunchGroup, fields)
         try:
-            await patiently(lambda: self._network.launch(request), goal_id=goal.goal_id)
+            await until_answered(lambda: self._network.launch(request), goal_id=goal.goal_id)
         except NoAgentError as error:
             _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
             return False
@@ -225,7 +225,7 @@ class Leader:
             usage=leadership.meter.total,
         )
         try:
-            await patiently(lambda: self._network.abandon(request), goal_id=goal.goal_id)
+            await until_answered(lambda: self._network.abandon(request), goal_id=goal.goal_id)
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 

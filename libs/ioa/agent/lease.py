@@ -8,7 +8,7 @@ from datetime import timedelta
 import structlog
 
 from ioa.agent.history import GroupHistory
-from ioa.agent.speech import Voice, shortened
+from ioa.agent.outbox import Outbox, shortened
 from ioa.agent.workspace import RunningTask
 from ioa.errors import IoaError, SupersededError
 from ioa.group.state import OpenTask
@@ -27,9 +27,9 @@ _log = structlog.get_logger(__name__)
 class TaskLease:
     """The lease of one task. `running`, once set, is asked for the news its function has; `meter` counts what the task costs."""
 
-    def __init__(self, voice: Voice, history: GroupHistory, task: OpenTask) -> None:
+    def __init__(self, outbox: Outbox, history: GroupHistory, task: OpenTask) -> None:
         assert history.state is not None
-        self._voice = voice
+        self._outbox = outbox
         self._history = history
         self._task = task
         self._number = task.progress
@@ -75,7 +75,7 @@ class TaskLease:
             usage=self.usage,
         )
         try:
-            await self._voice.report_progress(self._history, report, self._task.turn)
+            await self._outbox.report_progress(self._history, report, self._task.turn)
         except SupersededError:
             raise
         except IoaError as error:

@@ -14,10 +14,10 @@ from functools import partial
 import structlog
 
 from ioa.agent.agent_metrics import sessions, timed_decision
+from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
-from ioa.agent.patience import patiently
-from ioa.agent.speech import Voice, shortened
-from ioa.agent.work import Worker
+from ioa.agent.outbox import Outbox, shortened
+from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
@@ -56,9 +56,9 @@ class AheadOfLogError(IoaError):
 class GroupSession:
     """Follow one group until it has ended."""
 
-    def __init__(self, worker: Worker, voice: Voice, comm_id: CommId, files: GroupFiles) -> None:
-        self._worker = worker
-        self._voice = voice
+    def __init__(self, runner: TaskRunner, outbox: Outbox, comm_id: CommId, files: GroupFiles) -> None:
+        self._runner = runner
+        self._outbox = outbox
         self._files = files
         self._history = GroupHistory(comm_id)
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
@@ -72,7 +72,7 @@ class GroupSession:
     @property
     def me(self) -> AgentId:
         """The agent this session belongs to."""
-        return self._voice.me
+        return self._outbox.me
 
     @property
     def cursor(self) -> int:
@@ -123,7 +123,7 @@ class GroupSession:
             await self._take_part()
 
     async def _take_part(self) -> None:
-        for entry in await patiently(lambda: self._voice.store.entries(self._history.comm_id), agent_id=self.me):
+        for entry in await until_answered(lambda: self._outbox.store.entries(self._history.comm_id), agent_id=self.me):
             self._history.apply(entry)
         if self.cursor and not self.ended:
             await self._repair()  # whoever was away acts on nothing that is long over
@@ -181,7 +181,7 @@ class GroupSession:
             return True
         if entry.previous_seq != self.cursor:
             return False
-        if not await patiently(lambda: self._voice.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
+        if not await until_answered(lambda: self._outbox.store.append(entry), comm_id=self._history.comm_id, agent_id=self.me):
             return False
         self._history.apply(entry)
         return True
@@ -192,7 +192,7 @@ class GroupSession:
 
         async def next_page() -> Entries:
             try:
-                page = await self._voice.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
+                page = await self._outbox.network.sync(Sync(comm_id=comm_id, agent_id=self.me, after=self.cursor))
             except ConflictError as error:
                 raise AheadOfLogError(error.message) from None
             if 0 < page.head < self.cursor:
@@ -203,7 +203,7 @@ class GroupSession:
 
         complete = False
         while not complete:
-            page = await patiently(next_page, comm_id=comm_id, agent_id=self.me)
+            page = await until_answered(next_page, comm_id=comm_id, agent_id=self.me)
             for entry in page.entries:
                 if not await self._apply(entry):
                     raise ConflictError(f"The memory of {self.me} is not where it was left in group {comm_id}.")
@@ -236,7 +236,7 @@ class GroupSession:
         for task in state.open_tasks:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
-                due[f"task:{task.task_id}"] = partial(self._worker.do, self._history, task, spec, self._files)
+                due[f"task:{task.task_id}"] = partial(self._runner.do, self._history, task, spec, self._files)
         return due
 
     def _drop_duties(self, keep: frozenset[str]) -> None:
@@ -267,11 +267,11 @@ class GroupSession:
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
             message: Message | None = None
             try:
-                message = await self._voice.pending(self._history, turn)
+                message = await self._outbox.pending(self._history, turn)
                 if message is None:
                     thought = await self._think(tuple(refusals))
-                    message = await self._voice.prepare(self._history, thought, turn, self._meter.take())
-                answer = await self._voice.send(message)
+                    message = await self._outbox.prepare(self._history, thought, turn, self._meter.take())
+                answer = await self._outbox.send(message)
             except SupersededError:
                 raise
             except IoaError as error:
@@ -296,7 +296,7 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        view, brain = self._history.view(self.me, self._voice.clock.now(), self._meter, refusals), self._worker.brain
+        view, brain = self._history.view(self.me, self._outbox.clock.now(), self._meter, refusals), self._runner.brain
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
                 return await brain.speak(view)
@@ -308,7 +308,7 @@ class GroupSession:
         """Remember who did how well, and tidy up."""
         outcomes = self._outcomes()
         encounters = self._encounters(outcomes)
-        if await patiently(lambda: self._voice.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
+        if await until_answered(lambda: self._outbox.store.meet(self._history.comm_id, encounters), agent_id=self.me) and outcomes:
             await self._report(outcomes)
         await self._files.remove()
         await self._repair()  # there is nothing more: this says that the member knows the end, and its membership is over
@@ -342,9 +342,9 @@ class GroupSession:
             for task_id, one in outcomes
         )
         request = ReportOutcomes(
-            agent_id=self.me, session=self._voice.session, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:]
+            agent_id=self.me, session=self._outbox.session, comm_id=self._history.comm_id, tasks=tasks[-MAX_REPORTED:]
         )
         try:
-            await self._voice.network.report_outcomes(request)
+            await self._outbox.network.report_outcomes(request)
         except IoaError as error:
             _log.info("outcomes_not_told", comm_id=self._history.comm_id, agent_id=self.me, why=error.message)

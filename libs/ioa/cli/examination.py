@@ -22,7 +22,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import check_max_payload, open_connection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.reach import Place, listens, places
@@ -30,7 +30,7 @@ from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.local.system import SERVICES
 from ioa.ports.delivery import DeadReason
-from ioa.ports.standing import QueueStanding
+from ioa.ports.stream_stats import QueueStats
 from ioa.protocol import subjects
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.process import ProcessSettings, settings_from
@@ -362,11 +362,11 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
 
 async def _queues(js: JetStreamContext) -> Finding:
     """See whether messages of a queue come again and again, as poison does before it is set aside, and all does in an outage."""
-    standings = await NatsStandings(js).read()
+    standings = await NatsStreamStats(js).read()
     return queues_finding([(stream.name, queue) for stream in standings for queue in stream.queues])
 
 
-def queues_finding(queues: Sequence[tuple[str, QueueStanding]]) -> Finding:
+def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more."""
     again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
     if again:

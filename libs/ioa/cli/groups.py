@@ -15,7 +15,7 @@ from ioa.cli.terminal import Terminal
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript, entry_document, task_document
 from ioa.group.events import Said
-from ioa.group.requests import GroupStanding
+from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
@@ -109,7 +109,7 @@ async def replay_group(url: str | None, start: str, terminal: Terminal) -> None:
         terminal.print(Text(), Text(text, style="green"))
 
 
-def group_document(standing: GroupStanding) -> Mapping[str, Any]:
+def group_document(standing: GroupSnapshot) -> Mapping[str, Any]:
     """Describe a group for programs."""
     state = standing.state
     return {
@@ -140,14 +140,14 @@ def _show_conversation(terminal: Terminal, entries: Sequence[StoredEntry]) -> No
         terminal.print(Text(), task_table(tasks))
 
 
-def _trees(standings: Sequence[GroupStanding]) -> list[Tree]:
+def _trees(standings: Sequence[GroupSnapshot]) -> list[Tree]:
     """One tree for each group whose parent is not shown."""
     shown = {standing.state.comm_id: standing for standing in standings}
     roots = [one for one in standings if one.state.parent is None or one.state.parent.comm_id not in shown]
     return [_tree(root, standings) for root in roots]
 
 
-def _tree(standing: GroupStanding, all_of_them: Sequence[GroupStanding], into: Tree | None = None) -> Tree:
+def _tree(standing: GroupSnapshot, all_of_them: Sequence[GroupSnapshot], into: Tree | None = None) -> Tree:
     label = _label(standing)
     tree = Tree(label, guide_style="dim") if into is None else into.add(label)
     for child in all_of_them:
@@ -156,7 +156,7 @@ def _tree(standing: GroupStanding, all_of_them: Sequence[GroupStanding], into: T
     return tree
 
 
-def _label(standing: GroupStanding) -> Text:
+def _label(standing: GroupSnapshot) -> Text:
     state = standing.state
     label = Text(overflow="ellipsis", no_wrap=True)
     label.append(state.comm_id)

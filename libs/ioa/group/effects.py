@@ -44,7 +44,7 @@ class CancelSubgroup:
 Effect = PublishResult | ReportToParent | CancelSubgroup
 
 
-def settle(state: GroupState) -> tuple[Effect, ...]:
+def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     """List what a group owes the world, from its state alone.
 
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already

@@ -8,11 +8,11 @@ from typing import Literal
 from ioa.group import budget
 from ioa.group.state import (
     Assigned,
+    AwaitingAcks,
     Concluding,
     Discussing,
     Ended,
     GroupState,
-    Handing,
     Member,
     OpenTask,
     Paused,
@@ -89,7 +89,7 @@ def pass_on(state: GroupState, at: datetime) -> GroupState:
 def release(state: GroupState, at: datetime) -> GroupState:
     """Return the floor to whoever waits for tasks, if nothing is left to wait for."""
     match state.stage:
-        case Handing(assigner=waiter, waiting=waiting):
+        case AwaitingAcks(assigner=waiter, waiting=waiting):
             awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
         case Assigned(assigner=waiter, waiting=waiting) | Paused(pauser=waiter, triggers=waiting):
             awaited = {task.task_id for task in state.open_tasks}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ioa.group.state import Assigned, ClosedTask, FoldedTasks, GroupState, Handing, Paused
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, FoldedTasks, GroupState, Paused
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
@@ -51,7 +51,7 @@ def _may_leave(task: object, named: frozenset[TaskId], lent: set[CommId]) -> boo
 
 def _named(state: GroupState) -> frozenset[TaskId]:
     match state.stage:
-        case Handing(waiting=named) | Assigned(waiting=named) | Paused(triggers=named):
+        case AwaitingAcks(waiting=named) | Assigned(waiting=named) | Paused(triggers=named):
             return frozenset(named)
         case _:
             return frozenset()

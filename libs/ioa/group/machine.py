@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ioa.group import budget, floor, folding, monologue, tasks
-from ioa.group.effects import CancelSubgroup, Effect, settle
+from ioa.group.effects import CancelSubgroup, Effect, owed_effects
 from ioa.group.events import (
     Event,
     EventKind,
@@ -133,7 +133,7 @@ def _open(event: Event) -> Transition:
                 turn=0,
                 spent=event.usage,
             )
-            return Transition(state, settle(state))
+            return Transition(state, owed_effects(state))
         case _:
             raise IllegalEventError(RejectionCode.NO_GROUP, "No group has been launched under this comm_id.")
 
@@ -183,7 +183,7 @@ def _check_sender(state: GroupState, said: Said) -> None:
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
     """What the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
-    owed = settle(after)
+    owed = owed_effects(after)
     if not owed:
         return ()
     ended = event.subgroup if isinstance(event, SubgroupClosed) else None

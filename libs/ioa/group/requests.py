@@ -68,7 +68,7 @@ class GetGroup(Model):
     comm_id: CommIdField
 
 
-class GroupStanding(Model):
+class GroupSnapshot(Model):
     """Where a group stands, and the sequence of the entry that says so. `charter` is None if it was never launched."""
 
     seq: int

@@ -213,7 +213,7 @@ class Discussing(Model):
     repeated: MessageIdField | None = None
 
 
-class Handing(Model):
+class AwaitingAcks(Model):
     """Asynchronous tasks were given out; the floor returns to `assigner` when all in `waiting` have answered."""
 
     phase: Literal["handing"] = "handing"
@@ -259,7 +259,7 @@ class Ended(Model):
     degraded: Degraded | None = None
 
 
-Stage = Annotated[Discussing | Handing | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
+Stage = Annotated[Discussing | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
 
 
 class Remark(Model):
@@ -317,7 +317,7 @@ class GroupState(Model):
         match self.stage:
             case Discussing() | Assigned() | Paused() | Concluding() as stage:
                 return stage.phase
-            case Handing():
+            case AwaitingAcks():
                 return Phase.DISCUSSING
             case Ended(reason=Reason.CONCLUDED):
                 return Phase.CONCLUDED

@@ -22,7 +22,7 @@ from ioa.group.events import (
     TimerFired,
 )
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Concluding, Discussing, GroupState, Handing, Paused
+from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, Discussion, Pause, Phase
 
@@ -97,7 +97,7 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
     match after.stage:
         case Discussing(until=until) | Concluding(until=until) if until <= fired.at:
             after = _pass_over_silent_holder(after, fired.at)
-        case Handing(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) if until <= fired.at:
+        case AwaitingAcks(assigner=waiter, until=until) | Paused(pauser=waiter, until=until) if until <= fired.at:
             after = floor.give_back(after, waiter, fired.at)
     if after is state:
         raise IllegalEventError(RejectionCode.NOTHING_DUE, "No deadline has passed.")

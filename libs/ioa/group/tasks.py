@@ -10,7 +10,7 @@ from operator import is_
 from ioa.group import budget, floor, lacks, monologue
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, ClosedTask, GroupState, Handing, OpenTask, Task, TaskMode
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, GroupState, OpenTask, Task, TaskMode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
 from ioa.protocol.levels import TASKS_ARE_FOLDED
@@ -62,11 +62,11 @@ def assign(state: GroupState, said: Said) -> GroupState:
         for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
     )
     waiting = tuple(task.task_id for task in opened)
-    stage: Assigned | Handing
+    stage: Assigned | AwaitingAcks
     if mode is TaskMode.SYNC:
         stage = Assigned(assigner=sender, waiting=waiting)
     else:
-        stage = Handing(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
+        stage = AwaitingAcks(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
 
 

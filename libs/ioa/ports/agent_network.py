@@ -12,7 +12,7 @@ from ioa.group.requests import (
     AbandonGoal,
     Accepted,
     Entries,
-    GroupStanding,
+    GroupSnapshot,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -80,7 +80,7 @@ class AgentNetwork(Protocol):
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how the tasks of an ended group went that the agent owned."""
 
-    async def launch(self, request: LaunchGroup) -> GroupStanding:
+    async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group.
 
         Raises:

@@ -20,7 +20,7 @@ from ioa.errors import UnavailableError
 from ioa.group.state import GroupState
 from ioa.ports.group_log import GroupLog, StoredEntry
 from ioa.ports.open_groups import OpenGroups
-from ioa.ports.standing import Standings
+from ioa.ports.stream_stats import StreamStatsSource
 from ioa.protocol.ids import CommId
 from ioa.protocol.messages import Phase
 from ioa.runtime import group_metrics
@@ -50,7 +50,9 @@ _log = structlog.get_logger(__name__)
 class Census:
     """Count what is open and what waits."""
 
-    def __init__(self, log: GroupLog, standings: Standings, open_groups: OpenGroups, chance: random.Random | None = None) -> None:
+    def __init__(
+        self, log: GroupLog, standings: StreamStatsSource, open_groups: OpenGroups, chance: random.Random | None = None
+    ) -> None:
         self._log = log
         self._standings = standings
         self._open = open_groups

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from ioa.errors import PayloadTooLargeError, UnavailableError
-from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, settle
+from ioa.group.effects import CancelSubgroup, Effect, PublishResult, ReportToParent, owed_effects
 from ioa.group.events import (
     CancelRequested,
     EncodedEntry,
@@ -182,7 +182,7 @@ class GroupLedger:
 
     async def settle(self, state: GroupState) -> None:
         """Do again what a group owes the world, in case it was never done."""
-        await self.perform(settle(state), state)
+        await self.perform(owed_effects(state), state)
 
     async def rearm(self, comm_id: CommId, state: GroupState) -> None:
         """Arm the group's next deadline, forgetting what was armed before."""
@@ -309,7 +309,7 @@ class GroupLedger:
                     raise
                 if _same(stored[0].entry.event, event):
                     await self.push_again(stored[0])
-                    return Recorded(stored[0].seq, stored[0].entry.state), settle(stored[0].entry.state)
+                    return Recorded(stored[0].seq, stored[0].entry.state), owed_effects(stored[0].entry.state)
                 continue  # another entry has the place that this one was for, so that it will not be stored any more
             reach("router.after_append")
             count_entry(head.entry.state if head else None, event, transition.state)

@@ -32,7 +32,7 @@ _MODULE = "ioa_discovery.embedding.encoder_process"
 
 
 class Encoding(Protocol):
-    """A process that embeds, as `WorkerProcess` runs it."""
+    """A process that embeds, as `ChildWorker` runs it."""
 
     @property
     def state(self) -> object:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from ioa_discovery.index.edge_halves import TreeSettings
+from ioa_discovery.index.edge_collections import TreeSettings
 from ioa_discovery.index.edge_shard import Shard
 from ioa_discovery.index.engine_check import check_engine
 from ioa_discovery.index.shard_requests import (

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, cast
 
-from ioa_discovery.index.edge_halves import Halves
+from ioa_discovery.index.edge_collections import Collections
 from ioa_discovery.index.edge_library import edge
-from ioa_discovery.index.faces import Faces
+from ioa_discovery.index.point_owners import PointOwners
 from ioa_discovery.index.shard_requests import (
     AGENT_FIELD,
     BM25,
@@ -55,10 +55,10 @@ class Shard:
         outside: How many of its points are not in its search tree.
     """
 
-    def __init__(self, engines: Halves, fields: Sequence[str], *, exact_below: int | None = None, outside: int = 0) -> None:
+    def __init__(self, engines: Collections, fields: Sequence[str], *, exact_below: int | None = None, outside: int = 0) -> None:
         self._engines = engines
         self._exact_below = exact_below
-        self._faces = Faces(fields)
+        self._faces = PointOwners(fields)
         self._small: dict[tuple[object, ...], bool] = {}
         self._points_per_agent = float(POINTS_PER_AGENT)
         self._outside = outside

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
 
-from ioa_discovery.index.edge_halves import TreeSettings, create_engines
+from ioa_discovery.index.edge_collections import TreeSettings, create_engines
 from ioa_discovery.index.edge_shard import Shard
 from ioa_discovery.index.shard_requests import AGENT_FIELD, BM25, EXAMPLE_FIELD, EXAMPLES, TEXT, PointQuery, PointRecord, Terms
 from ioa_discovery.vectors import packed_vector

@@ -33,7 +33,7 @@ from ioa_discovery.index.shard_requests import (
     TakeOver,
 )
 from ioa_discovery.workers.worker_pipe import open_pipe
-from ioa_discovery.workers.worker_process import WorkerProcess, beside, open_worker
+from ioa_discovery.workers.worker_process import ChildWorker, beside, open_worker
 
 GROW_BY_POINTS = 20_000
 """So many points may be searched one by one beside the search tree, or a tenth of it, if that is more."""
@@ -80,7 +80,7 @@ class LiveShard:
     def __init__(
         self,
         opening: OpenShard,
-        worker: WorkerProcess,
+        worker: ChildWorker,
         inherited: Sequence[int],
         restarted: Callable[[], None],
         grow_by: int,
@@ -168,7 +168,7 @@ class LiveShard:
                 self._touched = {}
             return cast(ShardState, await builder.ask(BuildTree()))
 
-    async def _hand_over(self, successor: WorkerProcess, built: ShardState) -> None:
+    async def _hand_over(self, successor: ChildWorker, built: ShardState) -> None:
         """Carry over what was written meanwhile, the last of it while nobody writes, and let the successor answer."""
         assert self._touched is not None
         while len(self._touched) > _CARRIED_AGENTS:
@@ -187,7 +187,7 @@ class LiveShard:
         await predecessor.retire()
         await asyncio.to_thread(shutil.rmtree, Path(self._opening.folder) / outgrown, ignore_errors=True)
 
-    async def _carry_over(self, successor: WorkerProcess) -> None:
+    async def _carry_over(self, successor: ChildWorker) -> None:
         assert self._touched is not None
         agent_ids = list(self._touched)[:_CARRIED_AGENTS]
         for agent_id in agent_ids:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ioa_discovery.index.edge_halves import Halves, TreeSettings, create_engines, load_engines, load_for_building
+from ioa_discovery.index.edge_collections import Collections, TreeSettings, create_engines, load_engines, load_for_building
 from ioa_discovery.index.edge_shard import Shard
 from ioa_discovery.index.shard_requests import STAMP, CopyShard, OpenShard, ShardState
 
@@ -55,14 +55,14 @@ class ShardStore:
     def _kind(self) -> dict[str, Any]:
         return {**self._opening.kind, "dimension": self._opening.dimension}
 
-    def _named(self) -> tuple[str, int, Halves] | None:
+    def _named(self) -> tuple[str, int, Collections] | None:
         name = self._opening.shard
         if not name:
             return None
         engines = load_engines(self._folder / name, self._opening.dimension)
         return name, engines.points(), engines
 
-    def _current(self) -> tuple[str, int, Halves] | None:
+    def _current(self) -> tuple[str, int, Collections] | None:
         stamp = self._read_stamp()
         name, built_points = stamp.pop("shard", ""), stamp.pop("built_points", 0)
         if stamp != self._kind() or not isinstance(name, str) or not name.startswith(_SHARD):
@@ -76,7 +76,7 @@ class ShardStore:
         self._remove_all_but(name)
         return name, built_points, engines
 
-    def _empty(self) -> tuple[str, int, Halves]:
+    def _empty(self) -> tuple[str, int, Collections]:
         (self._folder / STAMP).unlink(missing_ok=True)
         self._remove_all_but("")
         opening = self._opening

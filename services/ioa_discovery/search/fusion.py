@@ -20,7 +20,7 @@ _SPREAD = 3.0
 _UNDECIDED = 0.5
 
 
-def settled(candidates: Sequence[Candidate], limit: int) -> Sequence[Candidate]:
+def without_ties(candidates: Sequence[Candidate], limit: int) -> Sequence[Candidate]:
     """Leave out the last ones of a full list: whom of equals an engine finds is chance, and there may be more of them.
 
     With them two replicas of discovery that hold the same cards would give other scores, and now and then another order.

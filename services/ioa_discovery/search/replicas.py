@@ -17,7 +17,7 @@ from ioa.ports.registry_store import RegistryView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.load import IDLE, Load
-from ioa_discovery.search.handovers import Handovers
+from ioa_discovery.search.recent_nominations import RecentNominations
 
 
 class Named(NamedTuple):
@@ -40,7 +40,7 @@ class Replicas:
 
     def __init__(self, view: RegistryView, clock: Clock, renew_every: timedelta) -> None:
         self._view = view
-        self._handovers = Handovers(clock, renew_every)
+        self._handovers = RecentNominations(clock, renew_every)
         self._said: dict[AgentId, tuple[PoolId, int]] = {}
         self._alike: dict[tuple[PoolId, int], set[AgentId]] = {}
 

@@ -18,10 +18,10 @@ from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Hit, Need, NeedHits, Search, SearchResult, SignalScore, Why
 from ioa_discovery.search.experience import Experience
-from ioa_discovery.search.fusion import best_of_pools, normalise, rank, settled
+from ioa_discovery.search.fusion import best_of_pools, normalise, rank, without_ties
 from ioa_discovery.search.profile import need_text
+from ioa_discovery.search.ranking import Match, Placed, Ranking, excluded
 from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.standing import Match, Placed, Standings, excluded
 from ioa_discovery.search.terms import query_terms
 
 PREFETCH = 64
@@ -66,7 +66,7 @@ class Searcher:
     ) -> None:
         self._index = index
         self._embedder = embedder
-        self._standings = Standings(replicas, experience)
+        self._standings = Ranking(replicas, experience)
 
     async def search(self, request: Search) -> SearchResult:
         """Return the hits of each need, best first, at most one replica of a pool, and the merged list.
@@ -182,7 +182,7 @@ def _is_crowded(found: Candidates, limit: int, wanted: int) -> bool:
 
 def _settled(found: Candidates, limit: int, wanted: int) -> Candidates:
     """Leave out whom a signal found by chance, unless too few would be left."""
-    sure = {signal: settled(candidates, limit) for signal, candidates in found.items()}
+    sure = {signal: without_ties(candidates, limit) for signal, candidates in found.items()}
     return sure if _pools(sure) >= wanted else found
 
 

@@ -13,7 +13,7 @@ from ioa.parent import end_with_parent
 from ioa_discovery.workers.worker_messages import Answered, Failed, Ready, Refused, Reply, packed, read
 
 
-class Servant(Protocol):
+class RequestHandler(Protocol):
     """What a worker has opened."""
 
     @property
@@ -30,7 +30,7 @@ class Servant(Protocol):
         ...
 
 
-def serve(opened: Callable[[object], Servant], *, prepare: Callable[[], None] = lambda: None) -> None:
+def serve(opened: Callable[[object], RequestHandler], *, prepare: Callable[[], None] = lambda: None) -> None:
     """Serve the pipes of standard input and output until the starter closes them.
 
     Args:
@@ -43,7 +43,7 @@ def serve(opened: Callable[[object], Servant], *, prepare: Callable[[], None] = 
     first = read(source)
     if first is None:
         return
-    servants: list[Servant] = []
+    servants: list[RequestHandler] = []
     refused = refused or _refusal(lambda: servants.append(opened(*first)))
     if refused is not None:
         _send(sink, refused)
@@ -67,7 +67,7 @@ def _refusal(attempt: Callable[[], None]) -> Refused | None:
     return None
 
 
-def _reply(servant: Servant, request: object) -> Reply:
+def _reply(servant: RequestHandler, request: object) -> Reply:
     try:
         return Answered(servant.answer(request))
     except Exception as error:

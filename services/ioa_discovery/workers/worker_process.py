@@ -46,7 +46,7 @@ async def open_worker(
     inherited: Sequence[int] = (),
     restarted: Callable[[], None] = lambda: None,
     process: Process | None = None,
-) -> AsyncIterator[WorkerProcess]:
+) -> AsyncIterator[ChildWorker]:
     """Start a worker (see `open_pipe`) and keep one running until the block ends.
 
     Args:
@@ -60,7 +60,7 @@ async def open_worker(
         IoaError: The worker refused to open.
     """
     async with AsyncExitStack() as stack:
-        worker = WorkerProcess(module, opening, inherited, restarted)
+        worker = ChildWorker(module, opening, inherited, restarted)
         await worker.start(process)
         stack.push_async_callback(worker.aclose)
         async with beside(worker.keep()):
@@ -83,7 +83,7 @@ async def beside(coroutine: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         raise failure
 
 
-class WorkerProcess:
+class ChildWorker:
     """A worker, whichever process runs it now. Made by `open_worker`."""
 
     def __init__(self, module: str, opening: object, inherited: Sequence[int], restarted: Callable[[], None]) -> None:

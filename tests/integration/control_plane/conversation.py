@@ -16,7 +16,7 @@ from ioa.adapters.nats.requests import NatsRequester
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step
-from ioa.group.requests import Accepted, Entries, GetGroup, GroupStanding, LaunchGroup, Rejected, SayReply, SequencedEntry, Sync
+from ioa.group.requests import Accepted, Entries, GetGroup, GroupSnapshot, LaunchGroup, Rejected, SayReply, SequencedEntry, Sync
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -83,13 +83,13 @@ class Caller:
         order = json.dumps({"goal": "Count to ten.", "goal_id": goal_id, **options}).encode()
         await self.client.jetstream().publish(subjects.GOAL, order)
 
-    async def launch(self, goal_id: GoalId, owner: AgentId, *members: AgentId, session: SessionId | None = None) -> GroupStanding:
+    async def launch(self, goal_id: GoalId, owner: AgentId, *members: AgentId, session: SessionId | None = None) -> GroupSnapshot:
         """Open the group as soon as the goal is on record and the members are known."""
         request = LaunchGroup(owner=owner, members=members, goal_id=goal_id, session=session)
 
-        async def once() -> GroupStanding | None:
+        async def once() -> GroupSnapshot | None:
             try:
-                return await self.ask(subjects.launch(owner), request, GroupStanding)
+                return await self.ask(subjects.launch(owner), request, GroupSnapshot)
             except NotFoundError:
                 return None
 
@@ -97,7 +97,7 @@ class Caller:
 
     async def state(self, comm_id: CommId) -> GroupState:
         """Where a group stands."""
-        return (await self.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupStanding)).state
+        return (await self.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)).state
 
     async def entries(self, comm_id: CommId, agent_id: AgentId) -> list[SequencedEntry]:
         """A member's copy of the log, page by page."""

@@ -16,7 +16,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.server import NatsServer
-from ioa.agent.patience import patiently
+from ioa.agent.asking import until_answered
 from ioa.errors import AlreadyRunningError, SupersededError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.requests import SayReply
@@ -105,7 +105,7 @@ async def living(server: NatsServer, *agents: AgentId) -> AsyncIterator[Caller]:
         async with open_connection(NatsSettings(server.url, agent_id)) as client:
             network = NatsAgentNetwork(client)
             while True:
-                await patiently(lambda: network.renew(Renew(agent_id=agent_id)), agent_id=agent_id)
+                await until_answered(lambda: network.renew(Renew(agent_id=agent_id)), agent_id=agent_id)
                 await asyncio.sleep(RENEW_EVERY.total_seconds())
 
     async with open_connection(NatsSettings(server.url, "caller")) as client:
@@ -124,7 +124,7 @@ async def online(caller: Caller) -> list[str]:
 async def losses(caller: Caller, comm_id: CommId) -> list[AgentId]:
     """Who was said to be lost, or back, in a group."""
     log = NatsGroupLog(caller.client)
-    entries = await patiently(lambda: log.read(comm_id, after=0, limit=100))
+    entries = await until_answered(lambda: log.read(comm_id, after=0, limit=100))
     return [one.entry.event.agent_id for one in entries if isinstance(one.entry.event, MemberLost | MemberReturned)]
 
 

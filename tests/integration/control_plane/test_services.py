@@ -15,7 +15,7 @@ from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import DEAD, LOG
 from ioa.errors import ForbiddenError, NoAgentError, NotFoundError, PayloadTooLargeError
-from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
+from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
@@ -150,7 +150,7 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
     with pytest.raises(ForbiddenError):
         await caller.entries(comm_id, EVE)
     with pytest.raises(NotFoundError):
-        await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupStanding)
+        await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupSnapshot)
     stranger = await caller.say(comm_id, EVE, Discussion(content="Hello.", next_speaker=ADA), 1, 1)
     await caller.ask(subjects.CANCEL, CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
     await caller.client.jetstream().publish(subjects.GOAL, b'{"goal": "x", "goal_id": 7}')

@@ -11,7 +11,7 @@ import pytest
 from ioa.agent.leading import Leader
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.group.events import GroupLaunched
-from ioa.group.requests import GroupStanding, LaunchGroup
+from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
@@ -121,7 +121,7 @@ async def test_what_nobody_foresaw_ends_the_goal_at_the_third_delivery() -> None
     desk = Desk(Costly(Team(members=(WORKER,))))
     await desk.open(card(WORKER))
 
-    async def fail(_request: LaunchGroup) -> GroupStanding:
+    async def fail(_request: LaunchGroup) -> GroupSnapshot:
         raise ZeroDivisionError("half a \ud800 pair" + "x" * 2_000_000)
 
     desk.network.launch = fail  # type: ignore[assignment,method-assign]
@@ -141,7 +141,7 @@ async def test_an_outage_launches_the_same_team_again() -> None:
     await desk.open(card(WORKER))
     launch, refusals = desk.network.launch, [UnavailableError("Away for a moment.")] * 3
 
-    async def refuse_first(request: LaunchGroup) -> GroupStanding:
+    async def refuse_first(request: LaunchGroup) -> GroupSnapshot:
         if refusals:
             raise refusals.pop()
         return await launch(request)
@@ -157,7 +157,7 @@ async def test_a_delivery_that_was_cut_short_leaves_its_team_to_the_next() -> No
     await desk.open(card(WORKER))
     launch, asked = desk.network.launch, asyncio.Event()
 
-    async def hang(_request: LaunchGroup) -> GroupStanding:
+    async def hang(_request: LaunchGroup) -> GroupSnapshot:
         asked.set()
         await asyncio.Event().wait()
         raise AssertionError

@@ -28,7 +28,7 @@ from ioa.cli.examination import (
     server_finding,
     written_finding,
 )
-from ioa.ports.standing import QueueStanding
+from ioa.ports.stream_stats import QueueStats
 from ioa.runtime.exit_code import ExitCode
 
 
@@ -98,7 +98,7 @@ def test_an_agent_that_is_skipped_is_named() -> None:
 
 def test_messages_that_come_again_are_told() -> None:
     """By the queue they are in."""
-    calm, busy = QueueStanding("intake", 3, 1), QueueStanding("any", 0, 5, 2)
+    calm, busy = QueueStats("intake", 3, 1), QueueStats("any", 0, 5, 2)
     told = queues_finding([("IOA_GOALS", calm), ("IOA_WORK", busy)])
     assert (queues_finding([("IOA_GOALS", calm)]).health, told.health, "2 of IOA_WORK/any" in told.message) == (
         Health.OK,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa_discovery.index.edge_halves import TreeSettings, create_engines
+from ioa_discovery.index.edge_collections import TreeSettings, create_engines
 from ioa_discovery.index.edge_shard import Shard
 from ioa_discovery.index.shard_requests import EXAMPLES, TEXT, PointQuery, PointRecord
 from ioa_discovery.vectors import packed_vector

@@ -6,7 +6,7 @@ import pytest
 import qdrant_edge as edge
 
 from ioa.errors import IoaError
-from ioa_discovery.index.edge_halves import create_engines
+from ioa_discovery.index.edge_collections import create_engines
 from ioa_discovery.index.edge_shard import Shard
 from ioa_discovery.index.engine_check import check_engine
 from ioa_discovery.index.shard_requests import Found, PointQuery

@@ -15,8 +15,8 @@ from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from ioa.testing.memory_index import MemoryIndex
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.search.experience import Experience
+from ioa_discovery.search.ranking import REACH
 from ioa_discovery.search.searcher import Searcher
-from ioa_discovery.search.standing import REACH
 
 SUMS = "total the sales of a table"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ioa.ports.agent_index import Candidate
 from ioa.protocol.ids import AgentId, PoolId
-from ioa_discovery.search.fusion import best_of_pools, fuse, settled
+from ioa_discovery.search.fusion import best_of_pools, fuse, without_ties
 
 A, B, C = PoolId("a"), PoolId("b"), PoolId("c")
 
@@ -39,7 +39,7 @@ def test_equal_scores_are_ordered_by_pool() -> None:
 def test_the_last_of_a_full_list_are_found_by_chance() -> None:
     """Who comes last is left out with its equals, unless the list ended because there was nobody else."""
     found = [Candidate(AgentId(name), PoolId(name), True, score) for name, score in (("a", 3.0), ("b", 1.0), ("c", 1.0))]
-    assert (settled(found, 3), settled(found, 4)) == (found[:1], found)
+    assert (without_ties(found, 3), without_ties(found, 4)) == (found[:1], found)
 
 
 def test_nothing_found_is_nothing_fused() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa_discovery.workers.worker_pipe import WorkerDiedError, WorkerFailedError
-from ioa_discovery.workers.worker_process import MAX_URGENT, WorkerProcess, open_worker
+from ioa_discovery.workers.worker_process import MAX_URGENT, ChildWorker, open_worker
 from tests.rig.deadline import eventually
 
 WORKER = "tests.unit.discovery.echo_worker"
@@ -20,19 +20,19 @@ SOON = timedelta(seconds=30)
 
 
 @pytest.fixture
-async def worker() -> AsyncIterator[WorkerProcess]:
+async def worker() -> AsyncIterator[ChildWorker]:
     """A worker that does what it is asked to."""
     async with open_worker(WORKER, "hello") as opened:
         yield opened
 
 
-async def test_a_worker_answers(worker: WorkerProcess) -> None:
+async def test_a_worker_answers(worker: ChildWorker) -> None:
     """It says what it opened, and answers each request with what belongs to it, in order."""
     answers = await asyncio.gather(*(worker.ask(("echo", number)) for number in range(50)))
     assert (worker.state, answers, worker.backlog) == ("hello", list(range(50)), 0)
 
 
-async def test_what_is_urgent_goes_first(worker: WorkerProcess) -> None:
+async def test_what_is_urgent_goes_first(worker: ChildWorker) -> None:
     """Of the requests that wait, urgent ones are answered before the others."""
     order: list[str] = []
 
@@ -44,7 +44,7 @@ async def test_what_is_urgent_goes_first(worker: WorkerProcess) -> None:
     assert order == ["urgent", "first", "second"]
 
 
-async def test_a_failed_request_leaves_the_worker_alive(worker: WorkerProcess) -> None:
+async def test_a_failed_request_leaves_the_worker_alive(worker: ChildWorker) -> None:
     """An error of one request is told to who asked, with what the worker said, and the next one is answered by the same process."""
     pid = worker.pid
     with pytest.raises(WorkerFailedError, match="ZeroDivisionError: division by zero"):
@@ -52,7 +52,7 @@ async def test_a_failed_request_leaves_the_worker_alive(worker: WorkerProcess) -
     assert (await worker.ask(("echo", 1)), worker.pid) == (1, pid)
 
 
-async def test_a_worker_that_dies_comes_back(worker: WorkerProcess) -> None:
+async def test_a_worker_that_dies_comes_back(worker: ChildWorker) -> None:
     """Who asked, who waited, and who asks before there is another process are told at once; then all goes on."""
     pid = worker.pid
     asked = [asyncio.create_task(worker.ask((what, None))) for what in ("die", "echo", "echo")]
@@ -61,7 +61,7 @@ async def test_a_worker_that_dies_comes_back(worker: WorkerProcess) -> None:
     assert ([type(error) for error in told], await worker.ask(("echo", 2))) == ([WorkerDiedError, *[UnavailableError] * 2], 2)
 
 
-async def test_an_idle_worker_that_is_killed_comes_back(worker: WorkerProcess) -> None:
+async def test_an_idle_worker_that_is_killed_comes_back(worker: ChildWorker) -> None:
     """Its death is noticed although nobody asks anything."""
     pid = worker.pid
     assert pid is not None
@@ -70,14 +70,14 @@ async def test_an_idle_worker_that_is_killed_comes_back(worker: WorkerProcess) -
     assert await worker.ask(("echo", 3)) == 3
 
 
-async def test_too_many_urgent_requests_are_refused(worker: WorkerProcess) -> None:
+async def test_too_many_urgent_requests_are_refused(worker: ChildWorker) -> None:
     """The queue is bounded: who comes beyond it is told so, and those in it are answered."""
     asked = [asyncio.create_task(worker.ask(("echo", number), urgent=True)) for number in range(MAX_URGENT + 1)]
     answers = await asyncio.gather(*asked, return_exceptions=True)
     assert ([type(answer) for answer in answers[-1:]], answers[:-1]) == ([UnavailableError], list(range(MAX_URGENT)))
 
 
-async def test_a_cancelled_request_harms_no_other(worker: WorkerProcess) -> None:
+async def test_a_cancelled_request_harms_no_other(worker: ChildWorker) -> None:
     """Who gives up while the worker computes does not get the next one's answer."""
     given_up = asyncio.create_task(worker.ask(("echo", "given up")))
     await asyncio.sleep(0)
@@ -85,7 +85,7 @@ async def test_a_cancelled_request_harms_no_other(worker: WorkerProcess) -> None
     assert await worker.ask(("echo", "kept")) == "kept"
 
 
-async def test_what_a_worker_prints_harms_nothing(worker: WorkerProcess) -> None:
+async def test_what_a_worker_prints_harms_nothing(worker: ChildWorker) -> None:
     """A library that prints does not spoil the messages."""
     assert [await worker.ask(("print", "to standard output")), await worker.ask(("echo", 4))] == [None, 4]
 

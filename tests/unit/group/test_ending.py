@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from pydantic import ValidationError
 
-from ioa.group.effects import PublishResult, settle
+from ioa.group.effects import PublishResult, owed_effects
 from ioa.group.events import LaunchAbandoned, TimerFired
 from ioa.group.machine import step
 from ioa.group.state import Ended
@@ -74,12 +74,12 @@ def test_silence_before_a_forced_conclusion_does_not_shorten_it() -> None:
 def test_what_an_ended_group_owes_follows_from_its_state_alone() -> None:
     """A router that looks at it later pays the same."""
     story = launched("ada", "bob").assigns("ada", "t1-1:bob").nests("t1-1").cancelled()
-    assert settle(story.state) == story.effects
+    assert owed_effects(story.state) == story.effects
 
 
 def test_an_open_group_owes_nothing() -> None:
     """There is no result before the end."""
-    assert settle(launched("ada").state) == ()
+    assert owed_effects(launched("ada").state) == ()
 
 
 def test_an_abandoned_launch_publishes_the_goals_result() -> None:

@@ -19,7 +19,7 @@ from ioa.group.events import Entry, Event, EventKind, GroupLaunched, MemberLost,
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, ClosedTask, Concluding, Discussing, Ended, GroupState, Handing, OpenTask, Paused
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, Paused
 from ioa.group.table import ROUNDS_OF_SILENCE, TABLE
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.messages import Phase
@@ -126,7 +126,7 @@ class GroupWalk(RuleBasedStateMachine):
     def the_floor_is_held_by_one_member_at_most(self) -> None:
         """Who waits holds nothing. A lost member holds it only while nobody lives, or if it was named just after it was lost."""
         holder, living, stage = self.state.floor_holder, self.state.living(), self.state.stage
-        assert (holder is None) == isinstance(stage, Handing | Assigned | Paused | Ended)
+        assert (holder is None) == isinstance(stage, AwaitingAcks | Assigned | Paused | Ended)
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
             assert isinstance(stage, Discussing) and lost.lost_at is not None
@@ -151,7 +151,7 @@ class GroupWalk(RuleBasedStateMachine):
         """Every phase waits for open tasks only, and the phases without tasks have none."""
         open_ids = {task.task_id for task in self.state.open_tasks}
         match self.state.stage:
-            case Assigned(waiting=waiting) | Handing(waiting=waiting) | Paused(triggers=waiting):
+            case Assigned(waiting=waiting) | AwaitingAcks(waiting=waiting) | Paused(triggers=waiting):
                 assert open_ids & set(waiting)
             case Concluding() | Ended():
                 assert not open_ids

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from ioa.group.effects import CancelSubgroup, ReportToParent, settle
+from ioa.group.effects import CancelSubgroup, ReportToParent, owed_effects
 from ioa.group.events import LaunchAbandoned, MemberLost, TimerFired
 from ioa.group.machine import step
 from ioa.group.state import ClosedTask, ParentTask
@@ -159,4 +159,4 @@ def test_settling_an_ended_group_cancels_every_nested_team_it_ever_had() -> None
     """A router that died before an earlier effect leaves none behind; cancelling an ended team does no harm."""
     story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob").nests("t1-1", "sub1").nests("t1-2", "sub2")
     ended = story.nested_ends("t1-1", "sub1").cancelled().state
-    assert [effect.subgroup for effect in settle(ended) if isinstance(effect, CancelSubgroup)] == ["sub1", "sub2"]
+    assert [effect.subgroup for effect in owed_effects(ended) if isinstance(effect, CancelSubgroup)] == ["sub1", "sub2"]

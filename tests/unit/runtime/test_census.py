@@ -12,7 +12,7 @@ from prometheus_client import REGISTRY
 from ioa.errors import UnavailableError
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
-from ioa.ports.standing import QueueStanding, StreamStanding
+from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
 from ioa.runtime.census import SAMPLE, Census
@@ -23,10 +23,10 @@ class FixedStandings:
     """Streams that stand as they are told to."""
 
     def __init__(self) -> None:
-        self.streams: Sequence[StreamStanding] = ()
+        self.streams: Sequence[StreamStats] = ()
         self.is_there = True
 
-    async def read(self) -> Sequence[StreamStanding]:
+    async def read(self) -> Sequence[StreamStats]:
         """How things stand."""
         if not self.is_there:
             raise UnavailableError("JetStream does not answer.")
@@ -82,8 +82,8 @@ async def test_idle_groups_are_not_read_again() -> None:
 async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     """What waits and what is taken by queue, what is stored by stream; an outage leaves the last figures."""
     plane, standings = Plane(), FixedStandings()
-    queue = QueueStanding("pool-writers", waiting=3, taken=2)
-    standings.streams = [StreamStanding("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
+    queue = QueueStats("pool-writers", waiting=3, taken=2)
+    standings.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
     census = Census(plane.log, standings, plane.open_groups)
     await census.take()
     standings.is_there = False

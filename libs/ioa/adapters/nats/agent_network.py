@@ -23,7 +23,7 @@ from ioa.group.requests import (
     AbandonGoal,
     Accepted,
     Entries,
-    GroupStanding,
+    GroupSnapshot,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -104,9 +104,9 @@ class NatsAgentNetwork:
         """Tell discovery how tasks went."""
         await self._requester.request(subjects.report(request.agent_id), request, Acknowledged)
 
-    async def launch(self, request: LaunchGroup) -> GroupStanding:
+    async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group."""
-        return await self._requester.request(subjects.launch(request.owner), request, GroupStanding)
+        return await self._requester.request(subjects.launch(request.owner), request, GroupSnapshot)
 
     async def abandon(self, request: AbandonGoal) -> None:
         """End a goal for which no group can be opened."""

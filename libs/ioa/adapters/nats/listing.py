@@ -22,7 +22,7 @@ from ioa.adapters.nats.streams import StreamMessage
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched
-from ioa.group.requests import GroupStanding
+from ioa.group.requests import GroupSnapshot
 from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
 from ioa.protocol.goals import GoalRecord, GoalResult
@@ -44,7 +44,7 @@ class GoalStatus:
     """
 
     record: GoalRecord
-    standing: GroupStanding | None
+    standing: GroupSnapshot | None
     result: GoalResult | None
 
 
@@ -60,7 +60,7 @@ class GoalList:
 class GroupList:
     """The groups of some goals, newest goal first, each before the teams nested in it."""
 
-    groups: Sequence[GroupStanding]
+    groups: Sequence[GroupSnapshot]
     before: int | None
 
 
@@ -107,7 +107,7 @@ class Lists:
         """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
         page = await self._page(limit, before, open_only=open_only)
         roots = [comm_id_of_goal(record.goal.goal_id) for record in page.records]
-        found: dict[CommId, GroupStanding] = {}
+        found: dict[CommId, GroupSnapshot] = {}
         level: Sequence[CommId] = roots
         while level:
             heads = await self._heads(level)
@@ -172,11 +172,11 @@ class Lists:
         records = _decoded(partial(decode, GoalRecord), await last_of(self._client, stream_of(GOAL_RECORDS), keys))
         return _Records([records[key] for key in keys if key in records], page_back.before)
 
-    async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupStanding]:
+    async def _heads(self, comm_ids: Sequence[CommId]) -> Mapping[CommId, GroupSnapshot]:
         messages = await last_of(self._client, LOG, map(subjects.log, comm_ids))
         heads = _decoded(partial(decode, Entry), messages)
         return {
-            subjects.parse_comm(subject): GroupStanding(seq=messages[subject].seq, state=entry.state, charter=None)
+            subjects.parse_comm(subject): GroupSnapshot(seq=messages[subject].seq, state=entry.state, charter=None)
             for subject, entry in heads.items()
         }
 
@@ -192,11 +192,11 @@ def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage
     return found
 
 
-def _nested(standing: GroupStanding) -> Sequence[CommId]:
+def _nested(standing: GroupSnapshot) -> Sequence[CommId]:
     return [task.subgroup for task in standing.state.tasks if task.subgroup is not None]
 
 
-def _tree(root: CommId, found: Mapping[CommId, GroupStanding]) -> Sequence[GroupStanding]:
+def _tree(root: CommId, found: Mapping[CommId, GroupSnapshot]) -> Sequence[GroupSnapshot]:
     standing = found.get(root)
     if standing is None:
         return []

@@ -30,7 +30,7 @@ from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
-from ioa.group.requests import CancelGroup, GetGroup, GroupStanding
+from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
@@ -167,13 +167,13 @@ class System:
         """
         await self._requester.request(subjects.REMOVE_AGENT, request, Acknowledged)
 
-    async def group(self, comm_id: CommId) -> GroupStanding:
+    async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group.
 
         Raises:
             NotFoundError: There is no such group.
         """
-        return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupStanding)
+        return await self._requester.request(subjects.GET_GROUP, GetGroup(comm_id=comm_id), GroupSnapshot)
 
     async def entries(self, comm_id: CommId) -> list[StoredEntry]:
         """Read a group's whole log, in order."""
@@ -276,7 +276,7 @@ class System:
             first = await self._log.read(comm_id, after=0, limit=1)
             event = first[0].entry.event if first else None
             charter = event.charter if isinstance(event, GroupLaunched) else None
-            standing = GroupStanding(seq=head.seq, state=head.entry.state, charter=charter)
+            standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.goal_id))
 
     async def _refuse_removed(self, goal_id: GoalId) -> None:

@@ -9,7 +9,7 @@ from prometheus_client import REGISTRY
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.standing import NatsStandings
+from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
@@ -31,7 +31,7 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
             await js.publish(subjects.work_of(pools[7]), b"goal")
         pull = await js.pull_subscribe_bind("pool-pool7", "IOA_WORK")
         await pull.fetch(1)
-        standing = {stream.name: stream for stream in await NatsStandings(js).read()}
+        standing = {stream.name: stream for stream in await NatsStreamStats(js).read()}
     queues = {queue.name: (queue.waiting, queue.taken) for queue in standing["IOA_WORK"].queues}
     assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
     assert sorted(standing) == [f"IOA_{name}" for name in ("DEAD", "GOALS", "LOG", "OUTCOMES", "RESULTS", "TIMERS", "WORK")]
@@ -42,7 +42,7 @@ async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
     """Its own credentials suffice for what it tells Prometheus."""
     async with open_secured(tmp_path, ()) as secured, open_connection(secured.settings("groups")) as client:
         await Topology().ensure(client.jetstream())
-        standing = await NatsStandings(client.jetstream()).read()
+        standing = await NatsStreamStats(client.jetstream()).read()
     refused = [line for line in secured.log().splitlines() if "Violation" in line]
     assert ([stream.name for stream in standing if stream.queues], refused) == (["IOA_GOALS", "IOA_WORK", "IOA_TIMERS"], [])
 

@@ -13,7 +13,7 @@ _MAX_FACES = 1_000_000
 _Face: TypeAlias = tuple[tuple[Any, ...], int]
 
 
-class Faces:
+class PointOwners:
     """The agents that points belong to, and which of their examples the points are.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
-from ioa.agent.patience import patiently
 from ioa.errors import IoaError, SupersededError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
@@ -32,7 +32,7 @@ def duty_of(payload: Payload, turn: int) -> str:
 
 
 @dataclass(frozen=True)
-class Voice:
+class Outbox:
     """One agent's way of speaking in its groups. `session` is the process that speaks, and stands in whatever it sends."""
 
     me: AgentId
@@ -58,11 +58,11 @@ class Voice:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        return await patiently(lambda: self._prepare(history, payload, turn, usage), agent_id=self.me)
+        return await until_answered(lambda: self._prepare(history, payload, turn, usage), agent_id=self.me)
 
     async def pending(self, history: GroupHistory, turn: int) -> Message | None:
         """What was prepared for a turn and not answered yet."""
-        return await patiently(lambda: self.store.outgoing(history.comm_id, f"turn:{turn}"), agent_id=self.me)
+        return await until_answered(lambda: self.store.outgoing(history.comm_id, f"turn:{turn}"), agent_id=self.me)
 
     async def send(self, message: Message) -> Accepted | Rejected:
         """Send a prepared message until it is answered. A process before this one may have prepared it.
@@ -74,13 +74,13 @@ class Voice:
         header = message.header.model_copy(update={"session": self.session})
         message = message.model_copy(update={"header": header})
         try:
-            answer = await patiently(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
+            answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
         except SupersededError:
             raise
         except IoaError:
-            await patiently(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
+            await until_answered(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
             raise
-        await patiently(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
+        await until_answered(lambda: self.store.drop_outgoing(header.comm_id, header.message_id), agent_id=self.me)
         return answer
 
     async def report_progress(self, history: GroupHistory, progress: InformTaskProgress, turn: int) -> None:

@@ -19,7 +19,7 @@ T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 
 
-async def patiently(ask: Callable[[], Awaitable[T]], **context: object) -> T:
+async def until_answered(ask: Callable[[], Awaitable[T]], **context: object) -> T:
     """Repeat an idempotent request until it is answered, pausing longer each time; `context` goes to the log.
 
     Any error but `UnavailableError` is an answer and is raised. Who cannot wait cancels.

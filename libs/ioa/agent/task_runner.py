@@ -12,13 +12,13 @@ from typing import Literal, NoReturn
 import structlog
 
 from ioa.agent.agent_metrics import timed_decision, timed_task
+from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.functions import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
-from ioa.agent.patience import patiently
+from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
 from ioa.agent.searching import Searching, search_for_others
-from ioa.agent.speech import MAX_TEXT_BYTES, Voice, shortened
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import GroupFiles, RunningTask, Seek
 from ioa.errors import IoaError, NotFoundError
@@ -42,7 +42,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Worker:
+class TaskRunner:
     """One agent's way of doing tasks. `timeout` is how long its function may run, if its author did not say."""
 
     agent: AgentDefinition
@@ -50,7 +50,7 @@ class Worker:
     brain: Brain
     network: AgentNetwork
     store: AgentStore
-    voice: Voice
+    outbox: Outbox
     functions: Functions
     timeout: timedelta | None = None
 
@@ -60,10 +60,10 @@ class Worker:
         A result that is in the journal is reported and not worked out again. None if the group took no result any more.
         """
         log_context.bind_also(task_id=task.task_id)
-        result = await patiently(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
+        result = await until_answered(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
             result = await self._do_under_lease(history, task, spec, files)
-        answer = await self.voice.say(history, result, task.turn)
+        answer = await self.outbox.say(history, result, task.turn)
         if isinstance(answer, Accepted):
             return answer
         _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
@@ -71,7 +71,7 @@ class Worker:
 
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
         """Work out a result and journal it."""
-        lease = TaskLease(self.voice, history, task)
+        lease = TaskLease(self.outbox, history, task)
         async with asyncio.TaskGroup() as group:
             keeper = group.create_task(lease.keep())
             if task.subgroup is not None and await self._exists(task.subgroup):
@@ -79,7 +79,7 @@ class Worker:
             result = await self._work_out(history, spec, files, lease)
             result = result.model_copy(update={"usage": lease.usage})
             reach("agent.task_finished")
-            await patiently(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
+            await until_answered(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
             keeper.cancel()
         return result
@@ -88,7 +88,7 @@ class Worker:
         """Whether a nested team that was announced was opened as well: its opener may have died in between."""
         try:
             request = Sync(comm_id=subgroup, agent_id=self.card.agent_id)
-            page = await patiently(lambda: self.network.sync(request), comm_id=subgroup)
+            page = await until_answered(lambda: self.network.sync(request), comm_id=subgroup)
         except NotFoundError:
             return False
         return bool(page.entries)
@@ -98,9 +98,9 @@ class Worker:
 
         Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
         """
-        attempt = await patiently(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
+        attempt = await until_answered(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         decision = Meter()
-        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, self.voice.clock.now(), decision))
+        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, self.outbox.clock.now(), decision))
         approach = await self._approach(view)
         if isinstance(approach, Team):
             if await self._launch(history, spec, approach, decision.total):
@@ -108,7 +108,7 @@ class Worker:
             approach = Alone(spec.task_desc)
         lease.meter.add(decision.take())
         try:
-            lease.running = await patiently(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
+            lease.running = await until_answered(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
             return await self._run(history, approach.task_desc, lease.running, files)
         except (IoaError, OSError) as error:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
@@ -129,7 +129,7 @@ class Worker:
         assert history.charter is not None
         request = LaunchGroup(
             owner=self.card.agent_id,
-            session=self.voice.session,
+            session=self.outbox.session,
             members=team.members,
             plan=team.plan,
             goal_id=history.charter.goal_id,
@@ -138,7 +138,7 @@ class Worker:
             usage=usage,
         )
         try:
-            await patiently(lambda: self.network.launch(request), task_id=spec.task_id)
+            await until_answered(lambda: self.network.launch(request), task_id=spec.task_id)
         except IoaError as error:
             _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
             return False
@@ -178,7 +178,7 @@ class Worker:
             running.cancel()
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
             await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
-        made = await patiently(lambda: files.upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
+        made = await until_answered(lambda: files.upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
         return InformTaskResult(task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=made)
 
     async def _call(self, slot: Slot, words: str, running: RunningTask) -> tuple[Outcome, str]:
@@ -203,7 +203,7 @@ class Worker:
         limits, task = history.state.limits, history.state.task(task_id)
         own = task.deadline if isinstance(task, OpenTask) else None
         deadline = limits.deadline if own is None else min(own, limits.deadline)
-        return Patience(limits.task_lease, lambda: deadline - self.voice.clock.now())
+        return Patience(limits.task_lease, lambda: deadline - self.outbox.clock.now())
 
 
 async def _wait_for_team() -> NoReturn:

@@ -35,7 +35,7 @@ class TreeSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Halves:
+class Collections:
     """The engine's handles of a shard's two halves.
 
     Two, since within one each point would have room for a vector of either kind, on disk and in the search tree's memory.
@@ -59,7 +59,7 @@ class Halves:
 
 def create_engines(
     path: Path, dimension: int, keywords: Sequence[str], flag: str, *, tree: TreeSettings | None = None, wal: bool = True
-) -> Halves:
+) -> Collections:
     """Create an empty shard in an empty folder.
 
     Args:
@@ -83,21 +83,21 @@ def create_engines(
         engine.flush()
         return engine
 
-    return Halves(create(_CARDS), create(_EXAMPLES))
+    return Collections(create(_CARDS), create(_EXAMPLES))
 
 
-def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Halves:
+def load_for_building(path: Path, dimension: int, points: int, tree: TreeSettings) -> Collections:
     """Open a shard of so many points with settings by which `build_tree` builds a search tree."""
     return load_engines(path, dimension, tree=tree, memory=edge.Memory.Cached if points < _LARGE_POINTS else edge.Memory.Cold)
 
 
-def load_engines(path: Path, dimension: int, *, tree: TreeSettings | None = None, memory: edge.Memory | None = None) -> Halves:
+def load_engines(path: Path, dimension: int, *, tree: TreeSettings | None = None, memory: edge.Memory | None = None) -> Collections:
     """Open a shard as it was left, but for what is given."""
 
     def load(name: str) -> edge.EdgeShard:
         return edge.EdgeShard.load(str(path / name), _config(name, dimension, tree, memory=memory))
 
-    return Halves(load(_CARDS), load(_EXAMPLES))
+    return Collections(load(_CARDS), load(_EXAMPLES))
 
 
 def _config(

@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class QueueStanding:
+class QueueStats:
     """A durable consumer: `waiting` messages nobody has taken, `taken` ones that are not acknowledged, and of those `again` ones
     that were delivered more than once.
     """
@@ -20,19 +20,19 @@ class QueueStanding:
 
 
 @dataclass(frozen=True)
-class StreamStanding:
+class StreamStats:
     """A stream: what it holds, and its queues."""
 
     name: str
     messages: int
     size_bytes: int
-    queues: tuple[QueueStanding, ...]
+    queues: tuple[QueueStats, ...]
 
 
-class Standings(Protocol):
+class StreamStatsSource(Protocol):
     """Tells how things stand."""
 
-    async def read(self) -> Sequence[StreamStanding]:
+    async def read(self) -> Sequence[StreamStats]:
         """Ask for every stream.
 
         Raises:

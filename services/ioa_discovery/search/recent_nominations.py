@@ -12,7 +12,7 @@ from ioa.ports.clock import Clock
 from ioa.protocol.ids import AgentId
 
 
-class Handovers:
+class RecentNominations:
     """The purposes for which each agent was named lately. Each replica of discovery knows of its own answers only.
 
     Args:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ioa.agent.patience import patiently
-from ioa.agent.speech import shortened
+from ioa.agent.asking import until_answered
+from ioa.agent.outbox import shortened
 from ioa.errors import ConflictError, UnavailableError
 
 
@@ -23,7 +23,7 @@ async def test_what_is_unavailable_is_asked_again() -> None:
             raise answer
         return str(answer)
 
-    assert await patiently(ask) == "answer"
+    assert await until_answered(ask) == "answer"
 
 
 async def test_a_refusal_is_an_answer() -> None:
@@ -35,7 +35,7 @@ async def test_a_refusal_is_an_answer() -> None:
         raise ConflictError("taken")
 
     with pytest.raises(ConflictError):
-        await patiently(ask)
+        await until_answered(ask)
     assert asked == [1]
 
 
@@ -47,7 +47,7 @@ async def test_patience_ends_when_it_is_cancelled() -> None:
         asked.set()
         raise UnavailableError("never")
 
-    waiting = asyncio.create_task(patiently(ask))
+    waiting = asyncio.create_task(until_answered(ask))
     await asked.wait()
     waiting.cancel()
     await asyncio.wait([waiting])

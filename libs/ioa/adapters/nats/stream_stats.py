@@ -9,7 +9,7 @@ from nats.js.api import ConsumerInfo
 
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
-from ioa.ports.standing import QueueStanding, StreamStanding
+from ioa.ports.stream_stats import QueueStats, StreamStats
 
 _QUEUES = (GOALS, WORK, TIMERS)
 _STORES = (LOG, RESULTS, DEAD, OUTCOMES)
@@ -17,22 +17,22 @@ _PAGE = 256
 """How many consumers nats-server lists at once."""
 
 
-class NatsStandings:
+class NatsStreamStats:
     """Ask the leaders of the streams."""
 
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def read(self) -> Sequence[StreamStanding]:
+    async def read(self) -> Sequence[StreamStats]:
         """Ask for every stream, and for the consumers of those that are queues."""
         return [await self._stream(name) for name in (*_QUEUES, *_STORES)]
 
-    async def _stream(self, name: str) -> StreamStanding:
+    async def _stream(self, name: str) -> StreamStats:
         with unavailable_unless_answered(f"The stream {name}"):
             state = (await self._js.stream_info(name)).state
             consumers = await self._consumers(name) if name in _QUEUES else ()
         queues = (_standing_of(one) for one in consumers)
-        return StreamStanding(name, state.messages, state.bytes, tuple(queues))
+        return StreamStats(name, state.messages, state.bytes, tuple(queues))
 
     async def _consumers(self, stream: str) -> Sequence[ConsumerInfo]:
         found: list[ConsumerInfo] = []
@@ -43,5 +43,5 @@ class NatsStandings:
                 return found
 
 
-def _standing_of(one: ConsumerInfo) -> QueueStanding:
-    return QueueStanding(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0)
+def _standing_of(one: ConsumerInfo) -> QueueStats:
+    return QueueStats(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0)

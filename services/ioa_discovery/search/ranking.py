@@ -45,7 +45,7 @@ class Placed(NamedTuple):
         return self.match.score + sum(shift.amount for shift in self.moved)
 
 
-class Standings:
+class Ranking:
     """Place matches by replicas and experience. Without either, every match stands where it is, for the agent it was found by."""
 
     def __init__(self, replicas: Replicas | None, experience: Experience | None) -> None:
