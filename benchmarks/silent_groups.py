@@ -21,7 +21,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.events import GroupLaunched

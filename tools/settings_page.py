@@ -1,7 +1,7 @@
 """Print every setting for people: `python -m tools.settings_page docs/settings.md` writes it off the settings' classes.
 
 A setting is a field of a class that some process reads off its environment, or a variable that one place looks up by itself; the
-latter are described here. The names are also those of `ioa.runtime.variables`, and a difference is an error.
+latter are described here. The names are also those of `ioa.runtime.known_settings`, and a difference is an error.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from ioa.runtime import variables
-from ioa.runtime.process import ProcessSettings, variable
+from ioa.runtime import known_settings
+from ioa.runtime.settings import ProcessSettings, variable
 from tools.generated import write_or_check
 
 _SECONDS_A_DAY = 86_400
@@ -40,7 +40,7 @@ class Section:
 
     Attributes:
         title: Its heading.
-        names: What `ioa.runtime.variables` lists for it.
+        names: What `ioa.runtime.known_settings` lists for it.
         classes: Each as MODULE:CLASS.
         others: Settings that are no field of a class.
     """
@@ -52,16 +52,16 @@ class Section:
 
 
 SECTIONS = (
-    Section("Every process, and the command `ioa`", variables.PROCESS, ("ioa.runtime.process:ProcessSettings",)),
+    Section("Every process, and the command `ioa`", known_settings.PROCESS, ("ioa.runtime.settings:ProcessSettings",)),
     Section(
         "Registry, discovery, group setup and router",
-        variables.CONTROL_PLANE,
+        known_settings.CONTROL_PLANE,
         ("ioa.runtime.control_plane:ControlPlaneSettings",),
     ),
-    Section("Discovery", variables.DISCOVERY, ("ioa_discovery.__main__:DiscoverySettings",)),
+    Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.__main__:DiscoverySettings",)),
     Section(
         "Agents",
-        variables.AGENTS,
+        known_settings.AGENTS,
         ("ioa.hosting.host:WorkerSettings",),
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
@@ -75,7 +75,7 @@ SECTIONS = (
     ),
     Section(
         "Tests and benchmarks",
-        variables.TESTS,
+        known_settings.TESTS,
         ("ioa_testkit.load_worker:LoadSettings", "ioa_testkit.crowd_worker:CrowdSettings"),
         (
             Setting("IOA_TEST_EXPLORE", "any text", "", "tests that make up their cases make up new ones"),
@@ -108,7 +108,7 @@ def settings_of(section: Section) -> Iterator[Setting]:
         inherited = {field for base in kind.__mro__[1:] for field in getattr(base, "model_fields", {})}
         for field, info in kind.model_fields.items():
             # A double that stands in for agents reads what agents read.
-            if field not in inherited and (variable(field) in section.names.split() or variable(field) not in variables.KNOWN):
+            if field not in inherited and (variable(field) in section.names.split() or variable(field) not in known_settings.KNOWN):
                 yield Setting(variable(field), _kind(info), _shown(info.default), info.description or "")
     yield from section.others
 
@@ -117,14 +117,14 @@ def render() -> str:
     """Write the whole document as Markdown.
 
     Raises:
-        RuntimeError: A setting is missing in `ioa.runtime.variables`, or none is behind a name there.
+        RuntimeError: A setting is missing in `ioa.runtime.known_settings`, or none is behind a name there.
     """
     parts = [_INTRO]
     for section in SECTIONS:
         settings = list(settings_of(section))
         if {one.name for one in settings} != set(section.names.split()):
             differing = sorted({one.name for one in settings} ^ set(section.names.split()))
-            raise RuntimeError(f"ioa.runtime.variables and the settings of {section.title!r} differ in {', '.join(differing)}.")
+            raise RuntimeError(f"known_settings and the settings of {section.title!r} differ in {', '.join(differing)}.")
         rows = [f"| `{one.name}` | {one.kind} | {one.default} | {one.meaning} |" for one in settings]
         parts.append(
             "\n".join([f"## {section.title}", "", "| setting | value | default | what it says |", "|---|---|---|---|", *rows])

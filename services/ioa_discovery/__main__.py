@@ -10,7 +10,7 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.outcomes import NatsOutcomes
-from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_service
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock
 from ioa.distribution import installed_version

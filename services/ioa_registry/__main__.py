@@ -6,8 +6,8 @@ from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsMemberships
-from ioa.adapters.nats.requests import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.open_groups import NatsMemberships
+from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import SystemClock

@@ -34,7 +34,8 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
-from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.runtime.process import StopSignal, run_process
+from ioa.runtime.settings import ProcessSettings
 
 _MOST_TRIGGERS = 256
 

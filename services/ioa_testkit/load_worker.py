@@ -26,7 +26,8 @@ from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.group.requests import Accepted, Rejected
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Message
-from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.runtime.process import StopSignal, run_process
+from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry.fault_points import reach
 from ioa_testkit.load_brain import LoadBrain
 from ioa_testkit.oracle import answer_to, duration_of

@@ -21,7 +21,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.failures import unavailable_unless_answered
-from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.agent.asking import until_answered
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup

@@ -18,7 +18,7 @@ import structlog
 from ioa.agent.agent_metrics import agents
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.functions import Functions
+from ioa.agent.function_executor import Functions
 from ioa.agent.leading import Leader
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing

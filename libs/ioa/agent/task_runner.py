@@ -14,7 +14,7 @@ import structlog
 from ioa.agent.agent_metrics import timed_decision, timed_task
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition, UpstreamResult
-from ioa.agent.functions import Functions, Patience, Slot
+from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.lease import TaskLease
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened

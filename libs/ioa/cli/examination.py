@@ -25,7 +25,7 @@ from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import System
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
-from ioa.cli.reach import Place, listens, places
+from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.local.system import SERVICES
@@ -33,7 +33,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol import subjects
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.process import ProcessSettings, settings_from
+from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
 OLDEST_SERVER = (2, 12)

@@ -16,7 +16,7 @@ from ioa.cli.conversation import task_table
 from ioa.cli.files import check_writable
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
-from ioa.cli.reach import open_reached_system
+from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line

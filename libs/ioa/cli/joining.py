@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from ioa.cli.reach import listens, places
+from ioa.cli.place import listens, places
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.hosting.deployment import as_deployed

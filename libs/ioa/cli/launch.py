@@ -20,7 +20,7 @@ from ioa.adapters.nats.system_client import System, open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
-from ioa.cli.reach import listens, open_place, read_url
+from ioa.cli.place import listens, open_place, read_url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.pool import Pool, read_pool

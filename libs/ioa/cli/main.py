@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ioa.cli import agent_commands, credential_commands, dead_commands, goal_commands, group_commands
+from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands
 from ioa.cli.failures import reported
 from ioa.cli.options import DATA, AsJson, Data, Quiet, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
@@ -47,7 +47,7 @@ app = typer.Typer(
 app.add_typer(agent_commands.agent, name="agent")
 app.add_typer(agent_commands.agents, name="agents")
 app.add_typer(credential_commands.credentials, name="credentials")
-app.add_typer(dead_commands.dead, name="dead")
+app.add_typer(dead_letter_commands.dead, name="dead")
 app.add_typer(goal_commands.goal, name="goal")
 app.add_typer(group_commands.group, name="group")
 

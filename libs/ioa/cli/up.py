@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.cli.options import DATA
-from ioa.cli.reach import noted_url
+from ioa.cli.place import noted_url
 from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
 from ioa.local.pool import Pool, read_pool

@@ -33,7 +33,8 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
-from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.runtime.process import StopSignal, run_process
+from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
 _MAX_REPLICAS = 100

@@ -28,8 +28,9 @@ from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
 from ioa.local.system_metrics import open_system_metrics
 from ioa.runtime.exit_code import ExitCode
-from ioa.runtime.process import background, variable
-from ioa.runtime.variables import refuse_unknown
+from ioa.runtime.known_settings import refuse_unknown
+from ioa.runtime.process import background
+from ioa.runtime.settings import variable
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 

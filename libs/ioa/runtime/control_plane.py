@@ -11,7 +11,8 @@ from pydantic import Field
 from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.topology import Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
-from ioa.runtime.process import ProcessSettings, background
+from ioa.runtime.process import background
+from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
 

@@ -15,7 +15,7 @@ from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open import MemoryMemberships
+from ioa.testing.memory_open_groups import MemoryMemberships
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases
 
 

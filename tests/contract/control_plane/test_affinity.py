@@ -12,7 +12,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes
-from ioa.adapters.nats.requests import Endpoint, open_service
+from ioa.adapters.nats.request_reply import Endpoint, open_service
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import UnavailableError
 from ioa.group.events import Entry, Said, encode_entry

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.streams import next_messages, stream_names, subjects_of
 from ioa.adapters.nats.topology import LOG, MEMBERS, OPEN, STREAMS
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import Memberships
 from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.protocol.ids import AgentId, CommId, GoalId
-from ioa.testing.memory_open import MemoryMemberships, MemoryOpenGroups
+from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from tests.unit.group.scenario import START
 
 ADA, BOB = AgentId("ada"), AgentId("bob")

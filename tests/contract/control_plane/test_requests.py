@@ -11,7 +11,7 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.requests import Bounds, Endpoint, NatsRequester, answer, open_service, requests
+from ioa.adapters.nats.request_reply import Bounds, Endpoint, NatsRequester, answer, open_service, requests
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
 from ioa.protocol.model import Model

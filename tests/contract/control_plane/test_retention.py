@@ -15,7 +15,7 @@ from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.delivery import NatsResults, NatsTimers
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsMemberships
+from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.retention import NatsAgentRemoval, NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, pool_consumer
 from ioa.adapters.system_clock import SystemClock
@@ -33,7 +33,7 @@ from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
-from ioa.testing.memory_open import MemoryMemberships
+from ioa.testing.memory_open_groups import MemoryMemberships
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from tests.unit.group.scenario import START, card, launched

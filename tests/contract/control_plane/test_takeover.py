@@ -9,7 +9,7 @@ from nats.aio.client import Client
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.takeover import take_over
 from ioa.adapters.nats.topology import MEMBERS
 from ioa.group.events import Entry, Event, encode_entry

@@ -12,7 +12,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.delivery import NatsResults
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step

@@ -12,7 +12,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsOpenGroups
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import System

@@ -15,7 +15,8 @@ import asyncio, os, sys, threading, time
 from datetime import timedelta
 from ioa.errors import ConflictError
 from ioa.runtime import process
-from ioa.runtime.process import ProcessSettings, StopSignal, run_process
+from ioa.runtime.process import StopSignal, run_process
+from ioa.runtime.settings import ProcessSettings
 
 class Settings(ProcessSettings):
     @property

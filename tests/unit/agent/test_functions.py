@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ioa.agent.agent_metrics import abandoned_functions
-from ioa.agent.functions import Functions, Patience
+from ioa.agent.function_executor import Functions, Patience
 from ioa.errors import TaskError
 from tests.rig.deadline import eventually
 

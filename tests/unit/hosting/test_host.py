@@ -16,7 +16,7 @@ from ioa.adapters.this_process import new_session
 from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
 from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
 from ioa.protocol.ids import AgentId
-from ioa.runtime.process import settings_from
+from ioa.runtime.settings import settings_from
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain

@@ -11,9 +11,10 @@ import pytest
 
 from ioa.adapters.nats.topology import STREAMS
 from ioa.errors import InvalidInputError
-from ioa.runtime import variables
-from ioa.runtime.process import ProcessSettings, run_process, settings_from
-from ioa.runtime.variables import KNOWN
+from ioa.runtime import known_settings
+from ioa.runtime.known_settings import KNOWN
+from ioa.runtime.process import run_process
+from ioa.runtime.settings import ProcessSettings, settings_from
 from tools import settings_page
 from tools.settings_page import SECTIONS, Section, main, render, settings_of
 
@@ -33,9 +34,9 @@ def test_the_page_is_current_and_says_something_of_every_setting() -> None:
 @pytest.mark.parametrize("differing", [{"IOA_LOG_LEVEL"}, {"IOA_GONE"}, {"IOA_GONE", "IOA_LOG_LEVEL"}])
 def test_a_difference_between_names_and_settings_is_an_error(differing: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The page is not written while a setting is missing among the names that processes know, or is only a name."""
-    names = set(variables.PROCESS.split()) ^ differing
-    monkeypatch.setattr(variables, "KNOWN", KNOWN ^ differing)
-    lacking = Section("Every process", " ".join(names), ("ioa.runtime.process:ProcessSettings",))
+    names = set(known_settings.PROCESS.split()) ^ differing
+    monkeypatch.setattr(known_settings, "KNOWN", KNOWN ^ differing)
+    lacking = Section("Every process", " ".join(names), ("ioa.runtime.settings:ProcessSettings",))
     monkeypatch.setattr(settings_page, "SECTIONS", (lacking,))
     with pytest.raises(RuntimeError, match=rf"'Every process' differ in {', '.join(sorted(differing))}\."):
         render()

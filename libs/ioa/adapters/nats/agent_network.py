@@ -16,7 +16,7 @@ from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError, IoaError, UnavailableError, reason_of
 from ioa.group.requests import (

@@ -17,14 +17,14 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.dead import NatsDeadLetterBox
+from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsProgress, NatsResults
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import PAGE_GOALS, GoalList, GoalStatus, GroupList, Lists
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.requests import NatsRequester
+from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds

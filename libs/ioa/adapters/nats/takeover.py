@@ -18,7 +18,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, stream_of, subject_of
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.open import NatsOpenGroups
+from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.streams import next_messages, pages, subjects_of
 from ioa.adapters.nats.topology import GOAL_RECORDS, MEMBERS, OPEN, RESULTS
 from ioa.errors import IoaError, UnavailableError

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ioa.agent.rules.planning import task_id_of
-from ioa.agent.rules.text.needs import split_goal
+from ioa.agent.rules.text.goal_splitting import split_goal
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from ioa.agent.rules.breakdown import coordinates
-from ioa.agent.rules.text.needs import GoalNeed
+from ioa.agent.rules.listed_parts import coordinates
+from ioa.agent.rules.text.goal_splitting import GoalNeed
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.agent.rules.breakdown import coordinates, parts_of
+from ioa.agent.rules.listed_parts import coordinates, parts_of
 from ioa.agent.rules.matching import Matcher, mean_similarity, need_for
 from ioa.agent.rules.planning import WHOLE_IS_FAR_BETTER, team_of
-from ioa.agent.rules.text.needs import GoalNeed
+from ioa.agent.rules.text.goal_splitting import GoalNeed
 from ioa.agent.rules.titles import same_words
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.ports.brain import Alone, TaskView, Team, TeamTools

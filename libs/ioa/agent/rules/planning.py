@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ioa.agent.rules.breakdown import coordinates, listed_in
+from ioa.agent.rules.listed_parts import coordinates, listed_in
 from ioa.agent.rules.matching import Matcher, kind_attached, need_for
-from ioa.agent.rules.text.needs import GoalNeed, split_goal
+from ioa.agent.rules.text.goal_splitting import GoalNeed, split_goal
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.ids import AgentId, TaskId

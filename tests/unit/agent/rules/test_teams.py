@@ -10,7 +10,7 @@ import pytest
 
 from ioa.agent.rules import RuleBrain
 from ioa.agent.rules.matching import Matcher, need_for
-from ioa.agent.rules.text.needs import GoalNeed
+from ioa.agent.rules.text.goal_splitting import GoalNeed
 from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched
 from ioa.group.machine import legal_kinds, step

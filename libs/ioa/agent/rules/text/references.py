@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ioa.agent.rules.text.clauses import DOCUMENT, PICTURE, VERBS, Request
 from ioa.agent.rules.text.masking import INPUT, MASKED, NAMED
-from ioa.agent.rules.text.requests import DOCUMENT, PICTURE, VERBS, Request
 
 _VERB = f"(?:{'|'.join(sorted(VERBS))}|an?|one)"
 _PICTURE = re.compile(rf"(?:chart|plot|graph|draw|visuali[sz]e)\b|{_VERB} (?:[\w-]++ ){{0,3}}?{PICTURE}s?\b", re.IGNORECASE)

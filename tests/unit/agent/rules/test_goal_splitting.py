@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from ioa.agent.rules.breakdown import parts_of
-from ioa.agent.rules.text.needs import MAX_NEEDS_OF_A_GOAL, split_goal
+from ioa.agent.rules.listed_parts import parts_of
+from ioa.agent.rules.text.goal_splitting import MAX_NEEDS_OF_A_GOAL, split_goal
 from tests.unit.agent.rules.goal_corpus import EXAMPLES, Example
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ioa.adapters.nats.system_client import System, open_system
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
-from ioa.runtime.process import DEFAULT_URL, ProcessSettings, settings_from
+from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
 _PATIENCE = timedelta(seconds=3)

@@ -11,11 +11,11 @@ from nats.aio.client import Client
 from structlog.testing import capture_logs
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.dead import NatsDeadLetterBox
+from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsResults
 from ioa.adapters.nats.topology import DEAD, GOALS, Topology
-from ioa.cli import reach
-from ioa.cli.dead import list_letters, put_back, show_letter
+from ioa.cli import place as reach
+from ioa.cli.dead_letters import list_letters, put_back, show_letter
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.ports.delivery import DeadReason

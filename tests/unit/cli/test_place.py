@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ioa.cli.reach import Place, listens, noted_url, places, read_url
-from ioa.runtime.process import DEFAULT_URL
+from ioa.cli.place import Place, listens, noted_url, places, read_url
+from ioa.runtime.settings import DEFAULT_URL
 
 
 def test_what_was_named_is_the_only_place(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ioa.agent.rules.text.clauses import Request, requests_of
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
 from ioa.agent.rules.text.references import uses_of
-from ioa.agent.rules.text.requests import Request, requests_of
 
 MAX_NEEDS_OF_A_GOAL = 16
 _INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)

@@ -29,7 +29,7 @@ def list_all(
     if context.invoked_subcommand is not None:
         return
     with reported(as_json=as_json):
-        from ioa.cli.dead import list_letters
+        from ioa.cli.dead_letters import list_letters
         from ioa.cli.foreground import run_to_end
 
         run_to_end(list_letters(url, limit, before, Terminal(as_json=as_json)))
@@ -39,7 +39,7 @@ def list_all(
 def show(number: Number, url: Url = None, as_json: AsJson = False) -> None:
     """Show a dead letter and the message as it came."""
     with reported(as_json=as_json):
-        from ioa.cli.dead import show_letter
+        from ioa.cli.dead_letters import show_letter
         from ioa.cli.foreground import run_to_end
 
         run_to_end(show_letter(url, number, Terminal(as_json=as_json)))
@@ -52,7 +52,7 @@ def retry(number: Number, url: Url = None, as_json: AsJson = False) -> None:
     Do it once what was in its way is mended. On a system that asks who you are only an admin may do this.
     """
     with reported(as_json=as_json):
-        from ioa.cli.dead import put_back
+        from ioa.cli.dead_letters import put_back
         from ioa.cli.foreground import run_to_end
 
         run_to_end(put_back(url, number, Terminal(as_json=as_json)))

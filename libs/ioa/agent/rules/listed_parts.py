@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 
+from ioa.agent.rules.text.clauses import DOCUMENT, Request
+from ioa.agent.rules.text.goal_splitting import GoalNeed, needs_of, split_goal
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
-from ioa.agent.rules.text.needs import GoalNeed, needs_of, split_goal
-from ioa.agent.rules.text.requests import DOCUMENT, Request
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(r" ?: | (?:with|including|covering|containing|comprising) ", re.IGNORECASE)

@@ -1,0 +1,97 @@
+"""The settings of a process: fields of a class, each read off the variable of its name, once, when the process starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from pydantic import Field, ValidationError
+
+from ioa.adapters.nats.connection import NatsSettings
+from ioa.errors import InvalidInputError
+from ioa.protocol.codec import problems_of
+from ioa.protocol.model import Model
+from ioa.runtime.known_settings import PREFIX, refuse_unknown
+
+S = TypeVar("S", bound="ProcessSettings")
+
+DEFAULT_URL = "nats://127.0.0.1:4222"
+
+_DURATIONS = (timedelta, timedelta | None)
+
+
+class ProcessSettings(Model):
+    """What a process is told by its environment."""
+
+    nats_url: str = Field(default=DEFAULT_URL, description="where NATS is")
+    nats_credentials: str | None = Field(default=None, description="path of a .creds file")
+    nats_seed: str | None = Field(default=None, description="an nkey seed or the path of its file, see `ioa credentials`")
+    nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
+    nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
+    nats_key: str | None = Field(default=None, description="path of that certificate's key")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
+    log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
+    log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
+    die_with_parent: bool = Field(default=False, description="end when the process that started this one is killed (Linux)")
+    metrics_port: int | None = Field(
+        default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
+    )
+    metrics_socket: Path | None = Field(
+        default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
+    )
+    fault_point: str | None = Field(default=None, description="for tests: where the process dies, see ioa.telemetry.fault_points")
+
+    @property
+    def health(self) -> int | Path | None:
+        """Where metrics and probes are served; None if nowhere."""
+        return self.metrics_socket or self.metrics_port
+
+    @property
+    def stops_within(self) -> timedelta | None:
+        """How long ending in good order may take after SIGTERM, before the process ends by force; as long as it takes if None."""
+        return None
+
+    def nats(self, name: str) -> NatsSettings:
+        """The settings of this process's connection."""
+        return NatsSettings(
+            self.nats_url,
+            name,
+            credentials=self.nats_credentials,
+            seed=self.nats_seed,
+            ca=self.nats_ca,
+            certificate=self.nats_certificate,
+            key=self.nats_key,
+        )
+
+
+def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
+    """Read settings off variables such as `IOA_NATS_URL` for the field `nats_url`. Durations are seconds or ISO 8601.
+
+    Raises:
+        InvalidInputError: A value is malformed; the message names its variable. Or a variable is no setting of any process.
+    """
+    refuse_unknown(environment, map(variable, kind.model_fields))
+    values: dict[str, str | float] = {}
+    for name, field in kind.model_fields.items():
+        written = environment.get(variable(name))
+        if written is not None:
+            values[name] = _seconds(written) if field.annotation in _DURATIONS else written
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        [(field_name, why), *_] = problems_of(error)
+        raise InvalidInputError(f"{variable(field_name)}: {why}.") from None
+
+
+def variable(field: str) -> str:
+    """The variable that a field of settings is read off."""
+    return f"{PREFIX}{field.upper()}"
+
+
+def _seconds(written: str) -> str | float:
+    try:
+        return float(written)
+    except ValueError:
+        return written
