@@ -1,9 +1,9 @@
-"""Measure how long a system takes from nothing to its first result.
+"""Measure how long a system takes from nothing to its first result, and what memory it takes.
 
-    python -m benchmarks.cold_start [--starts 3] [--agents 1]
+    python -m benchmarks.cold_start [--starts 3] [--agents 1] [--pool examples/pool.toml]
 
 From `ioa up` to its line `ready`, on an empty folder with a pool of echoing agents; then from the launch of the first goal to its
-result.
+result. Another pool is only started. The memory is that of all processes, what they share counted once, when they have settled.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
 from ioa.protocol.goal_order import GoalOrder
 
+_SETTLING = timedelta(seconds=3)
+
 _AGENT = """
 from ioa import Agent
 
@@ -37,11 +39,11 @@ def run(task: str) -> str:
 """
 
 
-async def measure_start(folder: Path, agents: int) -> tuple[float, list[float]]:
-    """Return the seconds to `ready` and those of two goals, the first and the second."""
+async def measure_start(folder: Path, agents: int, pool: Path | None) -> tuple[float, int, list[float]]:
+    """Return the seconds to `ready`, the bytes of memory, and the seconds of two goals, the first and the second."""
     (folder / "echo.py").write_text(_AGENT)
     (folder / "pool.toml").write_text(f'[[agents]]\ntarget = "echo.py:agent"\nreplicas = {agents}\n')
-    command = [sys.executable, "-m", "ioa.cli", "up", "--pool", str(folder / "pool.toml"), "--data", str(folder / "data")]
+    command = [sys.executable, "-m", "ioa.cli", "up", "--pool", str(pool or folder / "pool.toml"), "--data", str(folder / "data")]
     started = time.perf_counter()
     with (folder / "log").open("w") as log:
         process = await asyncio.create_subprocess_exec(
@@ -59,24 +61,28 @@ async def measure_start(folder: Path, agents: int) -> tuple[float, list[float]]:
         to_ready = time.perf_counter() - started
         async with open_system(NatsSettings(ready["url"], "benchmark"), patience=timedelta(seconds=5)) as system:
             goals = []
-            for word in ("birch", "cedar"):
+            for word in () if pool else ("birch", "cedar"):
                 launched = time.perf_counter()
                 result = await system.wait_for_result(await system.launch(GoalOrder(goal=f"repeat the word {word}")))
                 goals.append(time.perf_counter() - launched)
                 assert result.reason == "concluded", result
-        return to_ready, goals
+        await asyncio.sleep(_SETTLING.total_seconds())
+        memory = await asyncio.to_thread(machine.proportional_bytes, process.pid)
+        return to_ready, memory, goals
     finally:
         process.terminate()
         await process.wait()
 
 
-async def benchmark(starts: int, agents: int) -> None:
+async def benchmark(starts: int, agents: int, pool: Path | None) -> None:
     """Start a system several times, each on a folder of its own."""
-    table = Table("start", "to ready", "first goal", "second goal", "load")
+    table = Table("start", "to ready", "memory", *([] if pool else ["first goal", "second goal"]), "load")
     for number in range(1, starts + 1):
         with temporary_folder() as folder:
-            to_ready, goals = await measure_start(folder, agents)
-        table.add_row(str(number), f"{to_ready:.2f} s", *(f"{seconds:.2f} s" for seconds in goals), machine.load())
+            to_ready, memory, goals = await measure_start(folder, agents, pool)
+        table.add_row(
+            str(number), f"{to_ready:.2f} s", f"{memory / 1e6:.0f} MB", *(f"{seconds:.2f} s" for seconds in goals), machine.load()
+        )
     machine.console.print(table)
 
 
@@ -85,9 +91,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--starts", type=int, default=3)
     parser.add_argument("--agents", type=int, default=1)
+    parser.add_argument("--pool", type=Path)
     options = parser.parse_args()
     machine.console.print(f"Cold start on {machine.describe()}")
-    run(benchmark(options.starts, options.agents))
+    run(benchmark(options.starts, options.agents, options.pool))
 
 
 if __name__ == "__main__":

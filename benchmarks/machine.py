@@ -74,6 +74,12 @@ def resident_bytes(pid: int) -> int:
     return next(int(line.split()[1]) for line in _lines(f"/proc/{pid}/status") if line.startswith("VmRSS")) * 1024
 
 
+def proportional_bytes(pid: int) -> int:
+    """The memory of a process and of those it has started, what they share counted once (the sum of their PSS)."""
+    rollups = [_lines(f"/proc/{member}/smaps_rollup") for member in family(pid)]
+    return sum(int(line.split()[1]) for rollup in rollups for line in rollup if line.startswith("Pss:")) * 1024
+
+
 @dataclass
 class Spent:
     """CPU seconds by part, once the measured block has ended."""

@@ -34,7 +34,10 @@ from ioa.runtime.settings import variable
 
 SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
 
-_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
+_PRELOADED = (
+    *("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__"),
+    *("concurrent.futures.thread", "uvloop"),  # what is not installed is left out
+)
 """What the processes have in common; discovery's own libraries are its alone."""
 
 _START_PATIENCE = timedelta(seconds=60)

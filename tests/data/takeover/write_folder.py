@@ -18,17 +18,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import nats.js.errors
+
 from ioa.adapters.nats_goals import NatsGoalRecords
 from ioa.adapters.nats_log import NatsGroupLog
 from ioa.adapters.nats_server import open_nats_server
+from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 from ioa.runtime.logs import configure_logs
+from ioa.runtime.system import System
 from ioa.testing.deadline import eventually
 from ioa.testing.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
 from ioa.testing.load_brain import KINDS
 from ioa.testing.load_worker import POOL
-
-from ioa.adapters.nats.system_client import System
-from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
 
 # Floors and pauses of the groups have run out when another version looks at them.
 ENV = {"IOA_FLOOR_TIMEOUT": "2", "IOA_PAUSE_TIMEOUT": "5", "IOA_LOG_LEVEL": "error"}
