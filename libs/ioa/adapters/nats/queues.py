@@ -28,7 +28,7 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
-from ioa.errors import IoaError, Retry, UnavailableError, reason_of, row_of
+from ioa.errors import ERRORS, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 
 MAX_FAILURES = 5
@@ -180,14 +180,18 @@ class _Worker:
             except Exception as failure:
                 _log.warning("not_set_aside", subject=message.subject, error=reason_of(failure))
         await _give_back(message, _delay(delivery, error))
-        return "failed" if isinstance(error, IoaError) else row_of(error).wire_code
+        return "crashed" if _is_bug(error) else "failed"
 
 
 def _tell(event: str, message: Msg, error: Exception, **more: int) -> None:
     """Log what became of work at the level that its error has; with the traceback if nobody foresaw it."""
-    row = row_of(error)
-    is_bug = row is row_of(Exception)
-    getattr(_log, row.level)(event, subject=message.subject, error=reason_of(error), exc_info=error if is_bug else None, **more)
+    tell = getattr(_log, row_of(error).level)
+    tell(event, subject=message.subject, error=reason_of(error), exc_info=error if _is_bug(error) else None, **more)
+
+
+def _is_bug(error: Exception) -> bool:
+    """Whether nobody foresaw it: no row of the table is its own."""
+    return row_of(error) is ERRORS[Exception]
 
 
 def _delay(delivery: Delivery, error: Exception) -> timedelta:
