@@ -130,7 +130,8 @@ class ModelBrain:
         shape = answers.speech(view, view.legal, self._budget)
         if shape is None:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
-        if echoed := context.repeated(view):
+        echoed = context.repeated(view)
+        if echoed and not view.refusals:  # else the turn has been counted
             repeated_messages.inc()
         prompt = self._prompts.fill(
             "speak",
