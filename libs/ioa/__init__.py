@@ -25,8 +25,13 @@ __all__ = [
     "UpstreamResult",
 ]
 
-_HOMES = {"Agent": "ioa.hosting.agent", "InputFile": "ioa.agent.definition", "TaskContext": "ioa.agent.definition"}
-_HOMES["UpstreamResult"] = "ioa.agent.definition"
+_HOMES = {
+    "Agent": "ioa.hosting.agent",
+    "InputFile": "ioa.agent.definition",
+    "TaskContext": "ioa.agent.definition",
+    "UpstreamResult": "ioa.agent.definition",
+}
+"""Where each name is defined; all others are errors."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,4 @@
-"""What an agent's author writes: a card and one function.
-
-    agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
-
-    @agent.task
-    def run(task: str) -> str:
-        return f"Hello! You asked: {task}"
+"""What an agent's author says of it: a card and one function; `ioa.hosting.agent` shows how.
 
 The function may be sync (it runs in a thread) or async, and may take a second argument, the `TaskContext`.
 """
@@ -133,12 +127,7 @@ F = TypeVar("F", bound=TaskFunction)
 
 @dataclass
 class AgentDefinition:
-    """An agent: what others may know of it, and the function that does its work.
-
-    Args:
-        agent_id: 1 to 64 letters, digits, `_` or `-`; unique in the system. Replicas get a suffix.
-        description: What it does, in a sentence or two. Discovery searches it.
-        examples: Requests it serves well. They matter more to discovery than anything else on the card.
+    """An agent that does not run itself; `ioa.Agent`, which does, says what the arguments mean.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.
