@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -10,9 +9,7 @@ import structlog
 
 from ioa.agent.agent_metrics import retries
 from ioa.errors import UnavailableError
-
-_FIRST_RETRY_SECONDS = 0.1
-_LONGEST_RETRY_SECONDS = 2.0
+from ioa.retry import until_available
 
 T = TypeVar("T")
 
@@ -20,16 +17,10 @@ _log = structlog.get_logger(__name__)
 
 
 async def until_answered(ask: Callable[[], Awaitable[T]], **context: object) -> T:
-    """Repeat an idempotent request until it is answered, pausing longer each time; `context` goes to the log.
+    """Repeat an agent's idempotent request until it is answered, as `until_available` does; `context` goes to the log."""
 
-    Any error but `UnavailableError` is an answer and is raised. Who cannot wait cancels.
-    """
-    delay = _FIRST_RETRY_SECONDS
-    while True:
-        try:
-            return await ask()
-        except UnavailableError as error:
-            retries.inc()
-            _log.warning("asking_again", error=error.message, **context)
-        await asyncio.sleep(delay)
-        delay = min(delay * 2, _LONGEST_RETRY_SECONDS)
+    def count(error: UnavailableError) -> None:
+        retries.inc()
+        _log.warning("asking_again", error=error.message, **context)
+
+    return await until_available(ask, count)

@@ -21,9 +21,9 @@ from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import LOG
 from ioa.errors import UnavailableError
+from ioa.retry import until_available
 
 _LOOK_EVERY_SECONDS = 10.0
-_RETRY_SECONDS = 0.5
 _ANSWER_SECONDS = 2.0
 _QUICK_SECONDS = 0.5
 _TOLERATED_SECONDS = 0.1
@@ -91,11 +91,5 @@ class NatsClock:
 async def open_nats_clock(client: Client) -> NatsClock:
     """Read the server's clock, waiting as long as it takes. Its `follow` has to run from then on."""
     clock = NatsClock(client)
-    while True:
-        try:
-            await clock.read()
-        except UnavailableError as error:
-            _log.warning("waiting_for_jetstream", error=error.message)
-            await asyncio.sleep(_RETRY_SECONDS)
-        else:
-            return clock
+    await until_available(clock.read, lambda error: _log.warning("waiting_for_jetstream", error=error.message))
+    return clock

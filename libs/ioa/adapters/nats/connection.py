@@ -21,6 +21,7 @@ from ioa.adapters.nkey_seeds import public_key_of, read_seed
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
+from ioa.retry import pauses
 
 LEAST_MAX_PAYLOAD_BYTES = MAX_PAYLOAD_BYTES + 32_000
 """What nats-server must allow for one message: the largest payload and its headers. The server's own default is 1 MiB."""
@@ -127,18 +128,18 @@ def check_max_payload(allowed_bytes: int) -> None:
 async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client:
     loop = asyncio.get_running_loop()
     deadline = None if patience is None else loop.time() + patience.total_seconds()
-    delay = 0.05
+    pause = pauses(0.05, 1.0)
     while True:
         try:
             return await _attempt(settings)
         except (OSError, TimeoutError, nats.errors.Error) as error:
             refused = isinstance(error, nats.errors.AuthorizationError)
+            delay = next(pause)
             if deadline is not None and loop.time() + delay > deadline:
                 raise _unreachable(settings.url, error, refused=refused) from None
             log = _log.warning if refused else _log.debug
             log("nats_not_there_yet", url=settings.url, error=str(error))
         await asyncio.sleep(delay)
-        delay = min(delay * 2, 1.0)
 
 
 def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:

@@ -26,10 +26,10 @@ from ioa.ports.clock import Clock
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
 from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.retry import until_available
 
 _DONE = "noted.taken_over"
 _PAGE = 1_000
-_RETRY_SECONDS = 1.0
 _RESULTS_WERE_KEPT = timedelta(days=30)
 """An older version dropped results after this time. A goal whose deadline lies that far back had one."""
 
@@ -38,14 +38,12 @@ _log = structlog.get_logger(__name__)
 
 async def take_over(client: Client, clock: Clock) -> None:
     """Bring the index of what is open about, unless it was, waiting for JetStream as long as it takes."""
-    while True:
-        try:
-            if not await _is_done(client):
-                await _take_over(client, clock.now())
-            return
-        except UnavailableError as error:
-            _log.warning("taking_over_put_off", error=error.message)
-            await asyncio.sleep(_RETRY_SECONDS)
+
+    async def unless_done() -> None:
+        if not await _is_done(client):
+            await _take_over(client, clock.now())
+
+    await until_available(unless_done, lambda error: _log.warning("taking_over_put_off", error=error.message))
 
 
 async def _is_done(client: Client) -> bool:

@@ -12,6 +12,7 @@ from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.topology import STREAMS, Topology
 from ioa.errors import UnavailableError
+from ioa.retry import until_available
 
 _RETRY_SECONDS = 0.5
 _LOOK_EVERY_SECONDS = 2.0
@@ -40,17 +41,19 @@ class TopologyKeeper:
 
     async def make(self) -> None:
         """Make what is missing, as soon as JetStream answers: it may still be electing its leader."""
-        assert self._topology is not None
-        while True:
-            try:
-                with unavailable_unless_answered("JetStream"):
-                    await self._topology.ensure(self._client.jetstream())
-                self._whole = True
-                return
-            except UnavailableError as error:
-                self._whole = False
-                _log.warning("waiting_for_jetstream", error=error.message)
-                await asyncio.sleep(_RETRY_SECONDS)
+        topology = self._topology
+        assert topology is not None
+
+        async def ensure() -> None:
+            with unavailable_unless_answered("JetStream"):
+                await topology.ensure(self._client.jetstream())
+
+        await until_available(ensure, self._miss)
+        self._whole = True
+
+    def _miss(self, error: UnavailableError) -> None:
+        self._whole = False
+        _log.warning("waiting_for_jetstream", error=error.message)
 
     async def keep(self) -> None:
         """Ask JetStream what it has, now and then and after each renewal of the connection, and make what is missing, for ever."""
