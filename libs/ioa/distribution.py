@@ -8,10 +8,10 @@ NAME = "internet-of-agents"
 
 
 def installed_version() -> str:
-    """The version that is installed."""
+    """Return the version that is installed."""
     return metadata.version(NAME)
 
 
 def pip_install(extra: str) -> str:
-    """The command that installs what an extra brings."""
+    """Return the command that installs what an extra brings."""
     return f"pip install '{NAME}[{extra}]'"

@@ -79,7 +79,7 @@ class Assessor:
 
 
 def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, AgentId, TaskOutcome]]:
-    """The reports on tasks of the group that others closed, with who closed them how.
+    """Return the reports on tasks of the group that others closed, with who closed them how.
 
     Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more.
     """

@@ -137,7 +137,7 @@ class Intake:
         _log.info("goal_accepted", pool=pool, content=goal.goal)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
-        """The pool that bears the name, or that the agent of this name belongs to."""
+        """Return the pool that bears the name, or that the agent of this name belongs to."""
         record = self._registry.card(addressee)
         if record is not None:
             return record.card.pool
@@ -196,7 +196,7 @@ def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, s
 
 
 def _refusal(error: Exception) -> tuple[DeadReason, str]:
-    """The dead letter's reason, and what it says."""
+    """Return the dead letter's reason, and what it says."""
     match error:
         case ConflictError():
             return DeadReason.CONFLICT, str(error)

@@ -99,7 +99,7 @@ def _others(view: GroupView) -> list[AgentId]:
 
 
 def _tasks(view: GroupView, chance: random.Random, parts: Sequence[str]) -> tuple[TaskSpec, ...]:
-    """A task for each part, for one member after the other; its words name it uniquely in the whole system."""
+    """Return a task for each part, for one member after the other; its words name it uniquely in the whole system."""
     living = tuple(view.reachable) or (view.me,)
     first, specs = chance.randrange(len(living)), []
     for number, part in enumerate(parts):
@@ -114,7 +114,7 @@ def _turns(view: GroupView) -> int:
 
 
 def _known(view: GroupView) -> dict[str, int]:
-    """What the parts that are done came to."""
+    """Return what the parts that are done came to."""
     parts = set(parts_of(view.charter.goal))
     done = {part_of(task.spec.task_desc): task.conclusion for task in view.tasks if task.outcome is TaskOutcome.DONE}
     return {part: number_in(conclusion) for part, conclusion in done.items() if part in parts}

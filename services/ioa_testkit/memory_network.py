@@ -153,11 +153,11 @@ class MemoryNetwork:
         return comm_id_of_goal(goal.goal_id)
 
     async def entries(self, comm_id: CommId) -> Sequence[StoredEntry]:
-        """A group's whole log."""
+        """Return a group's whole log."""
         return await self.log.read(comm_id, after=0, limit=10_000)
 
     async def result(self, goal: Goal) -> GoalResult | None:
-        """A goal's result."""
+        """Return a goal's result."""
         return await self.results.get(goal.goal_id)
 
     def is_online(self, agent_id: AgentId) -> bool:
@@ -169,7 +169,7 @@ class MemoryNetwork:
         return self._view.load(agent_id)
 
     def open_groups(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The groups an agent is in and has not been seen to know the end of."""
+        """Return the groups an agent is in and has not been seen to know the end of."""
         return self._memberships.groups_of(agent_id)
 
     async def put_into(self, agent_id: AgentId, comm_id: CommId) -> None:

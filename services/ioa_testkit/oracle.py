@@ -73,13 +73,13 @@ SLOW_KINDS = ("talk8", "sum", "talk16", "gather", "nest", "nest2")
 
 
 def puzzle_of(goal: str) -> Puzzle | None:
-    """The kind of a goal, or None for words whose answer is not known."""
+    """Return the kind of a goal, or None for words whose answer is not known."""
     words = goal.split()
     return PUZZLES.get(words[1]) if len(words) > 2 and words[0] == "load" else None
 
 
 def parts_of(goal: str) -> Sequence[str]:
-    """What a goal's parts are called: the words that their tasks begin with."""
+    """Return what a goal's parts are called: the words that their tasks begin with."""
     puzzle, seed = puzzle_of(goal), goal.split()[2]
     if puzzle is None:
         return ()
@@ -94,7 +94,7 @@ def part_of(task: str) -> str:
 
 
 def answer_to(words: str) -> str | None:
-    """What a goal, or the task that is one of its parts, must come to; None if its words do not tell."""
+    """Return what a goal, or the task that is one of its parts, must come to; None if its words do not tell."""
     if _pace_of_part(words) is not None:
         return str(int.from_bytes(hashlib.sha256(part_of(words).encode()).digest()[:8]) % _LARGEST)
     puzzle = puzzle_of(words)
@@ -104,14 +104,14 @@ def answer_to(words: str) -> str | None:
 
 
 def stated(puzzle: Puzzle, turns: int, numbers: Iterable[int]) -> str:
-    """The answer of a goal in whose discussion so many turns were taken, and whose parts came to these numbers."""
+    """Return the answer of a goal in whose discussion so many turns were taken, and whose parts came to these numbers."""
     talked = [f"{turns} turns"] if puzzle.turns else []
     summed = [f"sum {sum(numbers)}"] if puzzle.parts or puzzle.nested else []
     return ", ".join(talked + summed)
 
 
 def number_in(answer: str) -> int:
-    """The number that a part came to, whoever worked it out: `417`, `417 in attempt 2` or `2 turns, sum 417`."""
+    """Return the number that a part came to, whoever worked it out: `417`, `417 in attempt 2` or `2 turns, sum 417`."""
     words = answer.rpartition("sum ")[2].split()
     return int(words[0]) if words and words[0].isdecimal() else 0
 

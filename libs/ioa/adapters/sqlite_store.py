@@ -106,7 +106,7 @@ class SqliteStore:
         return since is None or time.monotonic() - since < self._answers_within
 
     async def last_session(self) -> SessionId | None:
-        """The session that was noted last."""
+        """Return the session that was noted last."""
         session = await self._fact(_SESSION)
         return None if session is None else SessionId(session)
 
@@ -170,7 +170,7 @@ class SqliteStore:
         await self._transaction(write)
 
     async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """The message kept under a duty's key."""
+        """Return the message kept under a duty's key."""
 
         def read(db: sqlite3.Connection) -> Message | None:
             row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (comm_id, key)).fetchone()
@@ -211,7 +211,7 @@ class SqliteStore:
         await self._transaction(write)
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
-        """The journalled result."""
+        """Return the journalled result."""
 
         def read(db: sqlite3.Connection) -> InformTaskResult | None:
             row = db.execute("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
@@ -246,7 +246,7 @@ class SqliteStore:
         return await self._transaction(read)
 
     async def epoch(self) -> str | None:
-        """What was noted."""
+        """Return what was noted."""
         return await self._fact(_EPOCH)
 
     async def note_epoch(self, epoch: str) -> None:
@@ -385,7 +385,7 @@ def _packed(data: bytes, before: bytes) -> bytes:
 
 
 def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
-    """The encoded entries of a group, in order."""
+    """Return the encoded entries of a group, in order."""
     data = b""
     for (packed,) in db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)):
         try:

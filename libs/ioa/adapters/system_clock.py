@@ -10,7 +10,7 @@ class SystemClock:
     """The wall clock of this machine."""
 
     def now(self) -> datetime:
-        """The present instant, in UTC."""
+        """Return the present instant, in UTC."""
         return datetime.now(UTC)
 
 
@@ -18,5 +18,5 @@ class RandomIds:
     """Ids with 122 random bits."""
 
     def new(self, prefix: str) -> str:
-        """A fresh id such as `m-5f0c…`."""
+        """Return a fresh id such as `m-5f0c…`."""
         return f"{prefix}-{uuid.uuid4().hex}"

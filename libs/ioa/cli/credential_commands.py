@@ -16,7 +16,7 @@ credentials = typer.Typer(no_args_is_help=True, help="Who may connect to NATS, a
 
 @credentials.callback()
 def _group() -> None:
-    """A callback, so that `create` is a command of its own and not the whole group."""
+    """Do nothing; a callback, so that `create` is a command of its own and not the whole group."""
 
 
 @credentials.command()

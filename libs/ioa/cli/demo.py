@@ -15,7 +15,7 @@ from ioa.errors import InvalidInputError, MissingExtraError
 
 
 def examples() -> Path:
-    """The folder of the examples: data of the installed package, or the repository's where the package is used from its source."""
+    """Return the folder of the examples: data of the package, or the repository's where it is used from its source."""
     packaged = Path(str(files(ioa))) / "examples"
     return packaged if packaged.is_dir() else Path(ioa.__file__).parents[2] / "examples"
 

@@ -142,7 +142,7 @@ def goal_document(status: GoalStatus) -> Mapping[str, Any]:
 
 
 def _turns(status: GoalStatus) -> int | None:
-    """The turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
+    """Return the turns taken in a goal's group and in the teams nested in it that have ended; None before there is a group."""
     if status.result is not None:
         return status.result.turns
     state = status.standing.state if status.standing else None
@@ -156,7 +156,7 @@ def _usage(status: GoalStatus) -> Usage:
 
 
 def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
-    """What the goal has used up, and of how much; tokens and cost only where there is something to tell."""
+    """Return what the goal has used up, and of how much; tokens and cost only where there is something to tell."""
     turns, spent, goal = _turns(status), _usage(status), status.record.goal
     if turns is None:
         return {}

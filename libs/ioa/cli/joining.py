@@ -66,7 +66,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 async def _choose(url: str | None) -> tuple[str, bool]:
-    """The first place that answers, else the first one."""
+    """Return the first place that answers, else the first one."""
     candidates = places(url, os.environ)
     for place in candidates:
         if await listens(place.url):

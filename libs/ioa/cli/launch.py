@@ -118,7 +118,7 @@ async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _
 
 @contextmanager
 def _temporary_folder() -> Iterator[Path]:
-    """A folder that is removed afterwards, unless the system failed: then its logs may say why."""
+    """Open a folder that is removed afterwards, unless the system failed: then its logs may say why."""
     folder = Path(tempfile.mkdtemp(prefix="ioa-"))
     failed = False
     try:

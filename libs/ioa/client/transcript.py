@@ -258,7 +258,7 @@ def _of_message(message: Message) -> list[_Words]:
 
 
 def _usage_of(message: Message) -> Usage | None:
-    """What a message, or the task whose end it tells, has used up."""
+    """Return what a message, or the task whose end it tells, has used up."""
     return message.payload.usage if isinstance(message.payload, InformTaskResult) else message.header.usage
 
 
@@ -296,7 +296,7 @@ def what_lacks(degraded: Degraded) -> str:
 
 
 def _forced(state: GroupState) -> Reason | None:
-    """The rule that cut the discussion short."""
+    """Return the rule that cut the discussion short."""
     return state.stage.forced if isinstance(state.stage, Concluding) else None
 
 

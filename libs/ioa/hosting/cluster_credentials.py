@@ -39,7 +39,7 @@ class ServiceIdentity(_Part):
     service: Service
 
     def permissions(self) -> Permissions:
-        """What it may do."""
+        """Return what it may do."""
         return of_service(self.service)
 
 
@@ -50,7 +50,7 @@ class AgentIdentity(_Part):
     pool: PoolIdField
 
     def permissions(self) -> Permissions:
-        """What it may do."""
+        """Return what it may do."""
         return of_agent(self.agent, self.pool)
 
 
@@ -61,7 +61,7 @@ class UserIdentity(_Part):
     role: Literal["user", "observer", "admin"]
 
     def permissions(self) -> Permissions:
-        """What it may do."""
+        """Return what it may do."""
         return {"user": of_user, "observer": of_observer, "admin": of_admin}[self.role]()
 
 
@@ -118,7 +118,7 @@ def make_credentials(plan: Plan, kept: Secrets) -> list[str]:
 
 
 def _seeds(name: str, wanted: SeedsPlan, labels: Mapping[str, str], kept: Secrets, done: list[str]) -> dict[str, str]:
-    """The seeds of one Secret by key: those that are there, and new ones for the rest unless the Secret was given."""
+    """Return the seeds of one Secret by key: those that are there, and new ones for the rest unless the Secret was given."""
     there = kept.read(name)
     seeds = {key: there[key].decode("ascii").strip() for key in wanted.seeds if there is not None and key in there}
     if wanted.given:

@@ -254,7 +254,7 @@ def _loading(what: str) -> Iterator[None]:
 
 
 def _chain(told: traceback.TracebackException) -> Iterator[traceback.TracebackException]:
-    """An exception and those that it came from."""
+    """Yield an exception and those that it came from."""
     yield told
     for earlier in (told.__cause__, told.__context__):
         if earlier is not None:

@@ -31,7 +31,7 @@ class Program:
 
 
 def title_of(program: Program) -> str:
-    """What `ps` shows a program as, such as `ioa: router` or `ioa: agent calculator`."""
+    """Return what `ps` shows a program as, such as `ioa: router` or `ioa: agent calculator`."""
     return f"ioa: {program.name.removeprefix('ioa_').replace('agent-', 'agent ', 1)}"
 
 

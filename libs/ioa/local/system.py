@@ -263,7 +263,7 @@ class _Supervisor:
 
 
 def _tail(path: Path, since: int) -> str:
-    """The end of what a process wrote since it was started last, at this byte of a log that may be older."""
+    """Return the end of what a process wrote since it was started last, at this byte of a log that may be older."""
     data = path.read_bytes() if path.exists() else b""
     written = data[since:] if since <= len(data) else data  # else somebody has begun the log anew
     return written[-_LAST_LINES_BYTES:].decode(errors="replace").strip() or "It wrote nothing."

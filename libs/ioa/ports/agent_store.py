@@ -57,7 +57,7 @@ class AgentStore(Protocol):
         """Keep a message until it is answered. `key` names the duty it fulfils within its group, such as one turn."""
 
     async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """The message that was going to fulfil a duty, if there is one."""
+        """Return the message that was going to fulfil a duty, if there is one."""
 
     async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
         """Forget a message that was answered; another one under the same key stays."""
@@ -69,7 +69,7 @@ class AgentStore(Protocol):
         """Journal the result of a task before it is reported, so that it is never run again."""
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
-        """The journalled result of a task."""
+        """Return the journalled result of a task."""
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Remember, once for each group, how others did in it; False if this group is remembered already."""
@@ -78,7 +78,7 @@ class AgentStore(Protocol):
         """Everybody met so far, the most successful first."""
 
     async def epoch(self) -> str | None:
-        """The store of logs that the memory of groups belongs to; None if that was never noted."""
+        """Return the store of logs that the memory of groups belongs to; None if that was never noted."""
 
     async def note_epoch(self, epoch: str) -> None:
         """Note to which store of logs the memory of groups belongs."""

@@ -10,11 +10,11 @@ class Clock(Protocol):
     """The wall clock."""
 
     def now(self) -> datetime:
-        """The present instant, in UTC."""
+        """Return the present instant, in UTC."""
 
 
 class IdSource(Protocol):
     """A source of unique ids."""
 
     def new(self, prefix: str) -> str:
-        """A fresh id that begins with `prefix` and is a valid subject token."""
+        """Return a fresh id that begins with `prefix` and is a valid subject token."""

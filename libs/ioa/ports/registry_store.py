@@ -115,7 +115,7 @@ class RegistryView(Protocol):
     """Cards and leases as a live view that follows the buckets by watching them."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
-        """The card of an agent."""
+        """Return the card of an agent."""
 
     def cards(self) -> Sequence[CardRecord]:
         """All cards, in the order of their ids."""
@@ -134,7 +134,7 @@ class LivenessView(RegistryView, Protocol):
         """Return once all that was stored when the view was opened has been seen."""
 
     def unreadable(self) -> Sequence[str]:
-        """What is stored and skipped since it cannot be read, each with its place and the reason."""
+        """Return what is stored and skipped since it cannot be read, each with its place and the reason."""
 
     def is_lost(self, agent_id: AgentId) -> bool:
         """Whether the agent was not heard for a whole lease while others were, so that its groups are told.

@@ -9,8 +9,12 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class QueueStats:
-    """A durable consumer: `waiting` messages nobody has taken, `taken` ones that are not acknowledged, and of those `again` ones
-    that were delivered more than once.
+    """How a durable consumer stands.
+
+    Attributes:
+        waiting: Messages that nobody has taken.
+        taken: Messages that are not acknowledged.
+        again: Those of them that were delivered more than once.
     """
 
     name: str

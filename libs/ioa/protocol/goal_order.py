@@ -52,7 +52,7 @@ class GoalOrder(BaseModel):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
 
     def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
-        """The goal as the system keeps it, with every input in the artifact store."""
+        """Return the goal as the system keeps it, with every input in the artifact store."""
         return Goal(
             goal_id=goal_id,
             goal=self.goal,

@@ -152,7 +152,7 @@ class EndedGoal(Model):
 
 
 def digest_of(text: str) -> str:
-    """The digest of a goal's text."""
+    """Return the digest of a goal's text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -84,13 +84,13 @@ def task_id_of_turn(turn: int, name: str) -> TaskId:
 
 
 def turn_of_task_id(task_id: TaskId) -> int | None:
-    """The turn that a task's id names; None if it names none."""
+    """Return the turn that a task's id names; None if it names none."""
     head, dash, _ = task_id.partition("-")
     return int(head[1:]) if dash and head[:1] == "t" and head[1:].isdecimal() and head[1:].isascii() else None
 
 
 def name_of_task_id(task_id: TaskId) -> str:
-    """What a task's id says besides the turn: a task that is given out again bears the same name."""
+    """Return what a task's id says besides the turn: a task that is given out again bears the same name."""
     return task_id.partition("-")[2] if turn_of_task_id(task_id) is not None else task_id
 
 

@@ -78,7 +78,7 @@ class LeaseJudge:
         self.interruptions = 0
 
     def standing(self, agent_id: AgentId) -> Standing:
-        """What is known of an agent; one that was never heard of is lost."""
+        """Return what is known of an agent; one that was never heard of is lost."""
         if agent_id in self._fresh or agent_id in self._silent or agent_id in self._spared:
             return Standing.ONLINE
         return Standing.AWAY if agent_id in self._away else Standing.LOST

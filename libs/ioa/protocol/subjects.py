@@ -179,7 +179,7 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
 
 
 def group_of_say(subject: str) -> str:
-    """The group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
+    """Return the group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
     return subject.split(".", 4)[3]
 
 

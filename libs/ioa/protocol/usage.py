@@ -44,7 +44,7 @@ class Usage(Model):
         )
 
     def beyond(self, earlier: Usage) -> Usage:
-        """What this total has more than an earlier one; a total that went back counts as nothing new."""
+        """Return what this total has more than an earlier one; a total that went back counts as nothing new."""
         return Usage(
             tokens_in=max(0, self.tokens_in - earlier.tokens_in),
             tokens_out=max(0, self.tokens_out - earlier.tokens_out),

@@ -27,5 +27,5 @@ class Endings:
         return ending_of(await self.removed(goal_id))
 
     async def removed(self, goal_id: GoalId) -> EndedGoal | None:
-        """What stays of a goal that was removed."""
+        """Return what stays of a goal that was removed."""
         return await self._removed.find(goal_id)

@@ -110,7 +110,7 @@ def _end_by_force(after: timedelta, code: int) -> None:
 
 
 def _started_package() -> str:
-    """The package that `python -m` was given, in the spelling of services: `ioa-router`."""
+    """Return the package that `python -m` was given, in the spelling of services: `ioa-router`."""
     specification = sys.modules["__main__"].__spec__
     return (specification.parent or specification.name if specification else "ioa").replace("_", "-")
 

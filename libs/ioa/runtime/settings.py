@@ -54,7 +54,7 @@ class ProcessSettings(Model):
         return None
 
     def nats(self, name: str) -> NatsSettings:
-        """The settings of this process's connection."""
+        """Return the settings of this process's connection."""
         return NatsSettings(
             self.nats_url,
             name,
@@ -86,7 +86,7 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
 
 
 def variable(field: str) -> str:
-    """The variable that a field of settings is read off."""
+    """Return the variable that a field of settings is read off."""
     return f"{PREFIX}{field.upper()}"
 
 

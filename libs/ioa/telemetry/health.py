@@ -146,7 +146,7 @@ async def _answer(path: str, is_up: Callable[[], bool]) -> Answer:
 
 
 def readiness_answer(missing: Sequence[str]) -> Answer:
-    """What to say of what is waited for."""
+    """Return what to say of what is waited for."""
     if missing:
         return "503 Service Unavailable", TEXT, f"waiting for: {', '.join(missing)}\n".encode()
     return "200 OK", TEXT, b"ready\n"

@@ -113,7 +113,7 @@ def check_substance(evidence: Evidence) -> Iterator[str]:
 
 
 def check_answers(evidence: Evidence) -> Iterator[str]:
-    """A goal that was concluded came to what is known beforehand, unless it says what it lacks, and that was really away."""
+    """Check that concluded goals came to what is known beforehand, unless they say what they lack and that was really away."""
     for result in evidence.results:
         wanted = evidence.answers.get(result.goal_id)
         if wanted is None or result.reason is not Reason.CONCLUDED or result.content == wanted:
@@ -277,7 +277,7 @@ def _happenings(record: Sequence[SequencedEntry]) -> list[tuple[int, Event]]:
 
 
 def _members(evidence: Evidence, comm_id: CommId) -> set[AgentId]:
-    """The members of a group, or everybody who was ever away if it was given up before it had any."""
+    """Return the members of a group, or everybody who was ever away if it was given up before it had any."""
     log = evidence.logs.get(comm_id, ())
     members = {member.agent_id for stored in log for member in stored.entry.state.members}
     return members or {absence.agent_id for absence in evidence.absences or ()}

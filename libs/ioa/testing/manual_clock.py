@@ -15,7 +15,7 @@ class ManualClock:
         self._now = start
 
     def now(self) -> datetime:
-        """The instant the clock was last set to."""
+        """Return the instant the clock was last set to."""
         return self._now
 
     def advance(self, by: timedelta) -> None:
@@ -34,6 +34,6 @@ class CountedIds:
         self._given: Counter[str] = Counter()
 
     def new(self, prefix: str) -> str:
-        """The next id with this prefix."""
+        """Return the next id with this prefix."""
         self._given[prefix] += 1
         return f"{prefix}-{self._given[prefix]}"

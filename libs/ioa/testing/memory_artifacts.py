@@ -39,7 +39,7 @@ class MemoryArtifacts:
         self._files.pop(object_name, None)
 
     def stored(self) -> Sequence[str]:
-        """The names of all objects."""
+        """Return the names of all objects."""
         return list(self._files)
 
     async def describe(self, object_name: str) -> Artifact:

@@ -36,7 +36,7 @@ class MemoryTimers:
         self._pending = {key: at for key, at in self._pending.items() if key[0] != comm_id}
 
     def pending(self, comm_id: CommId) -> Sequence[datetime]:
-        """The instants that are armed for a group, in order."""
+        """Return the instants that are armed for a group, in order."""
         return sorted(at for (of, _), at in self._pending.items() if of == comm_id)
 
     def next_at(self) -> datetime | None:
@@ -67,7 +67,7 @@ class MemoryInboxes:
         self._pushed[agent_id].append(entry)
 
     def of(self, agent_id: AgentId) -> Sequence[SequencedEntry]:
-        """What an agent was shown, in order."""
+        """Return what an agent was shown, in order."""
         return list(self._pushed[agent_id])
 
 

@@ -39,8 +39,10 @@ class MemoryGoalRecords:
 
 
 class MemoryWorkQueue:
-    """`WorkQueue` for unit tests. False in this: nobody takes a goal, and none leaves it at its deadline; a test looks at what
-    waits."""
+    """`WorkQueue` for unit tests.
+
+    False in this: nobody takes a goal, and none leaves it at its deadline; a test looks at what waits.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[PoolId | None, list[Goal]] = defaultdict(list)
@@ -65,5 +67,5 @@ class MemoryWorkQueue:
         self.pools.add(pool)
 
     def waiting(self, pool: PoolId | None = None) -> Sequence[Goal]:
-        """The goals that were put for a pool, or for anybody, in order."""
+        """Return the goals that were put for a pool, or for anybody, in order."""
         return list(self._waiting[pool])

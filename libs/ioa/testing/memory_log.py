@@ -109,7 +109,7 @@ class MemoryGroupLog:
         self._epoch += not restored
 
     def comm_ids(self) -> Sequence[CommId]:
-        """The groups that have a log."""
+        """Return the groups that have a log."""
         return list(self._entries)
 
     def remove(self, comm_id: CommId) -> None:
@@ -117,7 +117,7 @@ class MemoryGroupLog:
         self._entries.pop(comm_id, None)
 
     def stored(self) -> Sequence[CommId]:
-        """The groups that have a log."""
+        """Return the groups that have a log."""
         return list(self._entries)
 
     async def _arrive(self) -> None:

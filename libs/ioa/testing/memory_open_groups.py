@@ -27,11 +27,11 @@ class MemoryMemberships:
         self._numbers.pop((agent_id, comm_id), None)
 
     async def newest(self, agent_id: AgentId) -> int:
-        """The highest number of the agent."""
+        """Return the highest number of the agent."""
         return max((number for (of, _), number in self._numbers.items() if of == agent_id), default=0)
 
     async def page(self, agent_id: AgentId, *, after: int, limit: int) -> OpenMemberships:
-        """A page, by number."""
+        """Return a page, by number."""
         numbered = sorted((number, comm_id) for (of, comm_id), number in self._numbers.items() if of == agent_id and number > after)
         found = tuple(OpenMembership(comm_id=comm_id, number=number) for number, comm_id in numbered[:limit])
         return OpenMemberships(memberships=found, complete=len(numbered) <= limit)
@@ -54,7 +54,7 @@ class MemoryMemberships:
         return sorted({comm_id for _, comm_id in self._numbers})
 
     def groups_of(self, agent_id: AgentId) -> Sequence[CommId]:
-        """The groups of an agent, for a test to look at."""
+        """Return the groups of an agent, for a test to look at."""
         return sorted(comm_id for of, comm_id in self._numbers if of == agent_id)
 
 
@@ -80,7 +80,7 @@ class MemoryOpenGroups:
         self._groups.pop(comm_id, None)
 
     async def page(self, *, after: int, limit: int) -> OpenPage:
-        """A page, in the order of putting."""
+        """Return a page, in the order of putting."""
         numbered = sorted((number, comm_id) for comm_id, (number, _) in self._groups.items() if number > after)
         page = numbered[:limit]
         return OpenPage([comm_id for _, comm_id in page], page[-1][0] if page else after, len(numbered) <= limit)
@@ -91,5 +91,5 @@ class MemoryOpenGroups:
         self._last = 0
 
     def comm_ids(self) -> Sequence[CommId]:
-        """What is open, for a test to look at."""
+        """Return what is open, for a test to look at."""
         return sorted(self._groups)

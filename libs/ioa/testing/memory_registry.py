@@ -40,7 +40,7 @@ class MemoryLeases:
         self.hear(agent_id, renewal)
 
     def hear(self, agent_id: AgentId, renewal: Renewal = NOTHING_TOLD) -> None:
-        """The same, where a test cannot wait."""
+        """Return the same, where a test cannot wait."""
         self._heard[agent_id] = self._clock.now()
         self._renewals[agent_id] = renewal
 
@@ -76,7 +76,7 @@ class MemoryLeases:
         return None if heard is None else self._clock.now() - heard
 
     def load(self, agent_id: AgentId) -> Load:
-        """What was told with the lease that stands."""
+        """Return what was told with the lease that stands."""
         return self._renewals[agent_id].load if self.stands(agent_id) else IDLE
 
 
@@ -125,7 +125,7 @@ class MemoryRegistryView:
         """Return at once."""
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
-        """The card of an agent."""
+        """Return the card of an agent."""
         return self._cards.records.get(agent_id)
 
     def cards(self) -> Sequence[CardRecord]:

@@ -38,7 +38,7 @@ class MemoryStore:
         """How many calls have failed."""
 
     async def last_session(self) -> SessionId | None:
-        """The session that was noted last."""
+        """Return the session that was noted last."""
         await self._arrive()
         return self._session
 
@@ -82,7 +82,7 @@ class MemoryStore:
         self._outbox[message.header.comm_id, key] = message
 
     async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """The message kept under a duty's key."""
+        """Return the message kept under a duty's key."""
         await self._arrive()
         return self._outbox.get((comm_id, key))
 
@@ -105,7 +105,7 @@ class MemoryStore:
         self._results.setdefault((comm_id, result.task_id), result)
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
-        """The journalled result."""
+        """Return the journalled result."""
         await self._arrive()
         return self._results.get((comm_id, task_id))
 
@@ -133,7 +133,7 @@ class MemoryStore:
         return sorted(self._contacts.values(), key=lambda met: (met.tasks_failed - met.tasks_done, met.card.agent_id))
 
     async def epoch(self) -> str | None:
-        """What was noted."""
+        """Return what was noted."""
         await self._arrive()
         return self._epoch
 

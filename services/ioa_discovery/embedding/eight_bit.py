@@ -160,7 +160,7 @@ def _message(name: str) -> Any:
 
 @cache
 def _messages() -> Mapping[str, Any]:
-    """The classes of onnx.proto's messages. They are made at run time, so that no type checker knows their fields."""
+    """Return the classes of onnx.proto's messages. They are made at run time, so that no type checker knows their fields."""
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="onnx.proto", package="onnx")
     for message, fields in _DECLARED.items():

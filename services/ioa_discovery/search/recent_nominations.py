@@ -36,7 +36,7 @@ class RecentNominations:
         return len(current) - (but_for in current)
 
     def _current(self, agent_id: AgentId) -> dict[str, datetime]:
-        """What still counts; the rest is forgotten."""
+        """Return what still counts; the rest is forgotten."""
         noted = self._until.get(agent_id)
         if not noted:
             return {}

@@ -229,7 +229,7 @@ class NatsRegistryView:
                 _log.info("leases_were_interrupted")
 
     def card(self, agent_id: AgentId) -> CardRecord | None:
-        """The card of an agent."""
+        """Return the card of an agent."""
         return self._cards.get(agent_id)
 
     def cards(self) -> Sequence[CardRecord]:
@@ -237,7 +237,7 @@ class NatsRegistryView:
         return [self._cards[agent_id] for agent_id in sorted(self._cards)]
 
     def unreadable(self) -> Sequence[str]:
-        """What was skipped, by bucket and key."""
+        """Return what was skipped, by bucket and key."""
         return [f"{bucket}/{key}: {why}" for (bucket, key), why in sorted(self._unreadable.items())]
 
     def is_online(self, agent_id: AgentId) -> bool:

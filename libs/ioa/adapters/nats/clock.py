@@ -49,7 +49,7 @@ class NatsClock:
         """The server's time, in seconds since 1970, at which nothing had elapsed."""
 
     def now(self) -> datetime:
-        """The present instant, in UTC."""
+        """Return the present instant, in UTC."""
         assert self._zero is not None, "the server's clock was not read yet"
         return datetime.fromtimestamp(self._zero + self._elapsed(), UTC)
 

@@ -15,7 +15,7 @@ class BucketHandle:
         self._opened: KeyValue | None = None
 
     async def open(self) -> KeyValue:
-        """The bucket."""
+        """Return the bucket."""
         if self._opened is None:
             self._opened = await self._js.key_value(self._bucket)
         return self._opened

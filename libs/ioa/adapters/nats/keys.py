@@ -15,12 +15,12 @@ from ioa.adapters.nats.failures import lost_race
 
 
 def stream_of(bucket: str) -> str:
-    """The stream that keeps a bucket (NATS ADR-8)."""
+    """Return the stream that keeps a bucket (NATS ADR-8)."""
     return f"KV_{bucket}"
 
 
 def subject_of(bucket: str, key: str) -> str:
-    """The subject of a key, or of all keys that match a pattern."""
+    """Return the subject of a key, or of all keys that match a pattern."""
     return f"$KV.{bucket}.{key}"
 
 

@@ -82,7 +82,7 @@ _ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
 
 
 def of_service(service: Service) -> Permissions:
-    """What a service of the control plane may do."""
+    """Return what a service of the control plane may do."""
     name = f"ioa-{service}"
     answers = (
         *_SERVED[service],
@@ -93,7 +93,7 @@ def of_service(service: Service) -> Permissions:
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
-    """What an agent may do: speak as itself, read its own inbox, take goals of its pool and of everybody's, exchange files."""
+    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
     publish = (
         subjects.register(agent_id),
         subjects.renew(agent_id),
@@ -115,7 +115,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
 
 
 def of_user() -> Permissions:
-    """What somebody who launches goals may do: publish and cancel them, and see what became of them and who there is."""
+    """Return what somebody who launches goals may do: publish and cancel them, and see what became of them and who there is."""
     publish = (
         subjects.GOAL,
         subjects.ANY_ADDRESSED_GOAL,
@@ -132,7 +132,7 @@ def of_user() -> Permissions:
 
 
 def of_observer() -> Permissions:
-    """What a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
+    """Return what a monitor may do: see that everything runs and count what could not be processed, but read nothing anybody said.
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
@@ -145,7 +145,7 @@ def of_admin() -> Permissions:
 
 
 def crossing() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The subjects that the clients' account imports: requests to the control plane, and what it sends to clients."""
+    """Return the subjects that the clients' account imports: requests to the control plane, and what it sends to clients."""
     clients = (of_agent(AgentId(_ANY), PoolId(_ANY)), of_user(), of_observer())
     requests = _without_covered(subject for client in clients for subject in client.publish)
     return (*requests, f"$JS.ACK.{WORK}.>"), _without_covered(subject for client in clients for subject in client.subscribe)

@@ -220,7 +220,7 @@ def _strings(found: Mapping[Any, Any], name: str) -> Iterator[str]:
 
 
 def _tokens(found: Mapping[Any, Any], name: str) -> Iterator[str]:
-    """The value under a name if it is an id, which can stand in a subject."""
+    """Return the value under a name if it is an id, which can stand in a subject."""
     for value in _strings(found, name):
         if is_token(value):
             yield value

@@ -221,7 +221,9 @@ async def open_nats_server(
         port: None takes a free one.
         sync_interval: How much of the last acknowledged writes a power cut may cost; zero syncs every write. The death of the
             process costs nothing.
+        host: The address it listens on.
         binary: See `find_nats_server`.
+        max_payload_bytes: The largest message it takes.
         start_timeout: Covers the recovery of what is stored, which takes longer the more there is.
         node: Its place in a cluster; None runs it alone.
         authorization: Who may connect as what, as `ioa.adapters.nats.authorization` renders it; None lets everybody do everything.
@@ -279,7 +281,7 @@ def _lock(data_dir: Path) -> Iterator[int]:
 
 
 def _owner(data_dir: Path) -> int | None:
-    """The process id of the system that locked the folder; None when that process is gone."""
+    """Return the process id of the system that locked the folder; None when that process is gone."""
     try:
         pid = int((data_dir / "lock").read_text(encoding="ascii"))
         os.kill(pid, 0)

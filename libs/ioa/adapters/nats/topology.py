@@ -62,7 +62,7 @@ _log = structlog.get_logger(__name__)
 
 
 def pool_consumer(pool: PoolId) -> str:
-    """The durable consumer that holds a pool's waiting goals."""
+    """Return the durable consumer that holds a pool's waiting goals."""
     return f"pool-{pool}"
 
 
