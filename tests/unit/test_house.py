@@ -13,8 +13,8 @@ ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"(?:ioa|ioa_[a-z]+|tests\.rig|benchmarks|tools)(?:\.[a-z_]+)+")
 ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed|yaml|toml|json|jsonl|md|conf|log|txt|sqlite)")
 """Subjects of NATS and names of files look like modules."""
-NAMES_SERVICES = {"libs/ioa/local/system.py", "libs/ioa/cli/examination.py", "libs/ioa/runtime/census.py"}
-"""What of the library starts services, or tells which is missing; and a metric that is called as one of them."""
+NAMES_SERVICES = {"libs/ioa/runtime/census.py"}
+"""A metric that is called as one of them."""
 
 
 def sources(*folders: str) -> Iterator[Path]:
@@ -70,7 +70,7 @@ def _is_there(name: str) -> bool:
 
 
 def test_the_library_names_no_service() -> None:
-    """Neither by an import, which a contract forbids, nor by a string, but where services are started and missed."""
+    """Neither by an import, which a contract forbids, nor by a string."""
     named = {
         str(path.relative_to(ROOT))
         for path in sources("libs")

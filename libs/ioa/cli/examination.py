@@ -28,11 +28,11 @@ from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
-from ioa.local.system import SERVICES
 from ioa.ports.delivery import DeadReason
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol import subjects
 from ioa.runtime.exit_code import ExitCode
+from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
@@ -290,7 +290,7 @@ def model_finding(standing: ModelStanding | None) -> Finding:
 
 
 async def _services(client: Client) -> Finding:
-    names = [service.replace("_", "-") for service in SERVICES]
+    names = [spec.name for spec in service_specs()]
     system = System(client)
     answers = await asyncio.gather(*(system.answers(name) for name in names))
     silent = [name for name, answered in zip(names, answers, strict=True) if not answered]

@@ -12,8 +12,9 @@ from ioa.cli.place import noted_url
 from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
 from ioa.local.pool import Pool, read_pool
-from ioa.local.system import SERVICES, open_embedded_system
+from ioa.local.system import open_embedded_system
 from ioa.local.system_metrics import LOOPBACK
+from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int
     pool = read_pool(pool_file, os.environ) if pool_file else Pool()
     model = model_of(os.environ)
     configure_logs("warning", "console")
-    terminal.note(f"starting {len(SERVICES)} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
+    terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
     async with open_embedded_system(data, port or None, pool, metrics) as system:
         with noted_url(data, system.url):
             if terminal.as_json:

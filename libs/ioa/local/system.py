@@ -30,15 +30,11 @@ from ioa.local.system_metrics import open_system_metrics
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
 from ioa.runtime.process import background
+from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import variable
 
-SERVICES = ("ioa_registry", "ioa_discovery", "ioa_groups", "ioa_router")
-
-_PRELOADED = (
-    *("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__"),
-    *("concurrent.futures.thread", "uvloop"),  # what is not installed is left out
-)
-"""What the processes have in common; discovery's own libraries are its alone."""
+_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "concurrent.futures.thread", "uvloop")
+"""What the processes have in common besides the services that say so. What is not installed is left out."""
 
 _START_PATIENCE = timedelta(seconds=60)
 _STOP_GRACE = timedelta(seconds=12)
@@ -159,10 +155,8 @@ def _refuse_shared_port(environment: Mapping[str, str]) -> None:
 
 
 def _services(data_dir: Path) -> list[Program]:
-    return [
-        Program(name, name, env={"IOA_INDEX_FOLDER": str(data_dir / "index")} if name == "ioa_discovery" else None)
-        for name in SERVICES
-    ]
+    env = {"IOA_INDEX_FOLDER": str(data_dir / "index")}
+    return [Program(spec.package, spec.package, env=env) for spec in service_specs()]
 
 
 def _agents(pool: Pool, data_dir: Path) -> list[Program]:
@@ -183,7 +177,8 @@ class _Supervisor:
     def __init__(self, logs: Path, env: Mapping[str, str], ending: asyncio.Event) -> None:
         self._logs = logs
         self._ending = ending
-        self._fork_server = ForkServer(logs, env, _PRELOADED)
+        preloaded = [f"{spec.package}.__main__" for spec in service_specs() if spec.is_preloaded]
+        self._fork_server = ForkServer(logs, env, (*_PRELOADED, *preloaded))
         self._deaths: dict[str, list[int]] = {}
         self._began_at_byte: dict[str, int] = {}
 
@@ -198,7 +193,8 @@ class _Supervisor:
             finally:
                 self._ending.set()
                 # Agents first, so that their last reports still find the services.
-                agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.name not in SERVICES]
+                services = {spec.package for spec in service_specs()}
+                agents = [keeper for keeper, program in zip(keepers, programs, strict=True) if program.module not in services]
                 for wave in (agents, keepers):
                     for keeper in wave:
                         keeper.cancel()
@@ -219,8 +215,8 @@ class _Supervisor:
                 ) from None
 
     async def _is_ready(self, system: System, agents: int) -> bool:
-        for service in SERVICES:
-            if not await system.answers(service.replace("_", "-")):
+        for spec in service_specs():
+            if not await system.answers(spec.name):
                 return False
         known = await system.agents(online_only=False)
         online = sum(status.online for status in known)
