@@ -60,7 +60,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/python -m tools.subjects_page --check docs/subjects.md
 
 docs: $(VENV)/.docs  ## Build the documentation into build/site; any broken link, anchor or name is an error.
-	$(BIN)/properdocs build --quiet --strict --config-file mkdocs.yml
+	$(BIN)/properdocs build --strict --config-file mkdocs.yml
 
 docs-serve: $(VENV)/.docs  ## Show the documentation on 127.0.0.1:8000 while it is written.
 	$(BIN)/properdocs serve --config-file mkdocs.yml

@@ -29,7 +29,7 @@ ioa doctor
 ```
 
 The answer goes to standard output, and how it goes to standard error, so that `answer=$(ioa run … --quiet)` holds the answer alone.
-With `--json` standard output holds nothing but JSON. `-h` and `--help` show the same as this page; `ioa --version` tells the version.
+With `--json` standard output holds nothing but JSON. `--help` shows the same as this page, and `ioa --version` tells the version.
 
 | exit code | |
 |---|---|

@@ -97,9 +97,11 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_rest: Any) -> str:
-    """Make the page's links fit for a website."""
+    """Make the page's links fit for a website; a page that stands alone needs no list of its neighbours."""
     from properdocs.exceptions import PluginError
 
+    if page.parent is None:
+        page.meta.setdefault("hide", ["navigation"])
     name = page.file.src_uri
     source = {made: file for file, made in PAGES.items() if page.file.generated_by}.get(name, f"docs/{name}")
     try:

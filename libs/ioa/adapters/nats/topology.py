@@ -92,6 +92,7 @@ class Topology:
 
     def streams(self) -> tuple[StreamConfig, ...]:
         """Every stream that is no bucket, with the subjects it keeps."""
+
         def stream(name: str, *patterns: str, **options: object) -> StreamConfig:
             config = StreamConfig(
                 name=name,
