@@ -1,23 +1,29 @@
-"""The pages of commands and subjects: current, complete, and written off the code."""
+"""The pages of commands, messages and subjects: current, complete, and written off the code."""
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from ioa.adapters.nats.permissions import covers, of_agent, of_user
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
-from tools import cli_page, subjects_page
+from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
+from tools import cli_page, protocol_page, subjects_page
 
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.mark.parametrize(("name", "main"), [("cli", cli_page.main), ("subjects", subjects_page.main)])
+@pytest.mark.parametrize(
+    ("name", "main"), [("cli", cli_page.main), ("protocol", protocol_page.main), ("subjects", subjects_page.main)]
+)
 def test_the_page_is_current_and_a_stale_one_is_refused(name: str, main: Callable[[list[str]], None], tmp_path: Path) -> None:
     """The document is what would be generated; the check names the command that mends another one, and the command does."""
     main(["--check", str(ROOT / "docs" / f"{name}.md")])
@@ -79,3 +85,27 @@ def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
     rights = {*of_user().publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
     shown = {subjects_page.Subject(right, "").shown for right in rights}
     assert [right for right in sorted(shown) if right not in text] == []
+
+
+def test_every_kind_of_message_is_shown_with_its_fields() -> None:
+    """What a member can say, and each field of it, is on the page under the name that travels."""
+    text = protocol_page.render()
+    for kind in get_args(get_args(Payload)[0]):
+        section = text.partition(f"### `{kind.model_fields['type'].default}`\n")[2].partition("\n### ")[0]
+        assert [name for name in kind.model_fields if name != "type" and f"| `{name}` |" not in section] == []
+
+
+def test_the_example_of_a_message_is_one() -> None:
+    """Whoever writes what the page shows is understood."""
+    shown = re.search(r"```json\n(.*?)```", protocol_page.render(), re.DOTALL)
+    assert shown is not None
+    assert Message.model_validate(json.loads(shown[1])) == protocol_page.EXAMPLE
+
+
+def test_a_field_says_what_it_may_hold() -> None:
+    """Bounds, choices and what a field is for stand beside it."""
+    shown = {one.name: one for model in (InformTaskProgress, Conclusion, TaskSpec) for one in protocol_page.fields_of(model)}
+    assert (shown["fraction"].kind, shown["number"].kind) == ("number, 0 to 1", "whole number, at least 1")
+    assert (shown["reason"].kind, shown["reason"].default) == ("`concluded`, `no_agent`, `failed`", '`"concluded"`')
+    assert (shown["timeout"].kind, shown["uses"].kind) == ("seconds", "list of text, at most 32")
+    assert shown["number"].meaning == "Counts 1, 2, 3 … for each task."
