@@ -65,8 +65,8 @@ _INTRO = """\
 {example}
 ```
 
-So a member of a group gives out a task, as msgpack on [`ioa.v1.comm.<comm_id>.say.<agent_id>`](subjects.md). The router answers with
-the entry of the group's log that the message has become, or refuses it and says what would be legal. When each message is legal, and
+So a member of a group gives out a task, as msgpack on [`ioa.v1.comm.<comm_id>.say.<agent_id>`](subjects.md). The router answers
+with the entry of the group's log that the message has become, or refuses it and says what would be legal. When each is legal, and
 what follows, is in [the group's state machine](group.md). What happens next is decided by these fields and never by reading prose.
 Names and fields follow section 2.3 of the [paper](https://arxiv.org/abs/2407.07061).
 
@@ -170,8 +170,15 @@ def render() -> str:
 def _sections(models: Sequence[type[BaseModel]]) -> Iterator[str]:
     for model in models:
         about = inspect.getdoc(model).partition("\nAttributes:")[0].strip()  # type: ignore[union-attr]
-        rows = [f"| `{one.name}` | {one.kind} | {one.default} | {one.meaning} |" for one in fields_of(model)]
-        table = "\n".join(["| field | | default | |", "|---|---|---|---|", *rows])
+        fields = fields_of(model)
+        explained = any(one.meaning for one in fields)
+        head = (
+            ["| field | holds | default | meaning |", "|---|---|---|---|"]
+            if explained
+            else ["| field | holds | default |", "|---|---|---|"]
+        )
+        rows = [f"| `{one.name}` | {one.kind} | {one.default} |{f' {one.meaning} |' if explained else ''}" for one in fields]
+        table = "\n".join([*head, *rows])
         yield f"### {title_of(model)}\n\n{about}\n\n{table}"
 
 
