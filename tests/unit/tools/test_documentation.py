@@ -6,6 +6,7 @@ import ast
 import json
 import re
 import subprocess
+import tomllib
 from importlib import import_module
 from pathlib import Path
 
@@ -24,7 +25,7 @@ _LINK = re.compile(r"\]\((?P<path>[^()\s#:]*)(?:#(?P<anchor>[^()\s]+))?\)")
 
 
 def _blocks(page: Path) -> list[Block]:
-    return blocks_of(page.read_text(encoding="utf-8"), also=("yaml",))
+    return blocks_of(page.read_text(encoding="utf-8"), also=("yaml", "toml"))
 
 
 def _python(page: Path) -> list[ast.Module]:
@@ -33,7 +34,7 @@ def _python(page: Path) -> list[ast.Module]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_of_a_page_can_be_read(page: Path) -> None:
-    """Python compiles, shell commands parse, JSON and YAML load, and a fence of any other kind is refused."""
+    """Python compiles, shell commands parse, JSON, YAML and TOML load, and a fence of any other kind is refused."""
     for block in _blocks(page):
         match block.kind:
             case "python":
@@ -42,6 +43,8 @@ def test_every_block_of_a_page_can_be_read(page: Path) -> None:
                 json.loads(block.body)
             case "yaml":
                 yaml.safe_load(block.body)
+            case "toml":
+                tomllib.loads(block.body)
             case "sh":
                 checked = subprocess.run(["bash", "-n"], input=block.body, capture_output=True, text=True, check=False)
                 assert checked.returncode == 0, f"{page.name}:{block.line}: {checked.stderr}"
