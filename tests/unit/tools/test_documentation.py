@@ -15,6 +15,7 @@ import yaml
 
 import ioa
 from tests.packaging.readme_session import Block, blocks_of
+from tools.cli_page import commands
 from tools.site import for_the_site, loaded_from_elsewhere, with_decisions
 
 ROOT = Path(__file__).parents[3]
@@ -62,6 +63,25 @@ def test_what_a_page_imports_of_the_project_is_there(page: Path) -> None:
         if not hasattr(import_module(node.module), alias.name)
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_a_page_exist(page: Path) -> None:
+    """Whoever types an `ioa …` that a page shows, names a command and options that there are."""
+    known = {command.name: " ".join(each.name for each in command.parameters) for command in commands()}
+    shown = [
+        line for block in _blocks(page) if block.kind in ("sh", "text") for line in block.body.replace("\\\n", " ").splitlines()
+    ]
+    wrong = []
+    for line in shown:
+        words = re.sub(r"\s#\s.*", "", line.removeprefix("$ ")).split()
+        if words[:1] != ["ioa"]:
+            continue
+        name = next(" ".join(words[:length]) for length in (3, 2, 1) if " ".join(words[:length]) in known)
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        wrong += [line for option in options if option not in {*known[name].replace(",", "").split(), "--help", "--version"}]
+        wrong += [line] if name == "ioa" and len(words) > 1 and not options else []
+    assert wrong == []
 
 
 def test_agents_of_other_frameworks_use_public_names_only() -> None:
