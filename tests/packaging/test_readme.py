@@ -1,4 +1,4 @@
-"""Every command and every piece of Python in README.md works, on a fresh copy and a real system. See `readme_session`."""
+"""Every command and every piece of Python in README.md and of the tutorial works, on a real system. See `readme_session`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.packaging.environment import ROOT
-from tests.packaging.readme_session import blocks_of, left_to_ci, session_of
+from tests.packaging.readme_session import blocks_of, left_to_ci, session_of, shown_output
 
 _TIMEOUT_SECONDS = 540
 _CLONE = "```sh\ngit clone https://example.org/somebody/ioa.git && cd ioa\n```"
@@ -45,7 +46,7 @@ def copy(tmp_path: Path) -> Path:
     return repository
 
 
-def _go_through(markdown: str, clone_from: Path, folder: Path) -> tuple[int, str]:
+def _go_through(markdown: str, clone_from: Path, folder: Path, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
     """Run the page's session in `folder`; return its exit code and everything it printed. Nothing of it is left running."""
     folder.mkdir()
     tools = folder.parent / "tools"
@@ -59,6 +60,7 @@ def _go_through(markdown: str, clone_from: Path, folder: Path) -> tuple[int, str
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "PYTHON", "VIRTUAL_ENV", "MAKE"))
     }
+    environment |= variables or {}
     environment["PATH"] = f"{environment['PATH']}:{tools}"
     script = folder.parent / "session.sh"
     script.write_text(session_of(markdown, str(clone_from)), encoding="utf-8")
@@ -83,6 +85,20 @@ def test_the_readme_works_from_top_to_bottom(copy: Path, tmp_path: Path) -> None
     pages = [_CLONE, *((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/agents.md"))]
     code, output = _go_through("\n".join(pages), copy, tmp_path / "home")
     assert code == 0, output[-8000:]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_tutorial_works_from_top_to_bottom(wheel: Path, locked: Path, tmp_path: Path) -> None:
+    """Whoever does what the tutorial says in an empty folder sees what it shows, and can publish goals to what then runs."""
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "publishing.md")]
+    # Where nothing but the wheel under test is called so; its dependencies come from wherever pip has them.
+    links = f"{os.environ.get('PIP_FIND_LINKS', '')} {wheel.parent}".strip()
+    pip = {"PIP_FIND_LINKS": links, "PIP_CONSTRAINT": str(locked), "COLUMNS": "120"}
+    code, output = _go_through("\n".join(pages), ROOT, tmp_path / "home", pip)
+    assert code == 0, output[-8000:]
+    told = iter(output.splitlines())
+    assert [line for line in shown_output(pages[0]) if line not in told] == [], output[-8000:]
 
 
 def test_what_the_readme_test_cannot_run_is_run_by_ci() -> None:

@@ -21,7 +21,12 @@ class Agent(AgentDefinition):
     Args:
         agent_id: 1 to 64 letters, digits, `_` or `-`; unique in the system. Replicas get a suffix.
         description: What it does, in a sentence or two. Discovery searches it.
+        name: How people call it; its id if nothing is said.
+        skills: What it can do, each in a few words. Discovery searches them.
         examples: Requests it serves well. They matter more to discovery than anything else on the card.
+        tags: Words by which a search may be narrowed to some agents.
+        version: Which version of the agent this is; a search may ask for one.
+        may_team_up: Whether it may open a nested team for a task of its own.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

@@ -78,7 +78,7 @@ class Topology:
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
-        for config in self._streams():
+        for config in self.streams():
             await _ensure_stream(js, config)
         for stream, name, subject in CONSUMERS:
             await _ensure_consumer(js, stream, name, subject)
@@ -90,7 +90,9 @@ class Topology:
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
 
-    def _streams(self) -> tuple[StreamConfig, ...]:
+    def streams(self) -> tuple[StreamConfig, ...]:
+        """Every stream that is no bucket, with the subjects it keeps."""
+
         def stream(name: str, *patterns: str, **options: object) -> StreamConfig:
             config = StreamConfig(
                 name=name,

@@ -1,0 +1,172 @@
+"""What the pages say can be relied on: code compiles, names exist, links lead somewhere, and nothing comes from another host."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+import ioa
+from tests.packaging.readme_session import Block, blocks_of
+from tools.cli_page import commands
+from tools.site import for_the_site, loaded_from_elsewhere, with_decisions
+
+ROOT = Path(__file__).parents[3]
+PAGES = sorted({*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "helm").rglob("*.md")})
+FRAMEWORKS = ROOT / "docs" / "frameworks.md"
+_OUTSIDE_OF_DOCS = [page for page in PAGES if (ROOT / "docs") not in page.parents]
+_LINK = re.compile(r"\]\((?P<path>[^()\s#:]*)(?:#(?P<anchor>[^()\s]+))?\)")
+
+
+def _blocks(page: Path) -> list[Block]:
+    return blocks_of(page.read_text(encoding="utf-8"), also=("yaml", "toml"))
+
+
+def _python(page: Path) -> list[ast.Module]:
+    return [ast.parse(block.body, f"{page.name}:{block.line}") for block in _blocks(page) if block.kind == "python"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_block_of_a_page_can_be_read(page: Path) -> None:
+    """Python compiles, shell commands parse, JSON, YAML and TOML load, and a fence of any other kind is refused."""
+    for block in _blocks(page):
+        match block.kind:
+            case "python":
+                compile(block.body, f"{page.name}:{block.line}", "exec")
+            case "json":
+                json.loads(block.body)
+            case "yaml":
+                yaml.safe_load(block.body)
+            case "toml":
+                tomllib.loads(block.body)
+            case "sh":
+                checked = subprocess.run(["bash", "-n"], input=block.body, capture_output=True, text=True, check=False)
+                assert checked.returncode == 0, f"{page.name}:{block.line}: {checked.stderr}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_a_page_imports_of_the_project_is_there(page: Path) -> None:
+    """A reader who copies an import gets what it names."""
+    missing = [
+        f"{node.module}.{alias.name}"
+        for tree in _python(page)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0].startswith("ioa")
+        for alias in node.names
+        if not hasattr(import_module(node.module), alias.name)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_commands_of_a_page_exist(page: Path) -> None:
+    """Whoever types an `ioa …` that a page shows, names a command and options that there are."""
+    known = {command.name: " ".join(each.name for each in command.parameters) for command in commands()}
+    shown = [
+        line for block in _blocks(page) if block.kind in ("sh", "text") for line in block.body.replace("\\\n", " ").splitlines()
+    ]
+    wrong = []
+    for line in shown:
+        words = re.sub(r"\s#\s.*", "", line.removeprefix("$ ")).split()
+        if words[:1] != ["ioa"]:
+            continue
+        name = next(" ".join(words[:length]) for length in (3, 2, 1) if " ".join(words[:length]) in known)
+        options = [word.partition("=")[0] for word in words if word.startswith("--")]
+        wrong += [line for option in options if option not in {*known[name].replace(",", "").split(), "--help", "--version"}]
+        wrong += [line] if name == "ioa" and len(words) > 1 and not options else []
+    assert wrong == []
+
+
+def test_agents_of_other_frameworks_use_public_names_only() -> None:
+    """The frameworks are not installed here; what their agents take of IoA is what it promises to keep."""
+    trees = _python(FRAMEWORKS)
+    imported = {
+        alias.name if node.module == "ioa" else node.module
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "ioa"
+        for alias in node.names
+    }
+    called = {
+        node.attr
+        for tree in trees
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "ctx"
+    }
+    assert (len(trees), imported - set(ioa.__all__), called - set(dir(ioa.TaskContext))) == (5, set(), set())
+
+
+@pytest.mark.parametrize("page", _OUTSIDE_OF_DOCS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_of_pages_outside_of_the_site_lead_somewhere(page: Path) -> None:
+    """The site's own links are checked when it is built; those of the README and the chart's pages are checked here."""
+    broken = []
+    for link in _LINK.finditer(page.read_text(encoding="utf-8")):
+        target = (page.parent / link["path"]).resolve() if link["path"] else page
+        if not target.exists() or (link["anchor"] and link["anchor"] not in _anchors(target)):
+            broken.append(link.group())
+    assert broken == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def test_every_decision_is_listed() -> None:
+    """Whoever looks for why finds it in the list of decisions."""
+    folder = ROOT / "docs" / "adr"
+    listed = re.findall(r"\]\((\d{4}-[a-z0-9-]+\.md)\)", (folder / "README.md").read_text(encoding="utf-8"))
+    assert listed == sorted(file.name for file in folder.glob("[0-9]*.md"))
+
+
+@pytest.mark.parametrize(
+    ("written", "source", "page", "becomes"),
+    [
+        ("[rules](docs/group.md#the-picture)", "CHANGELOG.md", "changelog.md", "[rules](group.md#the-picture)"),
+        ("[help](../CONTRIBUTING.md)", "docs/architecture.md", "architecture.md", "[help](contributing.md)"),
+        ("[values.yaml](../helm/ioa/values.yaml)", "docs/kubernetes.md", "kubernetes.md", "`helm/ioa/values.yaml`"),
+        ("[it](../../libs/ioa/errors.py)", "docs/adr/0017-x.md", "adr/0017-x.md", "it (`libs/ioa/errors.py`)"),
+        ("[up](../limits.md)", "docs/adr/0007-x.md", "adr/0007-x.md", "[up](../limits.md)"),
+        ("[here](#below) [there](https://nats.io)", "docs/index.md", "index.md", "[here](#below) [there](https://nats.io)"),
+    ],
+)
+def test_a_link_out_of_the_documentation_fits_the_site(written: str, source: str, page: str, becomes: str) -> None:
+    """A page for another page, a path for a file that the site does not have, and all others as they are."""
+    assert for_the_site(written, source, page) == becomes
+
+
+def test_a_link_to_a_file_that_is_not_there_is_refused() -> None:
+    """A file that was moved is noticed by the pages that name it."""
+    with pytest.raises(ValueError, match=r"docs/a\.md links to libs/gone\.py"):
+        for_the_site("[x](../libs/gone.py)", "docs/a.md", "a.md")
+
+
+@pytest.mark.parametrize(
+    ("html", "refused"),
+    [
+        ('<script src="https://unpkg.com/mermaid"></script>', True),
+        ('<link rel="stylesheet" href="//fonts.example.com/a.css">', True),
+        ('<link rel="canonical" href="https://ioa.example.com/">', False),
+        ('<a href="https://nats.io">NATS</a> <img src="assets/a.png">', False),
+    ],
+)
+def test_a_page_that_loads_from_another_host_is_noticed(html: str, refused: bool) -> None:
+    """Scripts, styles, fonts and pictures are the site's own; links may lead anywhere."""
+    assert bool(loaded_from_elsewhere(html)) is refused
+
+
+def test_decisions_stand_behind_their_list() -> None:
+    """The navigation has every decision there is, and is otherwise as it was written."""
+    nav = [{"Start": "index.md"}, {"Why": [{"How": "a.md"}, {"Decisions": "adr/README.md"}]}]
+    assert with_decisions(nav, ["adr/0001-x.md"]) == [
+        {"Start": "index.md"},
+        {"Why": [{"How": "a.md"}, {"Decisions": ["adr/README.md", "adr/0001-x.md"]}]},
+    ]

@@ -1,0 +1,111 @@
+"""The pages of commands, messages and subjects: current, complete, and written off the code."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from ioa.adapters.nats.permissions import covers, of_agent, of_user
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
+from tools import cli_page, protocol_page, subjects_page
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "main"), [("cli", cli_page.main), ("protocol", protocol_page.main), ("subjects", subjects_page.main)]
+)
+def test_the_page_is_current_and_a_stale_one_is_refused(name: str, main: Callable[[list[str]], None], tmp_path: Path) -> None:
+    """The document is what would be generated; the check names the command that mends another one, and the command does."""
+    main(["--check", str(ROOT / "docs" / f"{name}.md")])
+    file = tmp_path / f"{name}.md"
+    with pytest.raises(SystemExit, match=rf"is stale.*tools\.{name}_page"):
+        main(["--check", str(file)])
+    main([str(file)])
+    main(["--check", str(file)])
+
+
+def test_every_command_and_option_is_listed() -> None:
+    """What `--help` of a command shows, the page shows."""
+    listed = {command.name: command for command in cli_page.commands()}
+    for name in ("ioa run", "ioa agents search", "ioa credentials create"):
+        asked = [sys.executable, "-m", "ioa.cli", *name.split()[1:], "--help"]
+        said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+        options = {word.strip(",") for word in said.replace("│", " ").split() if word.startswith("--")} - {"--help"}
+        shown = " ".join(parameter.name for parameter in listed[name].parameters)
+        assert [option for option in sorted(options) if option not in shown] == []
+    assert [
+        name for name, command in listed.items() if not command.help or any(not one.meaning for one in command.parameters)
+    ] == []
+
+
+def test_bounds_and_defaults_are_told_apart_from_the_meaning() -> None:
+    """A reader sees what an option is without it, and what it may be."""
+    [up] = [command for command in cli_page.commands() if command.name == "ioa up"]
+    [port] = [one for one in up.parameters if one.name.startswith("--port")]
+    assert port == cli_page.Parameter("--port N", "Where NATS listens; 0 takes a free port. 0 to 65535.", "`4222`")
+
+
+def test_every_pattern_that_somebody_serves_is_documented() -> None:
+    """No subject is built in the code that the page does not have."""
+    listed = [subject.pattern for subject in subjects_page.documented()]
+    patterns = [value for name, value in vars(subjects).items() if name.startswith("ANY_")]
+    assert [pattern for pattern in patterns if not any(covers(pattern, subject) for subject in listed)] == []
+
+
+def test_a_subject_of_which_nothing_is_said_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever adds a subject says what it is for, where it is defined."""
+
+    def shrug(agent_id: str) -> str:
+        return f"ioa.v1.shrug.{agent_id}"
+
+    shrug.__module__ = subjects.__name__
+    monkeypatch.setattr(subjects, "shrug", shrug, raising=False)
+    with pytest.raises(RuntimeError, match=r"Nothing is said in ioa\.protocol\.subjects of ioa\.v1\.shrug\.AGENT_ID"):
+        subjects_page.documented()
+
+
+def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
+    """An agent's own subjects are its own, and what nobody may publish is nobody's."""
+    by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
+    say, goal = by_pattern["ioa.v1.comm.COMM_ID.say.AGENT_ID"], by_pattern["ioa.v1.goal"]
+    assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent"], ["routers"])
+    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (["users"], ["group setup"])
+    assert subjects_page.publishers(by_pattern["ioa.v1.groups.prune"]) == []
+    text = subjects_page.render()
+    rights = {*of_user().publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
+    shown = {subjects_page.Subject(right, "").shown for right in rights}
+    assert [right for right in sorted(shown) if right not in text] == []
+
+
+def test_every_kind_of_message_is_shown_with_its_fields() -> None:
+    """What a member can say, and each field of it, is on the page under the name that travels."""
+    text = protocol_page.render()
+    for kind in get_args(get_args(Payload)[0]):
+        section = text.partition(f"### `{kind.model_fields['type'].default}`\n")[2].partition("\n### ")[0]
+        assert [name for name in kind.model_fields if name != "type" and f"| `{name}` |" not in section] == []
+
+
+def test_the_example_of_a_message_is_one() -> None:
+    """Whoever writes what the page shows is understood."""
+    shown = re.search(r"```json\n(.*?)```", protocol_page.render(), re.DOTALL)
+    assert shown is not None
+    assert Message.model_validate(json.loads(shown[1])) == protocol_page.EXAMPLE
+
+
+def test_a_field_says_what_it_may_hold() -> None:
+    """Bounds, choices and what a field is for stand beside it."""
+    shown = {one.name: one for model in (InformTaskProgress, Conclusion, TaskSpec) for one in protocol_page.fields_of(model)}
+    assert (shown["fraction"].kind, shown["number"].kind) == ("number, 0 to 1", "whole number, at least 1")
+    assert (shown["reason"].kind, shown["reason"].default) == ("`concluded`, `no_agent`, `failed`", '`"concluded"`')
+    assert (shown["timeout"].kind, shown["uses"].kind) == ("seconds", "list of text, at most 32")
+    assert shown["number"].meaning == "Counts 1, 2, 3 … for each task."
