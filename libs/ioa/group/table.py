@@ -90,7 +90,7 @@ Offer = Callable[[GroupState, AgentId, datetime], bool]
 
 @dataclass(frozen=True)
 class Row:
-    """One kind of event. `said`, `happened` and `opened` make it, each with a rule that takes this kind and no other.
+    """One kind of event. It is made by `_message`, `_event` or `_opening`, which take only a rule for this very kind.
 
     Attributes:
         apply: The rule. It takes an event of this kind, and the state, which is None before there is a group.
@@ -113,13 +113,13 @@ P = TypeVar("P", bound=Payload)
 E = TypeVar("E", bound=ControlEvent)
 
 
-def always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
     """Offer a kind in every phase in which it is legal."""
     return True
 
 
-def said(
-    kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = always
+def _message(
+    kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
 ) -> Row:
     """The row of a kind of message; its rule is handed the payload by itself."""
 
@@ -130,12 +130,12 @@ def said(
     return _row(kind, sender, apply_payload, cells, offered)
 
 
-def happened(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
+def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
     """The row of an event of the control plane."""
     return _row(kind, sender, apply, cells)
 
 
-def opened(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
+def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
     """The row of an event that opens a log, and is legal nowhere else."""
 
     def begin(state: None, event: E) -> GroupState:
@@ -144,7 +144,9 @@ def opened(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cel
     return _row(kind, sender, begin, cells)
 
 
-def _row(kind: Any, sender: Sender, apply: Callable[[Any, Any], GroupState], cells: Iterable[Cell], offered: Offer = always) -> Row:
+def _row(
+    kind: Any, sender: Sender, apply: Callable[[Any, Any], GroupState], cells: Iterable[Cell], offered: Offer = _always
+) -> Row:
     return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered)
 
 
@@ -260,21 +262,21 @@ _FREED = (NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 _CHARGED_AND_FREED = (BUDGET_SPENT, NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
 
 _ROWS = (
-    said(
+    _message(
         SyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
         Cell(_D, (_A,), "the tasks start; the floor returns to the assigner when all of them are closed", _CHARGED),
         offered=_one_more_task_may_be_given,
     ),
-    said(
+    _message(
         AsyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
         Cell(_D, (_W,), "the tasks start; the floor returns to the assigner when all assignees have answered", _CHARGED),
         offered=_one_more_task_may_be_given,
     ),
-    said(
+    _message(
         Discussion,
         Sender.FLOOR_HOLDER,
         _discussion,
@@ -286,27 +288,27 @@ _ROWS = (
         ),
         offered=_others_are_reachable,
     ),
-    said(
+    _message(
         Pause,
         Sender.FLOOR_HOLDER,
         _pause,
         Cell(_D, (_P,), "the discussion sleeps until all triggers are closed; if they are, not at all", _CHARGED_AND_FREED),
         offered=_tasks_are_open,
     ),
-    said(
+    _message(
         ConcludeGroupDiscussion,
         Sender.FLOOR_HOLDER,
         _conclude,
         Cell(_D, (_C,), "with no task open: only the speaker's conclusion is legal from now on"),
         offered=_no_task_is_open,
     ),
-    said(
+    _message(
         Conclusion,
         Sender.FLOOR_HOLDER,
         _conclusion,
         Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
     ),
-    said(
+    _message(
         InformTaskProgress,
         Sender.ASSIGNEE,
         tasks.progress,
@@ -315,7 +317,7 @@ _ROWS = (
         Cell(_A, (_A,), "acknowledges the task and renews its lease", _CHARGED),
         Cell(_P, (_P,), "acknowledges the task and renews its lease", _CHARGED),
     ),
-    said(
+    _message(
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
@@ -324,7 +326,7 @@ _ROWS = (
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),
     ),
-    happened(
+    _event(
         TimerFired,
         Sender.ROUTER,
         _timer_fired,
@@ -334,7 +336,7 @@ _ROWS = (
         Cell(_P, (_P, _D, _FAILED), "leases run out; a pause that was too long ends, and the floor returns", _FREED),
         Cell(_C, (_C, _FAILED), "a silent speaker is passed over: the next member concludes, until nobody speaks any more"),
     ),
-    happened(
+    _event(
         MemberLost,
         Sender.REGISTRY,
         _member_lost,
@@ -342,7 +344,7 @@ _ROWS = (
         *(Cell(phase, (phase,), "its tasks are suspect: they fail when their lease runs out") for phase in (_W, _A, _P)),
         Cell(_C, (_C,), "a lost speaker is passed over"),
     ),
-    happened(
+    _event(
         MemberReturned,
         Sender.REGISTRY,
         _member_returned,
@@ -350,7 +352,7 @@ _ROWS = (
         *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_W, _A, _P)),
         Cell(_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
     ),
-    happened(
+    _event(
         CancelRequested,
         Sender.USER,
         _cancel,
@@ -359,7 +361,7 @@ _ROWS = (
             for phase in (_D, _W, _A, _P, _C)
         ),
     ),
-    happened(
+    _event(
         RepetitionRefused,
         Sender.ROUTER,
         _repetition_refused,
@@ -369,7 +371,7 @@ _ROWS = (
             "the first of a turn is noted; at the next one the speaker waits for open tasks, or the owner concludes",
         ),
     ),
-    happened(
+    _event(
         SubgroupOpened,
         Sender.SETUP,
         tasks.open_subgroup,
@@ -383,7 +385,7 @@ _ROWS = (
         Cell(_A, (_A,), "the assignee serves its task with a nested team, on a share of the budget"),
         Cell(_P, (_P,), "the assignee serves its task with a nested team, on a share of the budget"),
     ),
-    happened(
+    _event(
         SubgroupClosed,
         Sender.NESTED_TEAM,
         tasks.close_subgroup,
@@ -393,13 +395,13 @@ _ROWS = (
         Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
         Cell(_C, (_C,), "what a team has used up whose task is closed already is counted"),
     ),
-    opened(
+    _opening(
         GroupLaunched,
         Sender.SETUP,
         opening.launch,
         Cell(None, (_D,), "the group is opened, and its owner has the floor", _CHARGED),
     ),
-    opened(
+    _opening(
         LaunchAbandoned,
         Sender.SETUP,
         opening.abandon,
