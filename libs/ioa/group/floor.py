@@ -31,13 +31,13 @@ class StateRule:
 
     Attributes:
         phases: Where it is asked, whenever the group comes there and after each event that leaves it there.
-        when: Whether the group has to go on to `target`.
-        apply: How it gets there; not asked when `when` says no.
+        when: Returns something true if the group has to go on to `target`.
+        apply: How it gets there, if it has to.
     """
 
     name: str
     phases: frozenset[Phase]
-    when: Callable[[GroupState], bool]
+    when: Callable[[GroupState], object]
     apply: Callable[[GroupState, datetime], GroupState]
     target: Phase
     meaning: str
@@ -162,10 +162,6 @@ def _use_up_turns(state: GroupState, at: datetime) -> GroupState:
     return _force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
 
 
-def _budget_spent(state: GroupState) -> bool:
-    return budget.spent_budget(state) is not None
-
-
 def _use_up_budget(state: GroupState, at: datetime) -> GroupState:
     return _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state)} budget is spent", at)
 
@@ -203,7 +199,7 @@ NO_TURN_LEFT = StateRule(
 BUDGET_SPENT = StateRule(
     "budget spent",
     _WAITING | {Phase.DISCUSSING},
-    _budget_spent,
+    budget.spent_budget,
     _use_up_budget,
     Phase.CONCLUDING,
     "no token or no money is left: open tasks are cancelled and the owner has to conclude",

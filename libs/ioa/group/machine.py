@@ -88,7 +88,7 @@ def _open(event: Event) -> GroupState:
     if cell is None:
         raise IllegalEventError(RejectionCode.NO_GROUP, "No group has been launched under this comm_id.")
     after = _fire(row.apply(None, event), event)
-    assert after.phase in cell.leads_to
+    assert after.phase in cell.leads_to, f"{row.name} began with {after.phase}, which the table does not say"
     return after
 
 
@@ -118,7 +118,7 @@ def _find(state: GroupState, event: Event) -> tuple[Row, Cell]:
         raise IllegalEventError(RejectionCode.GROUP_ENDED, f"The group {state.comm_id} has ended ({phase}).")
     if None in row.cells:
         raise IllegalEventError(RejectionCode.GROUP_EXISTS, f"The group {state.comm_id} has been launched already.")
-    if isinstance(event, Said | SubgroupOpened) and event.at >= state.limits.deadline:
+    if event.at >= state.limits.deadline and isinstance(event, Said | SubgroupOpened):
         raise IllegalEventError(RejectionCode.TOO_LATE, f"The deadline of {state.comm_id} has passed.")
     if isinstance(event, Said):
         _check_sender(state, event, row)
