@@ -5,15 +5,14 @@ The arrows and their meanings come from `ioa.group.table`, defaults from `Limits
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 
 from pydantic.fields import FieldInfo
 
-from ioa.group.events import EventKind
 from ioa.group.folding import KEPT
 from ioa.group.state import Limits
-from ioa.group.table import ROUNDS_OF_SILENCE, TABLE
+from ioa.group.table import ROUNDS_OF_SILENCE, STATE_RULES, TABLE, Cell, Row, Sender
 from ioa.group.tasks import MAX_OPEN_TASKS
 from ioa.protocol.messages import Phase
 from tools.generated import write_or_check
@@ -22,8 +21,9 @@ OPEN = tuple(phase for phase in Phase if not phase.is_terminal)
 ENDED = tuple(phase for phase in Phase if phase.is_terminal)
 
 PHASES: dict[Phase, str] = {
-    Phase.DISCUSSING: "One member has the floor and speaks. After an asynchronous assignment nobody has it until the assignees "
-    "have answered; from then on their tasks run beside the discussion.",
+    Phase.DISCUSSING: "One member has the floor and speaks. Asynchronous tasks may run beside the discussion.",
+    Phase.AWAITING_ACKS: "Asynchronous tasks were given out, and the discussion waits until their assignees have answered. Nobody "
+    "has the floor.",
     Phase.ASSIGNED: "Synchronous tasks run, and the discussion waits for all of them. Nobody has the floor.",
     Phase.PAUSED: "The discussion sleeps until the tasks it named are closed. Nobody has the floor.",
     Phase.CONCLUDING: "One member has the floor for nothing but the conclusion. No task is open.",
@@ -31,28 +31,6 @@ PHASES: dict[Phase, str] = {
     Phase.FAILED: "The goal was not reached. The reason is typed, and what was concluded is kept.",
     Phase.CANCELLED: "Somebody who may do so cancelled the group, or the group it serves.",
 }
-
-SENDERS: dict[EventKind, str] = {
-    EventKind.DISCUSSION: "floor holder",
-    EventKind.SYNC_TASK_ASSIGNMENT: "floor holder",
-    EventKind.ASYNC_TASK_ASSIGNMENT: "floor holder",
-    EventKind.INFORM_TASK_PROGRESS: "assignee",
-    EventKind.INFORM_TASK_RESULT: "assignee",
-    EventKind.PAUSE: "floor holder",
-    EventKind.CONCLUDE_GROUP_DISCUSSION: "floor holder",
-    EventKind.CONCLUSION: "floor holder",
-    EventKind.TIMER_FIRED: "router",
-    EventKind.MEMBER_LOST: "registry",
-    EventKind.MEMBER_RETURNED: "registry",
-    EventKind.CANCEL_REQUESTED: "user, or the parent group",
-    EventKind.REPETITION_REFUSED: "router",
-    EventKind.SUBGROUP_OPENED: "group setup",
-    EventKind.SUBGROUP_CLOSED: "router, for the nested team",
-    EventKind.GROUP_LAUNCHED: "group setup",
-    EventKind.LAUNCH_ABANDONED: "group setup",
-}
-
-_MEANT_TO_CONCLUDE = (EventKind.CONCLUDE_GROUP_DISCUSSION, EventKind.REPETITION_REFUSED)
 
 _RULES = (
     f"from 1 on a task's id begins with `t<turn>-`, closed tasks leave the state, at most {MAX_OPEN_TASKS:,} tasks are open, and "
@@ -77,7 +55,7 @@ LIMITS: dict[str, tuple[str, str]] = {
     "max_depth": ("nested teams; the root group has depth 0", "a team that would lie deeper is refused"),
     "deadline": ("the whole group", "the group fails, whatever it is doing; open tasks and nested teams are cancelled"),
     "floor_timeout": (
-        "a holder in `DISCUSSING`, and the wait for the answers to an asynchronous assignment",
+        "a holder in `DISCUSSING`, and the wait in `AWAITING_ACKS`",
         f"the next living member gets the floor, or the assigner gets it back; {_SILENCES}",
     ),
     "task_lease": (
@@ -121,13 +99,16 @@ reason, and nothing changes.
 - **An end is an end.** The three ended phases take nothing any more."""
 
 _AFTER_DIAGRAM = """\
-Capitals are messages of members, small letters are events of the control plane. What a floor holder may say without leaving a phase
-stands inside it; what else leaves a phase as it is is not drawn. *No turn left* stands for whatever would hand on or return the
-floor after the last turn, *budget spent* for a message or the end of a nested team that uses up the last token or money."""
+Names in capitals are messages of members, names in small letters events of the control plane. What a floor holder may say without
+leaving a phase stands inside it; what else leaves a phase as it is is not drawn. Words in italics below, and those without an
+underscore in the picture, are state rules."""
+
+_BEFORE_STATE_RULES = """\
+These transitions no event names: after each event the first rule that holds is made. The first two are also asked before anybody is
+given the floor to discuss, so that a turn number is granted once."""
 
 _BEFORE_MATRIX = """\
-`group_launched` opens the log, or `launch_abandoned` closes it before there is a group. Everything else needs a group; a dash
-is a refusal."""
+An event that stands under *no group* begins the log. A dash is a refusal."""
 
 _BEFORE_LIMITS = """\
 Deadlines are messages scheduled in JetStream that come back as `timer_fired`. One that comes too early, or twice, changes nothing.
@@ -143,6 +124,9 @@ def render() -> str:
         _AFTER_DIAGRAM,
         "## The phases",
         _table(("phase", "what it is"), ((_name(phase), text) for phase, text in PHASES.items())),
+        "## What the state calls for by itself",
+        _BEFORE_STATE_RULES,
+        _state_rules(),
         "## What leads where",
         _BEFORE_MATRIX,
         _matrix(),
@@ -156,21 +140,25 @@ def render() -> str:
 
 
 def _diagram() -> str:
-    everywhere = {arrow for arrow in _arrows(OPEN[0]) if arrow[1].is_terminal and all(arrow in _arrows(phase) for phase in OPEN)}
+    everywhere = {
+        (target, row.name)
+        for row in TABLE.values()
+        for target in ENDED
+        if all((cell := row.cells.get(phase)) and target in cell.to for phase in OPEN)
+    }
     inner: list[str] = []
     outer: list[str] = []
     for phase in OPEN:
-        if kept := _said_and_stays(phase):
+        if kept := [row.name for row, cell in _column(phase) if phase in cell.to and row.sender is Sender.FLOOR_HOLDER]:
             inner += [f"{phase.name}: {line}" for line in (phase.name, *kept)]
         for target in Phase:
-            kinds = [kind for kind, to in _arrows(phase) if to is target is not phase and (kind, to) not in everywhere]
-            if kinds:
-                arrow = f"{phase.name} --> {target.name}: {'<br/>'.join(_labels(target, kinds))}"
+            names = [name for name in _names_of_arrow(phase, target) if (target, name) not in everywhere]
+            if names and target is not phase:
+                arrow = f"{phase.name} --> {target.name}: {'<br/>'.join(names)}"
                 (outer if target.is_terminal else inner).append(arrow)
-    outer += [f"open --> {target.name}: {kind}" for kind, target in sorted(everywhere)]
+    outer += [f"open --> {target.name}: {name}" for target, name in sorted(everywhere)]
     lines = [
-        f"[*] --> {Phase.DISCUSSING.name}: {EventKind.GROUP_LAUNCHED}",
-        f"[*] --> {Phase.CONCLUDING.name}: {EventKind.GROUP_LAUNCHED}, budget spent",
+        *(f"[*] --> {target.name}: {'<br/>'.join(names)}" for target in Phase if (names := _names_of_arrow(None, target))),
         "state open {",
         *(f"    {line}" for line in inner),
         "}",
@@ -179,47 +167,51 @@ def _diagram() -> str:
     return "\n".join(["```mermaid", "stateDiagram-v2", *(f"    {line}" for line in lines), "```"])
 
 
-def _said_and_stays(phase: Phase) -> list[EventKind]:
-    return [kind for kind, target in _arrows(phase) if target is phase and SENDERS[kind] == "floor holder"]
+def _names_of_arrow(phase: Phase | None, target: Phase) -> list[str]:
+    """What leads from one phase to another: events by themselves, and rules of the state."""
+    rules = [rule.name for rule in STATE_RULES if phase in rule.phases and rule.target is target]
+    return [row.name for row, cell in _column(phase) if target in cell.to] + rules
 
 
-def _labels(target: Phase, kinds: list[EventKind]) -> list[str]:
-    if target is not Phase.CONCLUDING:
-        return [str(kind) for kind in kinds]
-    meant = [str(kind) for kind in kinds if kind in _MEANT_TO_CONCLUDE]
-    return [*meant, "no turn left", "budget spent"]
-
-
-def _arrows(phase: Phase) -> list[tuple[EventKind, Phase]]:
-    return [
-        (kind, target) for kind in EventKind if (rule := TABLE.get((phase, kind))) for target in Phase if target in rule.leads_to
-    ]
+def _column(phase: Phase | None) -> list[tuple[Row, Cell]]:
+    return [(row, cell) for row in TABLE.values() if (cell := row.cells.get(phase))]
 
 
 def _matrix() -> str:
-    rows = [
-        (f"`{kind}`", *(_targets(phase, kind) for phase in OPEN))
-        for kind in EventKind
-        if any((phase, kind) in TABLE for phase in OPEN)
-    ]
-    return _table(("event", *(f"in {_name(phase)}" for phase in OPEN)), rows)
+    columns = (None, *OPEN)
+    rows = [(f"`{row.name}`", *(_targets(row.cells.get(phase)) for phase in columns)) for row in TABLE.values()]
+    return _table(("event", "no group", *(f"in {_name(phase)}" for phase in OPEN)), rows)
 
 
 def _phase_section(phase: Phase) -> str:
     rows = [
-        (f"`{kind}`", SENDERS[kind], rule.meaning, _targets(phase, kind))
-        for kind in EventKind
-        if (rule := TABLE.get((phase, kind)))
+        (
+            f"`{row.name}`",
+            row.sender.value,
+            cell.meaning,
+            _listed(phase, cell.to),
+            ", ".join(f"*{rule.name}*" for rule in cell.then),
+        )
+        for row, cell in _column(phase)
     ]
-    return f"### {_name(phase)}\n\n" + _table(("event", "from", "what follows", "leads to"), rows)
+    return f"### {_name(phase)}\n\n" + _table(("event", "from", "what follows", "leads to", "then perhaps"), rows)
 
 
-def _targets(phase: Phase, kind: EventKind) -> str:
-    rule = TABLE.get((phase, kind))
-    if rule is None:
-        return "–"
-    others = (_name(target) for target in Phase if target in rule.leads_to and target is not phase)
-    return ", ".join([*(["stays"] if phase in rule.leads_to else []), *others])
+def _state_rules() -> str:
+    rows = [
+        (f"*{rule.name}*", ", ".join(_name(phase) for phase in Phase if phase in rule.phases), rule.meaning, _name(rule.target))
+        for rule in STATE_RULES
+    ]
+    return _table(("rule", "asked in", "what follows", "leads to"), rows)
+
+
+def _targets(cell: Cell | None) -> str:
+    return "–" if cell is None else _listed(cell.phase, cell.leads_to)
+
+
+def _listed(phase: Phase | None, targets: Collection[Phase]) -> str:
+    others = (_name(target) for target in Phase if target in targets and target is not phase)
+    return ", ".join([*(["stays"] if phase in targets else []), *others])
 
 
 def _limits() -> str:

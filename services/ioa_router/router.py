@@ -184,7 +184,7 @@ class Router:
         comm_id = message.header.comm_id
         try:
             if isinstance(message.payload, InformTaskProgress):
-                accepted = await self._hear(message)
+                accepted = await self._hear(message, message.payload)
                 if accepted is not None:
                     return encode(SayReply(answer=accepted))
             recorded = await self._ledger.say(comm_id, message)
@@ -195,7 +195,7 @@ class Router:
             return encode(SayReply(answer=Accepted(seq=recorded.seq)))
         return encode_accepted(recorded.entry, seq=recorded.seq, previous_seq=recorded.previous_seq)
 
-    async def _hear(self, message: Message) -> Accepted | None:
+    async def _hear(self, message: Message, report: InformTaskProgress) -> Accepted | None:
         """Take a report of progress in without an entry; None if it has to be one. What memory refuses is judged again on the log.
 
         Raises:
@@ -203,15 +203,15 @@ class Router:
         """
         comm_id, said = message.header.comm_id, Said(at=self._clock.now(), message=message)
         seen = await self._ledger.seen(comm_id)
-        if seen is None or is_news(seen.entry.state, said):
+        if seen is None or is_news(seen.entry.state, said, report):
             return None
         try:
-            check_progress(seen.entry.state, said)
+            check_progress(seen.entry.state, said, report)
         except IllegalEventError:
             seen = await self._ledger.head(comm_id)
-            if seen is None or is_news(seen.entry.state, said):
+            if seen is None or is_news(seen.entry.state, said, report):
                 return None
-            check_progress(seen.entry.state, said)
+            check_progress(seen.entry.state, said, report)
         self.hear(said)
         await self._progress.publish(said)
         count_progress()

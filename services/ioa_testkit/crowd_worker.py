@@ -20,7 +20,6 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
-from ioa.group.events import EventKind
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -63,9 +62,9 @@ class CrowdBrain:
         wanted = int(number) if kind == "crowd" else 1
         others = [agent_id for agent_id in view.state.living() if agent_id != view.me]
         given = len(view.tasks)
-        if kind != "crowd" and view.state.turns_taken == 0 and EventKind.DISCUSSION in view.legal:
+        if kind != "crowd" and view.state.turns_taken == 0 and Discussion in view.legal:
             return Discussion(content=f"Let us do {view.charter.goal}.", next_speaker=others[0])
-        if given < wanted and others and EventKind.ASYNC_TASK_ASSIGNMENT in view.legal:
+        if given < wanted and others and AsyncTaskAssignment in view.legal:
             seconds = {"crowd": more[0] if more else "5", "small": "0", "stuck": "86400"}[kind]
             count = min(MAX_TASKS_PER_ASSIGNMENT, wanted - given)
             specs = tuple(
@@ -77,7 +76,7 @@ class CrowdBrain:
                 for one in range(count)
             )
             return AsyncTaskAssignment(tasks=specs) if kind == "crowd" else SyncTaskAssignment(tasks=specs)
-        if EventKind.PAUSE in view.legal:
+        if Pause in view.legal:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks[:_MOST_TRIGGERS]))
         return ConcludeGroupDiscussion()
 

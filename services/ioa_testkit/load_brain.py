@@ -9,7 +9,6 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from ioa.group.events import EventKind
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -52,17 +51,17 @@ class LoadBrain:
         """Talk as long as the goal asks for, give out what is missing, wait for it; conclude when nothing else is left or legal."""
         puzzle = _puzzle(view)
         chance = random.Random(f"{view.charter.goal}/{view.state.turn}/{len(view.refusals)}")
-        if _turns(view) < puzzle.turns and EventKind.DISCUSSION in view.legal:
+        if _turns(view) < puzzle.turns and Discussion in view.legal:
             await _think(puzzle, chance)
             return Discussion(content=_words(chance), next_speaker=chance.choice(_others(view)))
         known = _known(view)
         under_way = {part_of(task.spec.task_desc) for task in view.tasks if task.outcome is None}
         missing = [part for part in parts_of(view.charter.goal) if part not in known and part not in under_way][: puzzle.batch]
-        if missing and EventKind.SYNC_TASK_ASSIGNMENT in view.legal:
+        if missing and SyncTaskAssignment in view.legal:
             is_awaited = len(view.tasks) < puzzle.sync * puzzle.batch
             kind = SyncTaskAssignment if is_awaited else AsyncTaskAssignment
             return kind(content=_words(chance), tasks=_tasks(view, chance, missing))
-        if EventKind.PAUSE in view.legal:
+        if Pause in view.legal:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks))
         return ConcludeGroupDiscussion()
 

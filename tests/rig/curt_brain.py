@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ioa.group.events import EventKind
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Pause
 from ioa.protocol.search import Need
@@ -20,7 +19,7 @@ class CurtBrain:
 
     async def speak(self, view: GroupView) -> Utterance:
         """Pause on the open tasks, or announce the conclusion if there are none."""
-        if EventKind.PAUSE in view.legal:
+        if Pause in view.legal:
             return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks)[:256])
         return ConcludeGroupDiscussion()
 

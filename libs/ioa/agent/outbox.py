@@ -13,7 +13,7 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol import codec
 from ioa.protocol.ids import AgentId, MessageId, SessionId
-from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload
+from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, phase_for_header
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -107,7 +107,7 @@ class Outbox:
             message_id=message_id,
             comm_id=history.comm_id,
             sender=self.me,
-            state=history.state.phase,
+            state=phase_for_header(history.state.phase),
             turn=turn,
             after=history.cursor,
             traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",

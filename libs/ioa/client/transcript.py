@@ -23,7 +23,7 @@ from ioa.group.events import (
     SubgroupClosed,
     SubgroupOpened,
     TimerFired,
-    kind_of,
+    input_of,
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
@@ -189,8 +189,8 @@ class Transcript:
             words += _after_timer(before, after)
         if isinstance(entry.event, RepetitionRefused):
             words += _after_repetition(after)
-        forced, earlier = _forced(after), _forced(before) if before is not None else None
-        if forced is not None and earlier is None:
+        forced = after.forced
+        if forced is not None and (before is None or before.forced is None):
             words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
         ended = after.stage if isinstance(after.stage, Ended) else None
         if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
@@ -295,11 +295,6 @@ def what_lacks(degraded: Degraded) -> str:
     return f"{lost}; not done: {', '.join(degraded.tasks)}" if degraded.tasks else lost
 
 
-def _forced(state: GroupState) -> Reason | None:
-    """Return the rule that cut the discussion short."""
-    return state.stage.forced if isinstance(state.stage, Concluding) else None
-
-
 def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
     if before.floor_holder and after.floor_holder not in (None, before.floor_holder):
@@ -345,7 +340,7 @@ def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
         "comm_id": state.comm_id,
         "depth": state.depth,
         "at": event.at.isoformat(),
-        "type": str(kind_of(event)),
+        "type": input_of(event).type,
         "sender": said.header.sender if said else None,
         "body": body,
         "phase": str(state.phase),

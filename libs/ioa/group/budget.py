@@ -12,7 +12,7 @@ from ioa.group.events import Said, SubgroupClosed
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
 from ioa.protocol.ids import CommId
-from ioa.protocol.messages import InformTaskProgress, InformTaskResult
+from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
 _SHARE = 2
@@ -25,7 +25,7 @@ _KEPT_TIME = 10
 def charge(state: GroupState, said: Said) -> GroupState:
     """Add what a message cost its sender, and what the task it reports on has cost since the last report."""
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
-    if isinstance(payload, InformTaskProgress | InformTaskResult) and payload.usage is not None:
+    if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
         task = state.task(payload.task_id)
         if isinstance(task, OpenTask):
             usage = usage.plus(payload.usage.beyond(task.spent))

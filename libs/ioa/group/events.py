@@ -6,7 +6,6 @@ Event names are past tense. `Said` carries a member's message; the others come f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,7 +16,7 @@ from ioa.group.state import Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_value, read_field
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
-from ioa.protocol.messages import Message
+from ioa.protocol.messages import Message, Payload
 from ioa.protocol.model import Model, Time, Version
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -135,49 +134,41 @@ class SubgroupClosed(Model):
     degraded: Degraded | None = None
 
 
-Event = Annotated[
+ControlEvent = (
     GroupLaunched
     | LaunchAbandoned
-    | Said
     | TimerFired
     | MemberLost
     | MemberReturned
     | CancelRequested
     | RepetitionRefused
     | SubgroupOpened
-    | SubgroupClosed,
-    Field(discriminator="type"),
-]
+    | SubgroupClosed
+)
+"""What the control plane has to say."""
+
+Event = Annotated[Said | ControlEvent, Field(discriminator="type")]
+
+Input = Payload | ControlEvent
+"""What the machine decides about: what a member said, or an event of the control plane."""
+
+Kind = type[Input]
+"""A row of the transition table. A kind is its class, and its name is the literal of its `type`."""
 
 
-class EventKind(StrEnum):
-    """The column heads of the transition table: the kinds of message, then the control plane's events."""
-
-    DISCUSSION = "DISCUSSION"
-    SYNC_TASK_ASSIGNMENT = "SYNC_TASK_ASSIGNMENT"
-    ASYNC_TASK_ASSIGNMENT = "ASYNC_TASK_ASSIGNMENT"
-    INFORM_TASK_PROGRESS = "INFORM_TASK_PROGRESS"
-    INFORM_TASK_RESULT = "INFORM_TASK_RESULT"
-    PAUSE = "PAUSE"
-    CONCLUDE_GROUP_DISCUSSION = "CONCLUDE_GROUP_DISCUSSION"
-    CONCLUSION = "CONCLUSION"
-    TIMER_FIRED = "timer_fired"
-    MEMBER_LOST = "member_lost"
-    MEMBER_RETURNED = "member_returned"
-    CANCEL_REQUESTED = "cancel_requested"
-    REPETITION_REFUSED = "repetition_refused"
-    SUBGROUP_OPENED = "subgroup_opened"
-    SUBGROUP_CLOSED = "subgroup_closed"
-    GROUP_LAUNCHED = "group_launched"
-    LAUNCH_ABANDONED = "launch_abandoned"
+def input_of(event: Event) -> Input:
+    """Take what a member said out of its envelope."""
+    return event.message.payload if isinstance(event, Said) else event
 
 
-_KINDS = {kind.value: kind for kind in EventKind}
+def kind_of(event: Event) -> Kind:
+    """Find the event's row in the transition table."""
+    return type(event.message.payload) if isinstance(event, Said) else type(event)
 
 
-def kind_of(event: Event) -> EventKind:
-    """Name the event's column in the transition table."""
-    return _KINDS[event.message.payload.type if isinstance(event, Said) else event.type]
+def name_of(kind: Kind) -> str:
+    """The name of a kind, as it travels."""
+    return str(kind.model_fields["type"].default)
 
 
 class Entry(Model):

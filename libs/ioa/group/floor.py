@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from ioa.group import budget
 from ioa.group.state import (
@@ -12,6 +13,7 @@ from ioa.group.state import (
     Concluding,
     Discussing,
     Ended,
+    ForcedReason,
     GroupState,
     Member,
     OpenTask,
@@ -20,9 +22,25 @@ from ioa.group.state import (
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
-from ioa.protocol.messages import TaskOutcome
+from ioa.protocol.messages import Phase, TaskOutcome
 
-ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
+
+@dataclass(frozen=True)
+class StateRule:
+    """A transition that the state calls for by itself, whatever event has led to it.
+
+    Attributes:
+        phases: Where it is asked, whenever the group comes there and after each event that leaves it there.
+        when: Returns something true if the group has to go on to `target`.
+        apply: How it gets there, if it has to.
+    """
+
+    name: str
+    phases: frozenset[Phase]
+    when: Callable[[GroupState], object]
+    apply: Callable[[GroupState, datetime], GroupState]
+    target: Phase
+    meaning: str
 
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
@@ -36,11 +54,11 @@ def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
 
 def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Give the floor to a member. With no turn or budget left the conclusion is forced instead."""
-    if state.turns_left == 0:
-        return force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
-    if (what := budget.spent_budget(state)) is not None:
-        return force_conclusion(state, Reason.BUDGET, f"the {what} budget is spent", at)
+    """Give the floor to a member. What would end its turn at once is asked before, so that each number is of one grant."""
+    if NO_TURN_LEFT.when(state):
+        return NO_TURN_LEFT.apply(state, at)
+    if BUDGET_SPENT.when(state):
+        return BUDGET_SPENT.apply(state, at)
     stage = Discussing(holder=agent_id, until=at + state.limits.floor_timeout)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
@@ -48,11 +66,6 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
     """End the discussion: give a member the floor for nothing but the conclusion."""
     return _grant_conclusion(state.model_copy(update={"silences": 0}), agent_id, at, forced=forced)
-
-
-def force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
-    """Cut the discussion short: cancel open tasks and let the owner conclude."""
-    return open_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
 
 
 def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupState:
@@ -67,14 +80,6 @@ def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupStat
     return take_turn(state, stage=stage)
 
 
-def hold_to_budget(state: GroupState, at: datetime) -> GroupState:
-    """Cut the discussion short once a budget is spent; what is being concluded may be concluded."""
-    what = budget.spent_budget(state)
-    if what is None or isinstance(state.stage, Concluding | Ended):
-        return state
-    return force_conclusion(state, Reason.BUDGET, f"the {what} budget is spent", at)
-
-
 def pass_on(state: GroupState, at: datetime) -> GroupState:
     """Take the floor from its holder and give it to the next living member; nobody has spoken, so no turn is used up."""
     match state.stage:
@@ -84,18 +89,6 @@ def pass_on(state: GroupState, at: datetime) -> GroupState:
             return _grant_conclusion(state, next_living(state, speaker), at, forced=forced)
         case _:
             return state
-
-
-def release(state: GroupState, at: datetime) -> GroupState:
-    """Return the floor to whoever waits for tasks, if nothing is left to wait for."""
-    match state.stage:
-        case AwaitingAcks(assigner=waiter, waiting=waiting):
-            awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
-        case Assigned(assigner=waiter, waiting=waiting) | Paused(pauser=waiter, triggers=waiting):
-            awaited = {task.task_id for task in state.open_tasks}
-        case _:
-            return state
-    return give_back(state, waiter, at) if awaited.isdisjoint(waiting) else state
 
 
 def end(
@@ -154,3 +147,68 @@ def _cancel_open_tasks(state: GroupState, why: str) -> GroupState:
             "tasks": tuple(task.closed(TaskOutcome.CANCELLED, why) if isinstance(task, OpenTask) else task for task in state.tasks)
         }
     )
+
+
+def _force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
+    """Cut the discussion short: cancel open tasks and let the owner conclude."""
+    return open_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
+
+
+def _no_turn_left(state: GroupState) -> bool:
+    return state.turns_left == 0
+
+
+def _use_up_turns(state: GroupState, at: datetime) -> GroupState:
+    return _force_conclusion(state, Reason.MAX_TURNS, "no turn is left", at)
+
+
+def _use_up_budget(state: GroupState, at: datetime) -> GroupState:
+    return _force_conclusion(state, Reason.BUDGET, f"the {budget.spent_budget(state)} budget is spent", at)
+
+
+def _waits_for_nothing(state: GroupState) -> bool:
+    match state.stage:
+        case AwaitingAcks(waiting=waiting):
+            awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
+        case Assigned(waiting=waiting) | Paused(triggers=waiting):
+            awaited = {task.task_id for task in state.open_tasks}
+        case _:
+            return False
+    return awaited.isdisjoint(waiting)
+
+
+def _wake(state: GroupState, at: datetime) -> GroupState:
+    """Return the floor to whoever waits."""
+    match state.stage:
+        case AwaitingAcks(assigner=waiter) | Assigned(assigner=waiter) | Paused(pauser=waiter):
+            return give_back(state, waiter, at)
+        case _:
+            return state
+
+
+_WAITING = frozenset({Phase.AWAITING_ACKS, Phase.ASSIGNED, Phase.PAUSED})
+
+NO_TURN_LEFT = StateRule(
+    "no turn left",
+    frozenset({Phase.DISCUSSING}),
+    _no_turn_left,
+    _use_up_turns,
+    Phase.CONCLUDING,
+    "nobody gets the floor to discuss any more: open tasks are cancelled and the owner has to conclude",
+)
+BUDGET_SPENT = StateRule(
+    "budget spent",
+    _WAITING | {Phase.DISCUSSING},
+    budget.spent_budget,
+    _use_up_budget,
+    Phase.CONCLUDING,
+    "no token or no money is left: open tasks are cancelled and the owner has to conclude",
+)
+NOTHING_TO_WAIT_FOR = StateRule(
+    "nothing left to wait for",
+    _WAITING,
+    _waits_for_nothing,
+    _wake,
+    Phase.DISCUSSING,
+    "the floor returns to whoever assigned or paused, or to a living member in its place",
+)

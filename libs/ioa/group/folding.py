@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, FoldedTasks, GroupState, Paused
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
 
@@ -27,26 +27,18 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
     """
     if len(state.tasks) <= KEPT or state.limits.level < TASKS_ARE_FOLDED:
         return state
-    closed = [place for place, task in enumerate(state.tasks) if isinstance(task, ClosedTask)]
+    closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
     if len(closed) <= KEPT:
         return state
-    named, lent = _named(state), {loan.subgroup for loan in state.loans}
+    lent = {loan.subgroup for loan in state.loans}  # a nested team with a loan has to be cancelled yet
     were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
-    leaving = {
-        place
-        for place in closed[:-KEPT]
-        if _may_leave(state.tasks[place], named, lent) and state.tasks[place].task_id in were_closed
-    }
-    if not leaving:
+    may_leave = were_closed - _named(state)
+    gone = [task for task in closed[:-KEPT] if task.task_id in may_leave and task.subgroup not in lent]
+    if not gone:
         return state
-    gone = [task for place, task in enumerate(state.tasks) if place in leaving and isinstance(task, ClosedTask)]
-    stay = tuple([task for place, task in enumerate(state.tasks) if place not in leaving])
+    leaving = {task.task_id for task in gone}
+    stay = tuple([task for task in state.tasks if task.task_id not in leaving])
     return state.model_copy(update={"tasks": stay, "folded": _counted(state.folded, gone)})
-
-
-def _may_leave(task: object, named: frozenset[TaskId], lent: set[CommId]) -> bool:
-    """Whether neither the stage nor a loan needs a closed task; a nested team with a loan has to be cancelled yet."""
-    return isinstance(task, ClosedTask) and task.task_id not in named and task.subgroup not in lent
 
 
 def _named(state: GroupState) -> frozenset[TaskId]:

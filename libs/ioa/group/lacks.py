@@ -36,19 +36,15 @@ def _missing(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
 
     Only tasks that are still in the state are known. Of a failure that lies further back, whoever concludes has long known.
     """
-    done = {name: task.turn for task in state.tasks if _is(task, TaskOutcome.DONE) and (name := name_of_task_id(task.task_id))}
+    closed = [task for task in state.tasks if isinstance(task, ClosedTask)]
+    done = {name: task.turn for task in closed if task.outcome is TaskOutcome.DONE and (name := name_of_task_id(task.task_id))}
     return tuple(
         task.task_id
-        for task in state.tasks
+        for task in closed
         if task.assignee in lost
-        and isinstance(task, ClosedTask)
         and task.outcome is not TaskOutcome.DONE
         and done.get(name_of_task_id(task.task_id), 0) <= task.turn
     )
-
-
-def _is(task: object, outcome: TaskOutcome) -> bool:
-    return isinstance(task, ClosedTask) and task.outcome is outcome
 
 
 def _both(one: Degraded | None, other: Degraded) -> Degraded:

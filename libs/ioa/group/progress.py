@@ -13,28 +13,27 @@ from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.usage import NOTHING
 
 
-def is_news(state: GroupState, said: Said) -> bool:
+def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
     """Whether a report of progress has to be an entry, if it is legal.
 
     It has to be if it acknowledges its task, or tells of usage that a budget is charged with. Without a budget, usage may wait for
     the result.
     """
-    payload, usage, limits = said.message.payload, said.message.header.usage, state.limits
-    assert isinstance(payload, InformTaskProgress)
-    task = state.task(payload.task_id)
+    usage, limits = said.message.header.usage, state.limits
+    task = state.task(report.task_id)
     if not isinstance(task, OpenTask):
         return False
     if task.progress == 0 or (usage is not None and usage != NOTHING):
         return True
     if limits.max_tokens is None and limits.max_cost_micros is None:
         return False
-    return payload.usage is not None and payload.usage.beyond(task.spent) != NOTHING
+    return report.usage is not None and report.usage.beyond(task.spent) != NOTHING
 
 
-def check_progress(state: GroupState, said: Said) -> None:
+def check_progress(state: GroupState, said: Said, report: InformTaskProgress) -> None:
     """Judge a report that needs no entry as `step` would judge it.
 
     Raises:
         IllegalEventError: It is not legal now.
     """
-    check_said(state, said, tasks.check_progress)
+    check_said(state, said, lambda: tasks.check_progress(state, said, report))

@@ -216,7 +216,7 @@ class Discussing(Model):
 class AwaitingAcks(Model):
     """Asynchronous tasks were given out; the floor returns to `assigner` when all in `waiting` have answered."""
 
-    phase: Literal["handing"] = "handing"
+    phase: Literal[Phase.AWAITING_ACKS] = Phase.AWAITING_ACKS
     assigner: AgentIdField
     waiting: tuple[TaskIdField, ...]
     until: Time
@@ -239,13 +239,16 @@ class Paused(Model):
     until: Time
 
 
+ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
+
+
 class Concluding(Model):
     """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
 
     phase: Literal[Phase.CONCLUDING] = Phase.CONCLUDING
     speaker: AgentIdField
     until: Time
-    forced: Literal[Reason.MAX_TURNS, Reason.BUDGET] | None = None
+    forced: ForcedReason | None = None
 
 
 class Ended(Model):
@@ -260,6 +263,10 @@ class Ended(Model):
 
 
 Stage = Annotated[Discussing | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
+
+
+_PHASE_OF_END = {Reason.CONCLUDED: Phase.CONCLUDED, Reason.CANCELLED: Phase.CANCELLED}
+"""Every other reason is a failure."""
 
 
 class Remark(Model):
@@ -314,17 +321,13 @@ class GroupState(Model):
     @property
     def phase(self) -> Phase:
         """The phase as the protocol names it."""
-        match self.stage:
-            case Discussing() | Assigned() | Paused() | Concluding() as stage:
-                return stage.phase
-            case AwaitingAcks():
-                return Phase.DISCUSSING
-            case Ended(reason=Reason.CONCLUDED):
-                return Phase.CONCLUDED
-            case Ended(reason=Reason.CANCELLED):
-                return Phase.CANCELLED
-            case Ended():
-                return Phase.FAILED
+        stage = self.stage
+        return _PHASE_OF_END.get(stage.reason, Phase.FAILED) if isinstance(stage, Ended) else stage.phase
+
+    @property
+    def forced(self) -> ForcedReason | None:
+        """The rule that cut the discussion short, while its conclusion is still to be stated."""
+        return self.stage.forced if isinstance(self.stage, Concluding) else None
 
     @property
     def floor_holder(self) -> AgentId | None:

@@ -1,49 +1,158 @@
 """The group's transition table: which event is legal in which phase, and what follows (paper, section 2.3.3).
 
-A pair of phase and event that is not in `TABLE` is illegal. The rules are pure: they read the state and the event and answer
-with the next state, or refuse. The documentation's diagram and table are drawn from here.
+A kind of event that has no cell for a phase in its row of `TABLE` is illegal in it. `STATE_RULES` are the transitions that no event
+names. The rules are pure: they read the state and the event and answer with the next state, or refuse. What else has to know the
+kinds is derived from here: who may say what when, the labels of metrics, the documentation with its diagram.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, TypeVar
 
-from ioa.group import floor, lacks, monologue, tasks
+from ioa.group import floor, lacks, monologue, opening, tasks
 from ioa.group.events import (
     CancelRequested,
-    EventKind,
+    ControlEvent,
+    GroupLaunched,
+    Kind,
+    LaunchAbandoned,
     MemberLost,
     MemberReturned,
     RepetitionRefused,
     Said,
+    SubgroupClosed,
+    SubgroupOpened,
     TimerFired,
+    name_of,
 )
+from ioa.group.floor import BUDGET_SPENT, NO_TURN_LEFT, NOTHING_TO_WAIT_FOR, StateRule
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
-from ioa.protocol.messages import Conclusion, Discussion, Pause, Phase
+from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+)
 
 ROUNDS_OF_SILENCE = 2
 """The group is given up after this many floor timeouts in a row for each member; lost ones count, since they may return."""
 
 
+class Sender(StrEnum):
+    """Who a kind comes from."""
+
+    FLOOR_HOLDER = "floor holder"
+    ASSIGNEE = "assignee"
+    ROUTER = "router"
+    NESTED_TEAM = "router, for the nested team"
+    REGISTRY = "registry"
+    SETUP = "group setup"
+    USER = "user, or the parent group"
+
+
 @dataclass(frozen=True)
-class Rule:
-    """One cell of the table: who decides, which phases it can lead to, and what it means."""
+class Cell:
+    """What a kind of event means in a phase; None is before there is a group.
 
-    apply: Callable[[GroupState, Any], GroupState]
-    leads_to: frozenset[Phase]
+    Attributes:
+        to: Where the event itself leads.
+        then: The state rules that may lead on from there.
+    """
+
+    phase: Phase | None
+    to: tuple[Phase, ...]
     meaning: str
+    then: tuple[StateRule, ...] = ()
+
+    @cached_property
+    def leads_to(self) -> frozenset[Phase]:
+        """Every phase that the group may be in after the step."""
+        return frozenset((*self.to, *(rule.target for rule in self.then)))
 
 
-def _discussion(state: GroupState, said: Said) -> GroupState:
-    message = said.message
-    assert isinstance(message.payload, Discussion)
-    speaker = message.payload.next_speaker
-    if speaker == message.header.sender or speaker not in state.reachable(said.at):
+Offer = Callable[[GroupState, AgentId, datetime], bool]
+"""Whether a member that may send a kind now could send it with the right content, at a time."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One kind of event. It is made by `_message`, `_event` or `_opening`, which take only a rule for this very kind.
+
+    Attributes:
+        apply: The rule. It takes an event of this kind, and the state, which is None before there is a group.
+        offered: Asked only of kinds that members send.
+    """
+
+    kind: Kind
+    sender: Sender
+    apply: Callable[[Any, Any], GroupState]
+    cells: Mapping[Phase | None, Cell]
+    offered: Offer
+
+    @cached_property
+    def name(self) -> str:
+        """The name of the kind, as it travels."""
+        return name_of(self.kind)
+
+
+P = TypeVar("P", bound=Payload)
+E = TypeVar("E", bound=ControlEvent)
+
+
+def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    """Offer a kind in every phase in which it is legal."""
+    return True
+
+
+def _message(
+    kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
+) -> Row:
+    """The row of a kind of message; its rule is handed the payload by itself."""
+
+    def apply_payload(state: GroupState, event: Said) -> GroupState:
+        payload: Any = event.message.payload
+        return apply(state, event, payload)
+
+    return _row(kind, sender, apply_payload, cells, offered)
+
+
+def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
+    """The row of an event of the control plane."""
+    return _row(kind, sender, apply, cells)
+
+
+def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
+    """The row of an event that opens a log, and is legal nowhere else."""
+
+    def begin(state: None, event: E) -> GroupState:
+        return apply(event)
+
+    return _row(kind, sender, begin, cells)
+
+
+def _row(
+    kind: Any, sender: Sender, apply: Callable[[Any, Any], GroupState], cells: Iterable[Cell], offered: Offer = _always
+) -> Row:
+    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered)
+
+
+def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
+    speaker = payload.next_speaker
+    if speaker == said.message.header.sender or speaker not in state.reachable(said.at):
         why = f"{speaker} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     remarks = monologue.check_remark(state, said)
@@ -64,29 +173,25 @@ def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupS
     return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
 
 
-def _pause(state: GroupState, said: Said) -> GroupState:
-    message = said.message
-    assert isinstance(message.payload, Pause)
-    unknown = [task_id for task_id in message.payload.triggers if state.task(task_id) is None and not state.is_folded(task_id)]
+def _pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
+    unknown = [task_id for task_id in payload.triggers if state.task(task_id) is None and not state.is_folded(task_id)]
     if unknown:
         raise IllegalEventError(RejectionCode.BAD_TRIGGER, f"No task has the id {', '.join(unknown)}.")
     until = said.at + state.limits.pause_timeout
-    stage = Paused(pauser=message.header.sender, triggers=message.payload.triggers, until=until)
+    stage = Paused(pauser=said.message.header.sender, triggers=payload.triggers, until=until)
     return floor.take_turn(state, stage=stage)
 
 
-def _conclude(state: GroupState, said: Said) -> GroupState:
+def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -> GroupState:
     if state.open_tasks:
         still_open = ", ".join(task.task_id for task in state.open_tasks)
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {still_open}.")
     return floor.open_conclusion(state, said.message.header.sender, said.at, forced=None)
 
 
-def _conclusion(state: GroupState, said: Said) -> GroupState:
-    payload, stage = said.message.payload, state.stage
-    assert isinstance(payload, Conclusion) and isinstance(stage, Concluding)
+def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupState:
     degraded = lacks.of_conclusion(state)
-    return floor.end(state, stage.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
+    return floor.end(state, state.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
@@ -107,8 +212,7 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
 def _pass_over_silent_holder(state: GroupState, at: datetime) -> GroupState:
     silences = state.silences + 1
     if silences >= ROUNDS_OF_SILENCE * len(state.members):
-        forced = state.stage.forced if isinstance(state.stage, Concluding) else None
-        return floor.end(state, forced or Reason.MEMBER_LOST, "No member of the group speaks any more.", at)
+        return floor.end(state, state.forced or Reason.MEMBER_LOST, "No member of the group speaks any more.", at)
     return floor.pass_on(state.model_copy(update={"silences": silences}), at)
 
 
@@ -133,117 +237,184 @@ def _cancel(state: GroupState, cancel: CancelRequested) -> GroupState:
     return floor.end(state, Reason.CANCELLED, cancel.why or "Cancelled on request.", cancel.at)
 
 
-_D, _A, _P, _C = Phase.DISCUSSING, Phase.ASSIGNED, Phase.PAUSED, Phase.CONCLUDING
-_CONCLUDED, _FAILED, _CANCELLED = Phase.CONCLUDED, Phase.FAILED, Phase.CANCELLED
-
-_Cell = tuple[Phase, tuple[Phase, ...], str]
+def _others_are_reachable(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return any(other != agent_id for other in state.reachable(at))
 
 
-def _row(kind: EventKind, apply: Callable[[GroupState, Any], GroupState], *cells: _Cell) -> dict[tuple[Phase, EventKind], Rule]:
-    """One event: the phases it is legal in, each with where it can lead and what it means there."""
-    return {(phase, kind): Rule(apply, frozenset(leads_to), meaning) for phase, leads_to, meaning in cells}
+def _one_more_task_may_be_given(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    """Whoever has the floor is evidently alive: it may give a task to itself, so that to conclude is never all it can do."""
+    return tasks.has_room(state)
 
 
-TABLE: dict[tuple[Phase, EventKind], Rule] = {
-    **_row(
-        EventKind.DISCUSSION,
+def _tasks_are_open(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return bool(state.open_tasks)
+
+
+def _no_task_is_open(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
+    return not state.open_tasks
+
+
+_D, _W, _A, _P, _C = Phase.DISCUSSING, Phase.AWAITING_ACKS, Phase.ASSIGNED, Phase.PAUSED, Phase.CONCLUDING
+_FAILED = Phase.FAILED
+
+_CHARGED = (BUDGET_SPENT,)
+_FREED = (NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
+_CHARGED_AND_FREED = (BUDGET_SPENT, NOTHING_TO_WAIT_FOR, NO_TURN_LEFT)
+
+_ROWS = (
+    _message(
+        SyncTaskAssignment,
+        Sender.FLOOR_HOLDER,
+        tasks.assign,
+        Cell(_D, (_A,), "the tasks start; the floor returns to the assigner when all of them are closed", _CHARGED),
+        offered=_one_more_task_may_be_given,
+    ),
+    _message(
+        AsyncTaskAssignment,
+        Sender.FLOOR_HOLDER,
+        tasks.assign,
+        Cell(_D, (_W,), "the tasks start; the floor returns to the assigner when all assignees have answered", _CHARGED),
+        offered=_one_more_task_may_be_given,
+    ),
+    _message(
+        Discussion,
+        Sender.FLOOR_HOLDER,
         _discussion,
-        (_D, (_D, _C), "the floor goes to the next speaker, who may be lost for less than a floor timeout"),
+        Cell(
+            _D,
+            (_D,),
+            "the floor goes to the next speaker, who may be lost for less than a floor timeout",
+            (NO_TURN_LEFT, BUDGET_SPENT),
+        ),
+        offered=_others_are_reachable,
     ),
-    **_row(
-        EventKind.SYNC_TASK_ASSIGNMENT,
-        tasks.assign,
-        (_D, (_A, _C), "the tasks start; the floor returns to the assigner when all of them are closed"),
-    ),
-    **_row(
-        EventKind.ASYNC_TASK_ASSIGNMENT,
-        tasks.assign,
-        (_D, (_D, _C), "the tasks start; the floor returns to the assigner when all assignees have answered"),
-    ),
-    **_row(
-        EventKind.INFORM_TASK_PROGRESS,
-        tasks.progress,
-        (_D, (_D, _C), "acknowledges the task and renews its lease; the last answer awaited returns the floor"),
-        (_A, (_A, _C), "acknowledges the task and renews its lease"),
-        (_P, (_P, _C), "acknowledges the task and renews its lease"),
-    ),
-    **_row(
-        EventKind.INFORM_TASK_RESULT,
-        tasks.result,
-        (_D, (_D, _C), "closes the task; the last answer awaited returns the floor"),
-        (_A, (_A, _D, _C), "closes the task; the last one returns the floor to the assigner"),
-        (_P, (_P, _D, _C), "closes the task; the last trigger returns the floor to the pauser"),
-    ),
-    **_row(
-        EventKind.PAUSE,
+    _message(
+        Pause,
+        Sender.FLOOR_HOLDER,
         _pause,
-        (_D, (_P, _D, _C), "the discussion sleeps until all triggers are closed; at once if they are"),
+        Cell(_D, (_P,), "the discussion sleeps until all triggers are closed; if they are, not at all", _CHARGED_AND_FREED),
+        offered=_tasks_are_open,
     ),
-    **_row(
-        EventKind.CONCLUDE_GROUP_DISCUSSION,
+    _message(
+        ConcludeGroupDiscussion,
+        Sender.FLOOR_HOLDER,
         _conclude,
-        (_D, (_C,), "with no task open: only the speaker's conclusion is legal from now on"),
+        Cell(_D, (_C,), "with no task open: only the speaker's conclusion is legal from now on"),
+        offered=_no_task_is_open,
     ),
-    **_row(
-        EventKind.CONCLUSION,
+    _message(
+        Conclusion,
+        Sender.FLOOR_HOLDER,
         _conclusion,
-        (_C, (_CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
+        Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
     ),
-    **_row(
-        EventKind.TIMER_FIRED,
+    _message(
+        InformTaskProgress,
+        Sender.ASSIGNEE,
+        tasks.progress,
+        Cell(_D, (_D,), "acknowledges the task and renews its lease", _CHARGED),
+        Cell(_W, (_W,), "acknowledges the task and renews its lease", _CHARGED_AND_FREED),
+        Cell(_A, (_A,), "acknowledges the task and renews its lease", _CHARGED),
+        Cell(_P, (_P,), "acknowledges the task and renews its lease", _CHARGED),
+    ),
+    _message(
+        InformTaskResult,
+        Sender.ASSIGNEE,
+        tasks.result,
+        Cell(_D, (_D,), "closes the task", _CHARGED),
+        Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
+        Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
+        Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),
+    ),
+    _event(
+        TimerFired,
+        Sender.ROUTER,
         _timer_fired,
-        (_D, (_D, _C, _FAILED), "a silent holder is passed over; unanswered assignments free the floor; leases run out"),
-        (_A, (_A, _D, _C, _FAILED), "leases run out; when the last task has failed the floor returns to the assigner"),
-        (_P, (_P, _D, _C, _FAILED), "leases run out; the pause ends and the floor returns to the pauser"),
-        (_C, (_C, _FAILED), "a silent speaker is passed over: the next member concludes"),
+        Cell(_D, (_D, _FAILED), "leases run out; a silent holder is passed over, until nobody speaks any more"),
+        Cell(_W, (_W, _D, _FAILED), "leases run out; a wait that was too long ends, and the floor returns", _FREED),
+        Cell(_A, (_A, _FAILED), "leases run out, and their tasks fail", _FREED),
+        Cell(_P, (_P, _D, _FAILED), "leases run out; a pause that was too long ends, and the floor returns", _FREED),
+        Cell(_C, (_C, _FAILED), "a silent speaker is passed over: the next member concludes, until nobody speaks any more"),
     ),
-    **_row(
-        EventKind.MEMBER_LOST,
+    _event(
+        MemberLost,
+        Sender.REGISTRY,
         _member_lost,
-        (_D, (_D,), "its tasks are suspect; a holder that is lost is passed over"),
-        (_A, (_A,), "its tasks are suspect: they fail when their lease runs out"),
-        (_P, (_P,), "its tasks are suspect: they fail when their lease runs out"),
-        (_C, (_C,), "a lost speaker is passed over"),
+        Cell(_D, (_D,), "its tasks are suspect; a holder that is lost is passed over"),
+        *(Cell(phase, (phase,), "its tasks are suspect: they fail when their lease runs out") for phase in (_W, _A, _P)),
+        Cell(_C, (_C,), "a lost speaker is passed over"),
     ),
-    **_row(
-        EventKind.MEMBER_RETURNED,
+    _event(
+        MemberReturned,
+        Sender.REGISTRY,
         _member_returned,
-        (_D, (_D,), "the member may speak and work again; the floor is its own if everybody else is lost"),
-        (_A, (_A,), "the member may speak and work again"),
-        (_P, (_P,), "the member may speak and work again"),
-        (_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
+        Cell(_D, (_D,), "the member may speak and work again; the floor is its own if everybody else is lost"),
+        *(Cell(phase, (phase,), "the member may speak and work again") for phase in (_W, _A, _P)),
+        Cell(_C, (_C,), "the member may speak again; it concludes if everybody else is lost"),
     ),
-    **_row(
-        EventKind.CANCEL_REQUESTED,
+    _event(
+        CancelRequested,
+        Sender.USER,
         _cancel,
-        *((phase, (_CANCELLED,), "the group ends; its open tasks and nested teams are cancelled") for phase in (_D, _A, _P, _C)),
+        *(
+            Cell(phase, (Phase.CANCELLED,), "the group ends; its open tasks and nested teams are cancelled")
+            for phase in (_D, _W, _A, _P, _C)
+        ),
     ),
-    **_row(
-        EventKind.REPETITION_REFUSED,
+    _event(
+        RepetitionRefused,
+        Sender.ROUTER,
         _repetition_refused,
-        (
+        Cell(
             _D,
             (_D, _P, _C),
             "the first of a turn is noted; at the next one the speaker waits for open tasks, or the owner concludes",
         ),
     ),
-    **_row(
-        EventKind.SUBGROUP_OPENED,
+    _event(
+        SubgroupOpened,
+        Sender.SETUP,
         tasks.open_subgroup,
-        (
-            _D,
-            (_D,),
-            "the assignee serves its task with a nested team, on a share of the budget; that answers the assignment too",
+        Cell(_D, (_D,), "the assignee serves its task with a nested team, on a share of the budget"),
+        Cell(
+            _W,
+            (_W,),
+            "the assignee serves its task with a nested team, on a share of the budget, which answers the assignment too",
+            (NOTHING_TO_WAIT_FOR,),
         ),
-        (_A, (_A,), "the assignee serves its task with a nested team, on a share of the budget"),
-        (_P, (_P,), "the assignee serves its task with a nested team, on a share of the budget"),
+        Cell(_A, (_A,), "the assignee serves its task with a nested team, on a share of the budget"),
+        Cell(_P, (_P,), "the assignee serves its task with a nested team, on a share of the budget"),
     ),
-    **_row(
-        EventKind.SUBGROUP_CLOSED,
+    _event(
+        SubgroupClosed,
+        Sender.NESTED_TEAM,
         tasks.close_subgroup,
-        (_D, (_D, _C), "the nested team's conclusion closes the task; what it has used up is counted"),
-        (_A, (_A, _D, _C), "the nested team's conclusion closes the task; the last one returns the floor to the assigner"),
-        (_P, (_P, _D, _C), "the nested team's conclusion closes the task; the last trigger returns the floor to the pauser"),
-        (_C, (_C,), "what a team has used up whose task is closed already is counted"),
+        Cell(_D, (_D,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
+        Cell(_W, (_W,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED),
+        Cell(_A, (_A,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
+        Cell(_P, (_P,), "the nested team's conclusion closes the task; what it has used up is counted", _CHARGED_AND_FREED),
+        Cell(_C, (_C,), "what a team has used up whose task is closed already is counted"),
     ),
+    _opening(
+        GroupLaunched,
+        Sender.SETUP,
+        opening.launch,
+        Cell(None, (_D,), "the group is opened, and its owner has the floor", _CHARGED),
+    ),
+    _opening(
+        LaunchAbandoned,
+        Sender.SETUP,
+        opening.abandon,
+        Cell(None, (_FAILED, Phase.CANCELLED), "the goal ended before there was a group; none can be launched any more"),
+    ),
+)
+
+TABLE: Mapping[Kind, Row] = {row.kind: row for row in _ROWS}
+"""The rows by their kind. Its order is that in which members are told what they may say."""
+
+STATE_RULES = (NO_TURN_LEFT, BUDGET_SPENT, NOTHING_TO_WAIT_FOR)
+"""The transitions that the state calls for by itself, in the order in which they are asked; at most one is made after an event."""
+
+STATE_RULES_IN: Mapping[Phase, tuple[StateRule, ...]] = {
+    phase: tuple(rule for rule in STATE_RULES if phase in rule.phases) for phase in Phase
 }

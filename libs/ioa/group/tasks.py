@@ -35,10 +35,9 @@ _LEAST_TASK_BYTES = 200
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def assign(state: GroupState, said: Said) -> GroupState:
+def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment) -> GroupState:
     """Open the tasks of an assignment and suspend the floor until their assignees are done, or have answered."""
-    payload, sender = said.message.payload, said.message.header.sender
-    assert isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment)
+    sender = said.message.header.sender
     if state.limits.level >= TASKS_ARE_FOLDED:
         _check_room(state, payload.tasks)
     reachable = {sender, *state.reachable(said.at)}
@@ -70,26 +69,24 @@ def assign(state: GroupState, said: Said) -> GroupState:
     return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
 
 
-def progress(state: GroupState, said: Said) -> GroupState:
+def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
     """Acknowledge a task and renew its lease."""
-    task, number = check_progress(state, said)
-    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": number}))
+    task = check_progress(state, said, payload)
+    return _replace(state, _renewed(state, task, said.at).model_copy(update={"progress": payload.number}))
 
 
-def check_progress(state: GroupState, said: Said) -> tuple[OpenTask, int]:
-    """Find the task that a report of progress is about, and the report's number.
+def check_progress(state: GroupState, said: Said, payload: InformTaskProgress) -> OpenTask:
+    """Find the task that a report of progress is about.
 
     Raises:
         IllegalEventError: The report is not its sender's to make, or comes too late.
     """
-    payload = said.message.payload
-    assert isinstance(payload, InformTaskProgress)
     task = _reported_task(state, said, payload.task_id)
     if payload.number <= task.progress:
         raise IllegalEventError(
             RejectionCode.STALE_PROGRESS, f"Report {payload.number} of task {task.task_id} came after report {task.progress}."
         )
-    return task, payload.number
+    return task
 
 
 def hear(state: GroupState, fired: TimerFired) -> GroupState:
@@ -108,10 +105,8 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
     return state.model_copy(update={"tasks": tuple(tasks)}) if changed else state
 
 
-def result(state: GroupState, said: Said) -> GroupState:
+def result(state: GroupState, said: Said, payload: InformTaskResult) -> GroupState:
     """Close a task with what its assignee reports."""
-    payload = said.message.payload
-    assert isinstance(payload, InformTaskResult)
     task = _reported_task(state, said, payload.task_id)
     return _replace(state, task.closed(payload.outcome))
 

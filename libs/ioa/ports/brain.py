@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ioa.group.events import Kind
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -135,7 +136,7 @@ class GroupView:
     state: GroupState
     messages: tuple[Message, ...]
     tasks: tuple[TaskRecord, ...]
-    legal: tuple[str, ...]
+    legal: tuple[Kind, ...]
     reachable: tuple[AgentId, ...]
     refusals: tuple[str, ...] = ()
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)

@@ -26,6 +26,7 @@ class Phase(StrEnum):
     """Where a group stands (paper, section 2.3.3). The last three are terminal and absorbing."""
 
     DISCUSSING = "discussing"
+    AWAITING_ACKS = "handing"
     ASSIGNED = "assigned"
     PAUSED = "paused"
     CONCLUDING = "concluding"
@@ -166,7 +167,7 @@ class Header(Model):
     Attributes:
         turn: The turn the floor was granted for; the assignee of a task repeats the turn of its assignment.
         after: The log sequence the sender had applied when it spoke; its message can only lie behind it.
-        state: The phase the sender believed the group in.
+        state: The phase the sender believed the group in, as `phase_for_header` puts it.
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
@@ -185,6 +186,14 @@ class Header(Model):
     usage: Usage | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""
+
+
+def phase_for_header(phase: Phase) -> Phase:
+    """Name a phase so that routers of an older release can read it: to them `AWAITING_ACKS` is a part of `DISCUSSING`.
+
+    A release that raises the header's version can say the phase as it is; this one reads it already.
+    """
+    return Phase.DISCUSSING if phase is Phase.AWAITING_ACKS else phase
 
 
 class Message(Model):

@@ -9,15 +9,21 @@ from __future__ import annotations
 
 from prometheus_client import Counter
 
-from ioa.group.events import Event, EventKind, Said, SubgroupClosed, kind_of
+from ioa.group.events import Event, Said, SubgroupClosed, input_of
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, TaskMode
+from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.telemetry.fast_metrics import UNLABELLED, TalliedTimes, Tally
 
-entries = Tally("ioa_group_entries_total", "Entries appended to group logs, by what happened", "event", EventKind)
+entries = Tally(
+    "ioa_group_entries_total",
+    "Entries appended to group logs, by what happened",
+    "event",
+    [row.name for row in TABLE.values()],
+)
 turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")
 phases = Counter("ioa_group_phases_entered_total", "How often groups entered a phase", ["phase"])
 groups_ended = Counter("ioa_groups_ended_total", "Groups that ended, nested ones too, by reason", ["reason"])
@@ -74,7 +80,7 @@ def count_progress() -> None:
 
 
 def _count_opening(event: Event, after: GroupState) -> None:
-    entries.counts[kind_of(event)] += 1
+    entries.counts[input_of(event).type] += 1
     _phase_of[after.phase].inc()
     _count_usage(NOTHING, after.spent)
     if isinstance(after.stage, Ended):
@@ -82,7 +88,7 @@ def _count_opening(event: Event, after: GroupState) -> None:
 
 
 def _count_more(before: GroupState, event: Event, after: GroupState) -> None:
-    entries.counts[kind_of(event)] += 1
+    entries.counts[input_of(event).type] += 1
     turns.counts[UNLABELLED] += after.turns_taken - before.turns_taken
     if after.stage is not before.stage:
         _count_stage(before, event, after)

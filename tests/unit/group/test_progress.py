@@ -31,6 +31,16 @@ def _report(number: int = 2, tokens: int = 0, sender: str = "bob", turn: int = 1
     return said(sender, InformTaskProgress(task_id=T1, number=number, usage=Usage(tokens_in=tokens)), turn, at)
 
 
+def _news(state: GroupState, report: Said) -> bool:
+    assert isinstance(report.message.payload, InformTaskProgress)
+    return is_news(state, report, report.message.payload)
+
+
+def _check(state: GroupState, report: Said) -> None:
+    assert isinstance(report.message.payload, InformTaskProgress)
+    check_progress(state, report, report.message.payload)
+
+
 def _heard(seconds: float, *, at: float) -> TimerFired:
     heard = TaskHeard(task_id=T1, at=START + timedelta(seconds=seconds))
     return TimerFired(at=START + timedelta(seconds=at), heard=(heard,))
@@ -40,16 +50,16 @@ def _without_budget(state: GroupState) -> GroupState:
     return state.model_copy(update={"limits": state.limits.model_copy(update={"max_tokens": None, "max_cost_micros": None})})
 
 
-def test_what_the_machine_needs_is_news() -> None:
+def test_what_the_machine_needs__news() -> None:
     """The acknowledgement, and what a budget is charged with; a mere sign of life is not, of a suspect task either."""
-    news = [is_news(_tasked().state, _report(1)), is_news(_at_work().state, _report(tokens=5))]
-    signs = [is_news(state, _report()) for state in (_at_work().state, _at_work().timer().state)]
+    news = [_news(_tasked().state, _report(1)), _news(_at_work().state, _report(tokens=5))]
+    signs = [_news(state, _report()) for state in (_at_work().state, _at_work().timer().state)]
     assert (news, signs) == ([True, True], [False, False])
 
 
 def test_without_a_budget_usage_may_wait_for_the_result() -> None:
     """Nothing is bounded by it."""
-    assert not is_news(_without_budget(_at_work().state), _report(tokens=5))
+    assert not _news(_without_budget(_at_work().state), _report(tokens=5))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +70,7 @@ def test_without_a_budget_usage_may_wait_for_the_result() -> None:
 def test_a_report_that_is_no_entry_is_judged_like_one_that_is(report: Said) -> None:
     """The same code, the same words, the same way out."""
     with pytest.raises(IllegalEventError) as judged:
-        check_progress(_at_work().state, report)
+        _check(_at_work().state, report)
     refused = _at_work().refusal(report)
     assert (judged.value.code, str(judged.value), judged.value.legal) == (refused.code, str(refused), refused.legal)
 
@@ -68,13 +78,13 @@ def test_a_report_that_is_no_entry_is_judged_like_one_that_is(report: Said) -> N
 def test_a_report_on_a_closed_task_is_refused() -> None:
     """However it is looked at."""
     with pytest.raises(IllegalEventError) as judged:
-        check_progress(_at_work().finishes("t1-1").state, _report())
-    assert (judged.value.code, is_news(_at_work().finishes("t1-1").state, _report())) == (RejectionCode.TASK_CLOSED, False)
+        _check(_at_work().finishes("t1-1").state, _report())
+    assert (judged.value.code, _news(_at_work().finishes("t1-1").state, _report())) == (RejectionCode.TASK_CLOSED, False)
 
 
 def test_a_legal_report_is_let_through() -> None:
     """It changes nothing."""
-    check_progress(_at_work().state, _report())
+    _check(_at_work().state, _report())
 
 
 def test_what_was_heard_keeps_the_lease() -> None:

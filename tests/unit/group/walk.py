@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 from ioa.group.events import (
     CancelRequested,
     Event,
-    EventKind,
     GroupLaunched,
+    Kind,
+    LaunchAbandoned,
     MemberLost,
     MemberReturned,
     RepetitionRefused,
@@ -40,7 +41,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.usage import MICROS, NOTHING, Usage
-from tests.unit.group.scenario import MAX_TOKENS, START, charter, limits, said
+from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
 
 T = TypeVar("T")
 
@@ -67,6 +68,18 @@ def any_launch(choose: Choose) -> GroupLaunched:
         level=choose((LEVEL, LEVEL, LEVEL, 0)),
     )
     return GroupLaunched(at=START, charter=charter(*members, limits=rules))
+
+
+def any_opening(choose: Choose) -> Event:
+    """What begins a log: a launch, seldom one whose team has cost all there is, or the end of a goal that has no group."""
+    launch = any_launch(choose)
+    costly = launch.model_copy(update={"usage": Usage(tokens_in=MAX_TOKENS)})
+    reason = choose((Reason.NO_AGENT, Reason.CANCELLED))
+    abandoned = LaunchAbandoned.model_validate(
+        {"at": START, "comm_id": COMM, "goal_id": GOAL, "by": AGENTS[0], "reason": reason, "content": "…"}
+    )
+    openings: tuple[Event, ...] = (launch, launch, launch, costly, abandoned)
+    return choose(openings)
 
 
 def any_time(state: GroupState, now: datetime, choose: Choose) -> datetime:
@@ -100,47 +113,45 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     """Any event, legal or not; messages outnumber what the control plane reports."""
     if choose((True, True, True, False)):
         return _any_said(state, at, choose)
-    kind = choose(
-        (
-            EventKind.TIMER_FIRED,
-            EventKind.TIMER_FIRED,
-            EventKind.MEMBER_LOST,
-            EventKind.MEMBER_LOST,
-            EventKind.MEMBER_RETURNED,
-            EventKind.SUBGROUP_OPENED,
-            EventKind.SUBGROUP_OPENED,
-            EventKind.SUBGROUP_CLOSED,
-            EventKind.SUBGROUP_CLOSED,
-            EventKind.REPETITION_REFUSED,
-            EventKind.REPETITION_REFUSED,
-            choose((EventKind.CANCEL_REQUESTED, *(EventKind.GROUP_LAUNCHED,) * 14)),
-        )
+    seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
+    make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
+    return make(state, at, choose)
+
+
+def _any_timer(state: GroupState, at: datetime, choose: Choose) -> Event:
+    return TimerFired(at=at, heard=_any_heard(state, at, choose))
+
+
+def _any_loss(state: GroupState, at: datetime, choose: Choose) -> Event:
+    return MemberLost(at=at, agent_id=_anybody(state, choose))
+
+
+def _any_return(state: GroupState, at: datetime, choose: Choose) -> Event:
+    return MemberReturned(at=at, agent_id=_anybody(state, choose))
+
+
+def _any_cancel(state: GroupState, at: datetime, choose: Choose) -> Event:
+    return CancelRequested(at=at, why=choose(("", "enough")))
+
+
+def _any_other_launch(state: GroupState, at: datetime, choose: Choose) -> Event:
+    return any_launch(choose)
+
+
+def _any_repetition(state: GroupState, at: datetime, choose: Choose) -> Event:
+    holder = state.floor_holder or AGENTS[0]
+    return RepetitionRefused(
+        at=at,
+        by=choose((holder, holder, holder, _anybody(state, choose))),
+        turn=choose((state.turn, state.turn, state.turn, max(0, state.turn - 1))),
+        message_id=MessageId(choose(("m1", "m2", "m3"))),
+        repeats_turn=1,
     )
-    match kind:
-        case EventKind.TIMER_FIRED:
-            return TimerFired(at=at, heard=_any_heard(state, at, choose))
-        case EventKind.MEMBER_LOST:
-            return MemberLost(at=at, agent_id=_anybody(state, choose))
-        case EventKind.MEMBER_RETURNED:
-            return MemberReturned(at=at, agent_id=_anybody(state, choose))
-        case EventKind.CANCEL_REQUESTED:
-            return CancelRequested(at=at, why=choose(("", "enough")))
-        case EventKind.REPETITION_REFUSED:
-            holder = state.floor_holder or AGENTS[0]
-            return RepetitionRefused(
-                at=at,
-                by=choose((holder, holder, holder, _anybody(state, choose))),
-                turn=choose((state.turn, state.turn, state.turn, max(0, state.turn - 1))),
-                message_id=MessageId(choose(("m1", "m2", "m3"))),
-                repeats_turn=1,
-            )
-        case EventKind.SUBGROUP_OPENED:
-            task_id, assignee, _ = _any_task(state, choose)
-            return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
-        case EventKind.SUBGROUP_CLOSED:
-            return _any_end_of_a_team(state, at, choose)
-        case _:
-            return any_launch(choose)
+
+
+def _any_opening_of_a_team(state: GroupState, at: datetime, choose: Choose) -> Event:
+    task_id, assignee, _ = _any_task(state, choose)
+    return SubgroupOpened(at=at, task_id=task_id, by=assignee, subgroup=_subgroup(task_id, choose))
 
 
 def _any_heard(state: GroupState, at: datetime, choose: Choose) -> tuple[TaskHeard, ...]:
@@ -249,7 +260,7 @@ def _subgroup(task_id: TaskId, choose: Choose) -> CommId:
     return CommId(choose((f"sub-{task_id}",) * 5 + ("elsewhere",)))
 
 
-def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[EventKind, tuple[Said, ...]]:
+def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Kind, tuple[Said, ...]]:
     """For each kind of message the attempts of a member that does its best to have it accepted."""
     colleagues = [member.agent_id for member in state.members]
     news = 1_000 + state.turn  # a number that nothing else in a walk has
@@ -257,20 +268,20 @@ def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Ev
         (TaskSpec(task_id=TaskId(f"t{state.turn}-fresh"), assignee=colleague, task_desc=f"fresh {news}"),)
         for colleague in colleagues
     )
-    attempts: dict[EventKind, tuple[Payload, ...]] = {
-        EventKind.DISCUSSION: tuple(Discussion(content=f"Fresh {news}.", next_speaker=other) for other in colleagues),
-        EventKind.SYNC_TASK_ASSIGNMENT: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
-        EventKind.ASYNC_TASK_ASSIGNMENT: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
-        EventKind.PAUSE: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),
-        EventKind.CONCLUDE_GROUP_DISCUSSION: (ConcludeGroupDiscussion(),),
-        EventKind.CONCLUSION: (Conclusion(content="Ten."),),
+    attempts: dict[Kind, tuple[Payload, ...]] = {
+        Discussion: tuple(Discussion(content=f"Fresh {news}.", next_speaker=other) for other in colleagues),
+        SyncTaskAssignment: tuple(SyncTaskAssignment(tasks=tasks) for tasks in fresh),
+        AsyncTaskAssignment: tuple(AsyncTaskAssignment(tasks=tasks) for tasks in fresh),
+        Pause: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),
+        ConcludeGroupDiscussion: (ConcludeGroupDiscussion(),),
+        Conclusion: (Conclusion(content="Ten."),),
     }
     messages = {kind: tuple(said(agent_id, payload, state.turn, at) for payload in payloads) for kind, payloads in attempts.items()}
-    messages[EventKind.INFORM_TASK_PROGRESS] = tuple(
+    messages[InformTaskProgress] = tuple(
         said(agent_id, InformTaskProgress(task_id=task.task_id, number=task.progress + 1), task.turn, at)
         for task in state.open_tasks
     )
-    messages[EventKind.INFORM_TASK_RESULT] = tuple(
+    messages[InformTaskResult] = tuple(
         said(agent_id, InformTaskResult(task_id=task.task_id, task_conclusion="…"), task.turn, at) for task in state.open_tasks
     )
     return messages

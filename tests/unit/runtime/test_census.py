@@ -43,16 +43,16 @@ async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
     plane, standings = Plane(), FixedStandings()
     census = Census(plane.log, standings, plane.open_groups)
     await census.take()
-    seen = [(value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running"))]
+    seen = [(value("ioa_groups", phase="handing"), value("ioa_tasks", state="running"))]
     await plane.open(ADA, BOB)
     task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Count the lines.")
     await plane.says(ADA, AsyncTaskAssignment(tasks=(task,)))
     await census.take()
-    seen.append((value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running")))
+    seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))
     plane.clock.advance_to((await plane.state()).limits.deadline)
     await plane.fire_due()
     await census.take()
-    seen.append((value("ioa_groups", phase="discussing"), value("ioa_tasks", state="running")))
+    seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))
     assert seen == [(0, 0), (1, 1), (0, 0)]
 
 

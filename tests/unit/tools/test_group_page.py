@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ioa.group.events import EventKind
 from ioa.group.state import Limits
-from ioa.group.table import TABLE
+from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.messages import Phase
 from tools import group_page as diagram
 
@@ -32,26 +31,33 @@ def test_a_stale_document_fails_the_check(tmp_path: Path) -> None:
 
 
 def test_every_rules_meaning_is_told() -> None:
-    """Each cell of the table has a line."""
+    """Each cell of the table has a line, and each rule of the state."""
     text = diagram.render()
-    missing = [cell for cell, rule in TABLE.items() if f"| {diagram.SENDERS[cell[1]]} | {rule.meaning} |" not in text]
-    assert missing == []
+    cells = [(row, cell) for row in TABLE.values() for cell in row.cells.values() if cell.phase is not None]
+    assert [cell for row, cell in cells if f"| `{row.name}` | {row.sender} | {cell.meaning} |" not in text] == []
+    assert [rule.name for rule in STATE_RULES if f"| *{rule.name}* |" not in text or rule.meaning not in text] == []
 
 
 def test_every_word_is_explained() -> None:
-    """Phases, events and limits of the code and of the document are the same."""
-    assert (set(diagram.PHASES), set(diagram.SENDERS), set(diagram.LIMITS)) == (
-        set(Phase),
-        set(EventKind),
-        set(Limits.model_fields),
-    )
+    """Phases and limits of the code and of the document are the same."""
+    assert (set(diagram.PHASES), set(diagram.LIMITS)) == (set(Phase), set(Limits.model_fields))
 
 
 def test_the_picture_draws_arrows_of_the_table_only() -> None:
-    """Between two phases there is an arrow exactly if a rule leads from one to the other."""
+    """Between two phases there is an arrow exactly if an event or the state leads from one to the other, with the name of each."""
     picture = diagram.render().split("```mermaid")[1].split("```")[0]
-    drawn = {(start, end) for start, end in re.findall(r"^ +(\w+) --> (\w+):", picture, re.MULTILINE) if start != end}
-    everywhere = {end for start, end in drawn if start == "open"}
-    drawn = {arrow for arrow in drawn if arrow[0] != "open"} | {(phase.name, end) for phase in diagram.OPEN for end in everywhere}
-    possible = {(phase.name, end.name) for (phase, _), rule in TABLE.items() for end in rule.leads_to if end is not phase}
-    assert drawn == possible
+    drawn = {
+        (start, end, name)
+        for start, end, names in re.findall(r"^ +(\S+) --> (\w+): (.*)$", picture, re.MULTILINE)
+        for name in names.split("<br/>")
+    }
+    everywhere = {arrow for arrow in drawn if arrow[0] == "open"}
+    drawn = (drawn - everywhere) | {(phase.name, end, name) for phase in diagram.OPEN for _, end, name in everywhere}
+    events = {
+        (cell.phase.name if cell.phase else "[*]", end.name, row.name)
+        for row in TABLE.values()
+        for cell in row.cells.values()
+        for end in cell.to
+        if end is not cell.phase
+    }
+    assert drawn == events | {(phase.name, rule.target.name, rule.name) for rule in STATE_RULES for phase in rule.phases}

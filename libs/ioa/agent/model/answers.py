@@ -14,10 +14,18 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from ioa.agent.model.budget import Budget
-from ioa.group.events import EventKind
+from ioa.group.events import Kind
 from ioa.ports.brain import GroupView
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import MAX_TASKS_PER_ASSIGNMENT, TaskOutcome
+from ioa.protocol.messages import (
+    MAX_TASKS_PER_ASSIGNMENT,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Discussion,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
 
 MAX_NAMED = 64
 """How many members, agents or tasks an answer may choose from; the latest, where there are more."""
@@ -136,7 +144,7 @@ def formation(found: Sequence[AgentId], budget: Budget, *, may_search: bool, may
     return reply_of(decisions, budget)
 
 
-def speech(view: GroupView, kinds: Iterable[str], budget: Budget) -> type[BaseModel] | None:
+def speech(view: GroupView, kinds: Iterable[Kind], budget: Budget) -> type[BaseModel] | None:
     """The shape of a floor holder's answer: the kinds that are legal now, with names of members in reach and known tasks only.
 
     None if nothing can be said.
@@ -191,12 +199,12 @@ def _announce(view: GroupView, budget: Budget) -> type[BaseModel] | None:
     return None if view.state.open_tasks else AnnounceConclusion
 
 
-_BY_KIND: dict[str, Callable[[GroupView, Budget], type[BaseModel] | None]] = {
-    EventKind.DISCUSSION: _discuss,
-    EventKind.SYNC_TASK_ASSIGNMENT: _assign(AssignSync),
-    EventKind.ASYNC_TASK_ASSIGNMENT: _assign(AssignAsync),
-    EventKind.PAUSE: _pause,
-    EventKind.CONCLUDE_GROUP_DISCUSSION: _announce,
+_BY_KIND: dict[Kind, Callable[[GroupView, Budget], type[BaseModel] | None]] = {
+    Discussion: _discuss,
+    SyncTaskAssignment: _assign(AssignSync),
+    AsyncTaskAssignment: _assign(AssignAsync),
+    Pause: _pause,
+    ConcludeGroupDiscussion: _announce,
 }
 
 

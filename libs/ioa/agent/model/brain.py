@@ -20,6 +20,7 @@ from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.payloads import artifacts_of, utterance_of
 from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
 from ioa.agent.model.tally import Cause, Decision, Tally
+from ioa.group.events import name_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
@@ -129,14 +130,14 @@ class ModelBrain:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         shape = answers.speech(view, view.legal, self._budget)
         if shape is None:
-            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(view.legal) or 'nothing'}")
+            raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
         echoed = context.repeated(view)
         if echoed and not view.refusals:  # else the turn has been counted
             repeated_messages.inc()
         prompt = self._prompts.fill(
             "speak",
             **self._situation(view),
-            acts=context.acts(self._prompts, [kind for kind in view.legal if kind in answers.SPEECH_KINDS]),
+            acts=context.acts(self._prompts, [name_of(kind) for kind in view.legal if kind in answers.SPEECH_KINDS]),
             team=context.team(view, self._budget),
             tasks=context.tasks(view, self._budget),
             refusals=context.refusals(view),

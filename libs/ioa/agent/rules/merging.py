@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.references import is_document
 from ioa.agent.rules.titles import title_of
-from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
@@ -43,7 +42,7 @@ def conclude(view: GroupView) -> Conclusion:
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
-    forced = _FORCED.get(view.state.stage.forced) if isinstance(view.state.stage, Concluding) and view.state.stage.forced else None
+    forced = _FORCED.get(view.state.forced) if view.state.forced else None
     artifacts = tuple({artifact.object_name: artifact for section in reached for artifact in section.artifacts}.values())
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
     if artifacts and len(sections) > 1:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from ioa.agent.rules.plan_progress import Job, PlanStatus, is_led_by_others, read_progress
 from ioa.agent.rules.titles import title_of
-from ioa.group.events import EventKind
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
 from ioa.protocol.messages import (
@@ -32,7 +31,7 @@ def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
     jobs = read_progress(view)
     ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is PlanStatus.READY]
-    if len(view.refusals) > PATIENCE or not ready or EventKind.SYNC_TASK_ASSIGNMENT not in view.legal:
+    if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment not in view.legal:
         return _without_assigning(view, jobs)
     return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
 
@@ -64,7 +63,7 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
         triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)
         return Pause(content=f"Waiting for {', '.join(triggers)}.", triggers=triggers[:256])
     others = [agent for agent in view.state.living() if agent != view.me] or [agent for agent in view.reachable if agent != view.me]
-    if EventKind.CONCLUDE_GROUP_DISCUSSION not in view.legal and EventKind.DISCUSSION in view.legal and others:
+    if ConcludeGroupDiscussion not in view.legal and Discussion in view.legal and others:
         owner = view.charter.owner
         return Discussion(content="Over to you.", next_speaker=owner if owner in others else others[0])
     return ConcludeGroupDiscussion(content="Everything that can be done is done.")

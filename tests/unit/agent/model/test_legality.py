@@ -80,7 +80,7 @@ def disturb(group: Group, rng: random.Random) -> None:
     events: list[Event] = [MemberReturned(at=group.at, agent_id=agent) if lost else MemberLost(at=group.at, agent_id=agent)]
     for event in events:
         last_one = isinstance(event, MemberLost) and len(group.state.living()) < 2
-        if not last_one and (group.state.phase, kind_of(event)) in TABLE:
+        if not last_one and group.state.phase in TABLE[kind_of(event)].cells:
             group.happen(event)
 
 

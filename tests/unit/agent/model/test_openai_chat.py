@@ -18,6 +18,7 @@ from ioa.agent.model import answers
 from ioa.agent.model.budget import Budget
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer
+from ioa.protocol.messages import Discussion, SyncTaskAssignment
 from tests.unit.agent.model.http_script import Line, completion, refused, serving
 from tests.unit.agent.model.situations import ANN, launched
 
@@ -168,7 +169,7 @@ async def test_the_key_never_appears(line: Line) -> None:
 def test_the_schema_is_what_strict_output_takes() -> None:
     """Every object names all its properties as required, allows no others, and no word of pydantic's own is left."""
     group = launched()
-    shape = answers.speech(group.view(ANN), ("DISCUSSION", "SYNC_TASK_ASSIGNMENT"), Budget())
+    shape = answers.speech(group.view(ANN), (Discussion, SyncTaskAssignment), Budget())
     assert shape is not None
     schema = strict_schema(shape, with_lengths=False)
     text = json.dumps(schema)

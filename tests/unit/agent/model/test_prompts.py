@@ -5,6 +5,7 @@ from __future__ import annotations
 from ioa.agent.model import Budget, ModelBrain, context
 from ioa.agent.model.answers import SPEECH_KINDS
 from ioa.agent.model.prompts import Prompts, clipped
+from ioa.group.events import name_of
 from ioa.protocol.messages import Discussion
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
@@ -57,7 +58,7 @@ async def test_tells_only_what_is_open_now() -> None:
 
 def test_every_kind_has_its_words() -> None:
     """No speech act is without a description."""
-    assert all(Prompts().act(kind).startswith(f"- {kind}:") for kind in SPEECH_KINDS)
+    assert all(Prompts().act(name).startswith(f"- {name}:") for name in map(name_of, SPEECH_KINDS))
 
 
 def test_clipping_keeps_both_ends() -> None:

@@ -1,0 +1,47 @@
+"""How a group's log begins: with the launch of the group, or with the end of a goal for which none is opened."""
+
+from __future__ import annotations
+
+from ioa.group.events import GroupLaunched, LaunchAbandoned
+from ioa.group.rejection import IllegalEventError, RejectionCode
+from ioa.group.state import Discussing, Ended, GroupState, Limits, Member
+
+
+def launch(launched: GroupLaunched) -> GroupState:
+    """Open the group and give its owner the floor.
+
+    Raises:
+        IllegalEventError: The owner is not in its own team.
+    """
+    charter = launched.charter
+    state = GroupState(
+        comm_id=charter.comm_id,
+        goal_id=charter.goal_id,
+        owner=charter.owner,
+        members=tuple(Member(agent_id=card.agent_id) for card in charter.team_members),
+        limits=charter.limits,
+        depth=charter.team_up_depth,
+        parent=charter.parent,
+        stage=Discussing(holder=charter.owner, until=launched.at + charter.limits.floor_timeout),
+        turn=1,
+        spent=launched.usage,
+    )
+    if not state.is_member(charter.owner):
+        raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
+    return state
+
+
+def abandon(abandoned: LaunchAbandoned) -> GroupState:
+    """End what never began."""
+    return GroupState(
+        comm_id=abandoned.comm_id,
+        goal_id=abandoned.goal_id,
+        owner=abandoned.by,
+        members=(),
+        limits=Limits(max_turns=1, deadline=abandoned.at),
+        depth=0,
+        parent=abandoned.parent,
+        stage=Ended(reason=abandoned.reason, content=abandoned.content, ended_at=abandoned.at),
+        turn=0,
+        spent=abandoned.usage,
+    )
