@@ -61,38 +61,36 @@ async def test_an_entry_offered_twice_at_once_is_applied_once(store: AgentStore)
 
 async def test_a_group_nobody_heard_of_is_empty(store: AgentStore) -> None:
     """An unknown group has no entries, no message to send and no result."""
-    known = (await store.entries(OTHER), await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1))
+    known = (await store.entries(OTHER), await store.outgoing(OTHER), await store.finished_task(OTHER, T1))
 
-    assert known == ([], None, None)
+    assert known == ([], {}, None)
 
 
 async def test_an_outgoing_message_is_kept_under_its_duty(store: AgentStore) -> None:
     """A message is found by group and duty, and by nothing else."""
     await store.put_outgoing("turn:1", message("m1"))
 
-    found = [await store.outgoing(COMM, "turn:1"), await store.outgoing(COMM, "turn:2"), await store.outgoing(OTHER, "turn:1")]
-
-    assert found == [message("m1"), None, None]
+    assert (await store.outgoing(COMM), await store.outgoing(OTHER)) == ({"turn:1": message("m1")}, {})
 
 
 async def test_a_duty_has_one_message(store: AgentStore) -> None:
-    """A second message under a key replaces the first."""
-    await store.put_outgoing("turn:1", message("m1"))
-    await store.put_outgoing("turn:1", message("m2"))
+    """The first message under a key stands, and whoever brings another is given that one."""
+    kept = [await store.put_outgoing("turn:1", message(message_id)) for message_id in ("m1", "m2")]
 
-    assert await store.outgoing(COMM, "turn:1") == message("m2")
+    assert (kept, await store.outgoing(COMM)) == ([message("m1")] * 2, {"turn:1": message("m1")})
 
 
 async def test_dropping_an_answered_message_leaves_its_successor(store: AgentStore) -> None:
     """What was put under a duty after the answered message stays."""
     await store.put_outgoing("turn:1", message("m1"))
+    await store.drop_outgoing(COMM, MessageId("m1"))
     await store.put_outgoing("turn:1", message("m2"))
 
     await store.drop_outgoing(COMM, MessageId("m1"))
-    kept = await store.outgoing(COMM, "turn:1")
+    kept = (await store.outgoing(COMM)).get("turn:1")
     await store.drop_outgoing(COMM, MessageId("m2"))
 
-    assert (kept, await store.outgoing(COMM, "turn:1")) == (message("m2"), None)
+    assert (kept, (await store.outgoing(COMM)).get("turn:1")) == (message("m2"), None)
 
 
 async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: AgentStore) -> None:
@@ -103,7 +101,7 @@ async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: Agent
     for entry in sequenced():
         await store.append(entry)
 
-    left = (await store.outgoing(COMM, "turn:9"), await store.outgoing(OTHER, "turn:9"))
+    left = ((await store.outgoing(COMM)).get("turn:9"), (await store.outgoing(OTHER)).get("turn:9"))
     assert left == (None, message("m2", comm_id=OTHER))
 
 
@@ -252,8 +250,8 @@ async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> N
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
 
-    await store.put_outgoing("turn:1", message("last"))
-    assert await store.outgoing(COMM, "turn:1") == message("last")
+    kept = await store.put_outgoing("turn:1", message("last"))
+    assert (await store.outgoing(COMM)).get("turn:1") == kept
 
 
 async def test_a_memory_notes_to_which_logs_it_belongs(store: AgentStore) -> None:
@@ -278,7 +276,7 @@ async def test_forgotten_groups_begin_anew(store: AgentStore) -> None:
 
     await store.forget_groups()
 
-    left = await store.entries(COMM), await store.outgoing(OTHER, "turn:1"), await store.finished_task(COMM, T1)
+    left = await store.entries(COMM), (await store.outgoing(OTHER)).get("turn:1"), await store.finished_task(COMM, T1)
     assert (left, await store.begin_task(COMM, T1)) == (([], None, None), 1)
     assert [contact.tasks_done for contact in await store.contacts()] == [2]
     assert ([await store.append(entry) for entry in story], await store.meet(COMM, [met(BOB, done=1)])) == (
@@ -298,6 +296,6 @@ async def test_one_group_can_be_forgotten(store: AgentStore) -> None:
 
     await store.forget_group(COMM)
 
-    gone = await store.entries(COMM), await store.outgoing(COMM, "turn:1"), await store.finished_task(COMM, T1)
-    kept = await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1)
+    gone = await store.entries(COMM), (await store.outgoing(COMM)).get("turn:1"), await store.finished_task(COMM, T1)
+    kept = (await store.outgoing(OTHER)).get("turn:1"), await store.finished_task(OTHER, T1)
     assert (gone, kept) == (([], None, None), (message("m-2", comm_id=OTHER), result("done, too")))

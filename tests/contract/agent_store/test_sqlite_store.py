@@ -73,7 +73,7 @@ async def test_a_memory_opened_again_is_the_same(tmp_path: Path) -> None:
     async with open_sqlite_store(path) as store:
         found = (
             await store.entries(COMM),
-            await store.outgoing(COMM, "turn:1"),
+            (await store.outgoing(COMM)).get("turn:1"),
             await store.begin_task(COMM, TaskId("t1")),
             await store.finished_task(COMM, TaskId("t1")),
         )
@@ -96,7 +96,7 @@ async def test_a_killed_process_leaves_whole_transactions(tmp_path: Path, acknow
         kept = [
             (
                 [entry.seq for entry in await store.entries(CommId(f"room-{number}"))],
-                await store.outgoing(CommId(f"room-{number}"), "turn:1"),
+                (await store.outgoing(CommId(f"room-{number}"))).get("turn:1"),
                 await store.finished_task(CommId(f"room-{number}"), TaskId("t1")),
             )
             for number in told
@@ -181,7 +181,7 @@ async def test_a_row_that_cannot_be_read_is_damage_too(tmp_path: Path) -> None:
     database.close()
     with capture_logs() as lines:
         async with open_sqlite_store(path) as store:
-            found = await store.outgoing(COMM, "turn:1")
+            found = (await store.outgoing(COMM)).get("turn:1")
 
     assert (found, [line["event"] for line in lines]) == (None, ["memory_damaged"])
 
@@ -294,11 +294,11 @@ async def test_a_full_disk_fails_calls_and_nothing_else(tmp_path: Path) -> None:
         store._connection.execute("PRAGMA max_page_count = 1")  # the smallest that SQLite takes is the present size
         with pytest.raises(UnavailableError, match="full"):
             await store.put_outgoing("turn:2", message("m2", content="x" * 150_000))
-        before = await store.outgoing(COMM, "turn:2")
+        before = (await store.outgoing(COMM)).get("turn:2")
         store._connection.execute("PRAGMA max_page_count = 100000")
         await store.put_outgoing("turn:2", message("m2", content="x" * 150_000))
         await store.drop_outgoing(COMM, MessageId("m1"))
-        after = await store.outgoing(COMM, "turn:2")
+        after = (await store.outgoing(COMM)).get("turn:2")
 
     assert (before, after) == (None, message("m2", content="x" * 150_000))
 
@@ -314,4 +314,4 @@ async def test_closing_waits_for_a_call_that_was_cancelled(tmp_path: Path) -> No
         await asyncio.gather(writing, return_exceptions=True)
 
     async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        assert await store.outgoing(COMM, "turn:1") in (None, message("m1", content="x" * 100_000))
+        assert (await store.outgoing(COMM)).get("turn:1") in (None, message("m1", content="x" * 100_000))
