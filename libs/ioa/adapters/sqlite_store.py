@@ -1,7 +1,7 @@
-"""An agent's memory in SQLite: one file, and every write one synced transaction that runs to its end in a thread.
+"""An agent's memory in SQLite: one file, and every write one transaction that runs to its end in a thread.
 
-A synced transaction costs more than all else an agent does with an entry, and nobody depends on an entry before the agent acts on
-it. So what may be lost is taken in without one, and goes to the disk with the next call that has something to keep.
+A transaction costs more than all else an agent does with an entry, and nobody depends on an entry before the agent acts on it. So
+what may be lost is taken in without one, and written with the next call that has something to keep.
 
 Each log entry carries its group's whole state, most of which the entry before it carried too: what is written together is kept as
 what differs. A file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them
@@ -68,6 +68,9 @@ Since version 3 entries are packed; `groups.newest` is what the last row of an o
 with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
 """
 _FIRST_PACKED = 3
+
+_SYNCED, _NOT_SYNCED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
+"""In WAL mode a transaction that is not synced survives its process at once, and a power cut with the next one that is synced."""
 
 _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
@@ -184,7 +187,7 @@ class SqliteStore:
             self._cursors[comm_id] = entry.seq
             return True
         del self._cursors[comm_id]  # whether this call succeeds or not, the file knows
-        return await self._transaction(lambda db: _write_entries(db, [applied]))
+        return await self._transaction(lambda db: _write_entries(db, [applied]), synced=ended_at is not None)
 
     async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
         """All entries of a group."""
@@ -203,7 +206,7 @@ class SqliteStore:
             row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (header.comm_id, key)).fetchone()
             return message if row[0] == data else _decoded(Message, row[0])
 
-        return await self._transaction(write)
+        return await self._transaction(write, synced=False)
 
     async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
         """The messages of a group that were not answered, by the keys of their duties."""
@@ -322,6 +325,7 @@ class SqliteStore:
         self,
         work: Callable[[sqlite3.Connection], T],
         *,
+        synced: bool = True,
         stay_open: bool = True,
         then: Callable[[sqlite3.Connection], None] | None = None,
     ) -> T:
@@ -329,6 +333,7 @@ class SqliteStore:
 
         Args:
             work: What to do. It is done again, on a fresh file, if the file turns out to be damaged.
+            synced: Whether it is to survive a power cut, and not only the process.
             stay_open: Whether the file is kept open if this call had to open it.
             then: What to do after COMMIT, outside of a transaction.
         """
@@ -344,7 +349,7 @@ class SqliteStore:
             if self._unanswered_since is None:
                 self._unanswered_since = time.monotonic()
             opened_here = self._connection is None
-            answer = self._on_sound_file(once, then)
+            answer = self._on_sound_file(once, synced, then)
             if opened_here and not stay_open:
                 self._close()
             self._unanswered_since = None
@@ -368,20 +373,23 @@ class SqliteStore:
             self._cursors.clear()  # the fresh file says what it holds
         self._turn.release()
 
-    def _on_sound_file(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+    def _on_sound_file(
+        self, work: Callable[[sqlite3.Connection], T], synced: bool, then: Callable[[sqlite3.Connection], None] | None
+    ) -> T:
         try:
-            return self._once(work, then)
+            return self._once(work, synced, then)
         except (_DamagedError, sqlite3.DatabaseError) as error:
             if not _is_damage(error):
                 raise
             self._close()
             _put_aside(self._path, error)
             self._was_put_aside = True
-        return self._once(work, then)
+        return self._once(work, synced, then)
 
-    def _once(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+    def _once(self, work: Callable[[sqlite3.Connection], T], synced: bool, then: Callable[[sqlite3.Connection], None] | None) -> T:
         if self._connection is None:
             self._connection = _open(self._path)
+        self._connection.execute(_SYNCED if synced else _NOT_SYNCED)
         with self._connection as db:
             db.execute("BEGIN IMMEDIATE")
             answer = work(db)
@@ -566,7 +574,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of use only before there is any table
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(_SYNCED)
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > SCHEMA_VERSION:
         raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
