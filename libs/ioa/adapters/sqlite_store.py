@@ -337,7 +337,6 @@ class SqliteStore:
             stay_open: Whether the file is kept open if this call had to open it.
             then: What to do after COMMIT, outside of a transaction.
         """
-
         await self._turn.acquire()
         unwritten = tuple(self._unwritten)
 
@@ -413,7 +412,7 @@ class SqliteStore:
 
 @asynccontextmanager
 async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
-    """Open or make an agent's memory at `path`; what a method returned from survives the process and the power.
+    """Open or make an agent's memory at `path`. At an orderly end all that it was told is in the file.
 
     A file that is damaged, or no memory at all, is put aside.
 
