@@ -34,6 +34,7 @@ from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import RESULTS
 from ioa.errors import NotFoundError
 from ioa.runtime.process import background
+from ioa.telemetry import fault_points
 from ioa.telemetry.logs import configure_logs
 from ioa.testing.log_checker import Evidence, check, recovery_after
 from tests.rig.fleet import CONTROL_PLANE, GROUPS, REGISTRIES, ROUTERS, WORKERS, Fleet, open_fleet
@@ -43,7 +44,7 @@ from tests.rig.nats_server import crash
 _POINTS = {
     "router": ("router.before_append", "router.after_append", "router.between_pushes", "router.before_answer"),
     "groups": ("groups.goal_recorded", "groups.subgroup_recorded"),
-    "worker": ("agent.thinking", "agent.task_running", "agent.task_finished", "agent.task_journalled"),
+    "worker": tuple(name for name in fault_points.POINTS if name.startswith("agent.")),
 }
 _GOALS_AT_ONCE = 20
 _PUBLISH_EVERY, _LOOK_EVERY = 0.5, 0.2

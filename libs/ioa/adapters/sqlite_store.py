@@ -1,7 +1,11 @@
-"""An agent's memory in SQLite: one file, and every call one transaction that runs to its end in a thread.
+"""An agent's memory in SQLite: one file, and every write one transaction that runs to its end in a thread.
 
-Each log entry carries its group's whole state, most of which the entry before it carried too: an entry is kept as what differs. A
-file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them again.
+A transaction costs more than all else an agent does with an entry, and nobody depends on an entry before the agent acts on it. So
+what may be lost is taken in without one, and written with the next call that has something to keep.
+
+Each log entry carries its group's whole state, most of which the entry before it carried too: what is written together is kept as
+what differs. A file that is damaged is put aside, and a fresh one begun: the groups' logs are the record, and the agent reads them
+again.
 """
 
 from __future__ import annotations
@@ -11,9 +15,11 @@ import sqlite3
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,7 +38,7 @@ from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -54,8 +60,20 @@ ALTER TABLE groups ADD COLUMN ended_at REAL;
 ALTER TABLE groups ADD COLUMN newest BLOB;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION)
-"""What leads from each version of the schema to the next. `groups.newest` is the last entry of an open group, as it came."""
+_MANY_IN_A_ROW = ""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW)
+"""What leads from each version of the schema to the next.
+
+Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
+with it. Since version 4 a row of `entries` holds all that were written together, one behind the other; `seq` is that of the last.
+"""
+_FIRST_PACKED = 3
+
+_SYNCED, _NOT_SYNCED = "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL"
+"""In WAL mode a transaction that is not synced survives its process at once, and a power cut with the next one that is synced."""
+
+_MAX_UNWRITTEN = 32
+"""How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH = "session", "epoch"
 _OF_A_GROUP = ("entries", "outbox", "tasks", "groups")
@@ -81,11 +99,31 @@ class _DamagedError(Exception):
     """The file holds something that this class did not write."""
 
 
+@dataclass(frozen=True)
+class _Applied:
+    """An entry to be written."""
+
+    comm_id: CommId
+    previous_seq: int
+    seq: int
+    ended_at: float | None
+    data: bytes
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """A message to be forgotten."""
+
+    comm_id: CommId
+    message_id: MessageId
+
+
 class SqliteStore:
     """An agent's memory. A thread takes each transaction from beginning to end, so that a cancelled call leaves none open.
 
-    Calls take effect in the order in which they were made, cancelled ones included. The first one that is about a group leaves
-    the file open: an open file costs more memory than all else of an idle agent.
+    Calls take effect in the order in which they were made, cancelled ones included: with whatever is written, all that was taken in
+    before is written. The first call that is about a group leaves the file open: an open file costs more memory than all else of an
+    idle agent.
 
     Args:
         path: The file.
@@ -98,6 +136,10 @@ class SqliteStore:
         self._turn = asyncio.Lock()
         self._answers_within = answers_within.total_seconds()
         self._unanswered_since: float | None = None
+        self._unwritten: list[_Applied | _Answered] = []
+        self._cursors: dict[CommId, int] = {}
+        """The last sequence that was applied in each group that is followed, written or not."""
+        self._was_put_aside = False
 
     @property
     def is_well(self) -> bool:
@@ -131,26 +173,21 @@ class SqliteStore:
         return await self._transaction(write, stay_open=False, then=shrink)
 
     async def append(self, entry: SequencedEntry) -> bool:
-        """Apply an entry if it follows the cursor."""
-        state, data = entry.entry.state, encode(entry)
-        ended_at = state.stage.ended_at.timestamp() if isinstance(state.stage, Ended) else None
-
-        def write(db: sqlite3.Connection) -> bool:
-            row = db.execute("SELECT cursor, newest FROM groups WHERE comm_id = ?", (state.comm_id,)).fetchone()
-            cursor, newest = row or (0, None)
-            if cursor != entry.previous_seq:
-                return False
-            db.execute(
-                "INSERT INTO groups (comm_id, cursor, ended_at, newest) VALUES (?1, ?2, ?3, ?4)"
-                " ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2, ended_at = ?3, newest = ?4",
-                (state.comm_id, entry.seq, ended_at, data if ended_at is None else None),
-            )
-            db.execute("INSERT INTO entries VALUES (?, ?, ?)", (state.comm_id, entry.seq, _packed(data, newest or b"")))
-            if ended_at is not None:
-                db.execute("DELETE FROM outbox WHERE comm_id = ?", (state.comm_id,))
+        """Apply an entry if it follows the cursor. The last of its group is written before this returns, with all before it."""
+        state = entry.entry.state
+        comm_id, ended_at = state.comm_id, state.stage.ended_at.timestamp() if isinstance(state.stage, Ended) else None
+        if comm_id not in self._cursors:
+            cursor = await self._transaction(lambda db: _cursor(db, comm_id))
+            self._cursors.setdefault(comm_id, cursor)
+        if self._cursors[comm_id] != entry.previous_seq:
+            return False
+        applied = _Applied(comm_id, entry.previous_seq, entry.seq, ended_at, encode(entry))
+        if ended_at is None and len(self._unwritten) < _MAX_UNWRITTEN:
+            self._unwritten.append(applied)
+            self._cursors[comm_id] = entry.seq
             return True
-
-        return await self._transaction(write)
+        del self._cursors[comm_id]  # whether this call succeeds or not, the file knows
+        return await self._transaction(lambda db: _write_entries(db, [applied]), synced=ended_at is not None)
 
     async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
         """All entries of a group."""
@@ -160,31 +197,29 @@ class SqliteStore:
 
         return await self._transaction(read)
 
-    async def put_outgoing(self, key: str, message: Message) -> None:
-        """Keep a message until it is answered."""
+    async def put_outgoing(self, key: str, message: Message) -> Message:
+        """Keep a message until it is answered, unless there is one under its duty's key."""
         header, data = message.header, encode(message)
 
-        def write(db: sqlite3.Connection) -> None:
-            db.execute("INSERT OR REPLACE INTO outbox VALUES (?, ?, ?, ?)", (header.comm_id, key, header.message_id, data))
+        def write(db: sqlite3.Connection) -> Message:
+            db.execute("INSERT OR IGNORE INTO outbox VALUES (?, ?, ?, ?)", (header.comm_id, key, header.message_id, data))
+            row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (header.comm_id, key)).fetchone()
+            return message if row[0] == data else _decoded(Message, row[0])
 
-        await self._transaction(write)
+        return await self._transaction(write, synced=False)
 
-    async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """Return the message kept under a duty's key."""
+    async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
+        """The messages of a group that were not answered, by the keys of their duties."""
 
-        def read(db: sqlite3.Connection) -> Message | None:
-            row = db.execute("SELECT data FROM outbox WHERE comm_id = ? AND key = ?", (comm_id, key)).fetchone()
-            return _decoded(Message, row[0]) if row else None
+        def read(db: sqlite3.Connection) -> dict[str, Message]:
+            rows = db.execute("SELECT key, data FROM outbox WHERE comm_id = ?", (comm_id,))
+            return {key: _decoded(Message, data) for key, data in rows}
 
         return await self._transaction(read)
 
     async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
         """Forget a message that was answered."""
-
-        def write(db: sqlite3.Connection) -> None:
-            db.execute("DELETE FROM outbox WHERE comm_id = ? AND message_id = ?", (comm_id, message_id))
-
-        await self._transaction(write)
+        self._unwritten.append(_Answered(comm_id, message_id))
 
     async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
         """Count an attempt."""
@@ -261,6 +296,7 @@ class SqliteStore:
                 db.execute(f"DELETE FROM {table}")  # noqa: S608 - a name from above
 
         await self._transaction(write)
+        self._cursors.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
@@ -270,6 +306,7 @@ class SqliteStore:
                 db.execute(f"DELETE FROM {table} WHERE comm_id = ?", (comm_id,))  # noqa: S608 - a name from above
 
         await self._transaction(write)
+        self._cursors.pop(comm_id, None)
 
     async def _fact(self, name: str) -> str | None:
         def read(db: sqlite3.Connection) -> str | None:
@@ -288,30 +325,37 @@ class SqliteStore:
         self,
         work: Callable[[sqlite3.Connection], T],
         *,
+        synced: bool = True,
         stay_open: bool = True,
         then: Callable[[sqlite3.Connection], None] | None = None,
     ) -> T:
-        """Do `work` between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does.
+        """Write what was taken in and do `work`, between BEGIN and COMMIT. Who cancels does not wait for it, but the next one does.
 
         Args:
             work: What to do. It is done again, on a fresh file, if the file turns out to be damaged.
+            synced: Whether it is to survive a power cut, and not only the process.
             stay_open: Whether the file is kept open if this call had to open it.
             then: What to do after COMMIT, outside of a transaction.
         """
+        await self._turn.acquire()
+        unwritten = tuple(self._unwritten)
+
+        def once(db: sqlite3.Connection) -> T:
+            _write(db, unwritten)
+            return work(db)
 
         def run() -> T:
             if self._unanswered_since is None:
                 self._unanswered_since = time.monotonic()
             opened_here = self._connection is None
-            answer = self._on_sound_file(work, then)
+            answer = self._on_sound_file(once, synced, then)
             if opened_here and not stay_open:
                 self._close()
             self._unanswered_since = None
             return answer
 
-        await self._turn.acquire()
         running = asyncio.get_running_loop().run_in_executor(None, run)
-        running.add_done_callback(lambda _: self._turn.release())
+        running.add_done_callback(partial(self._settle, len(unwritten)))
         try:
             return await asyncio.shield(running)
         except (sqlite3.Error, OSError) as error:
@@ -319,19 +363,32 @@ class SqliteStore:
                 f"The agent's memory cannot be used: {error}.", hint="Is the disk full or the file read-only?"
             ) from error
 
-    def _on_sound_file(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+    def _settle(self, written: int, ran: asyncio.Future[T]) -> None:
+        """Let the next call have its turn. What was written with this one waits no more, unless it has failed."""
+        if not ran.cancelled() and ran.exception() is None:
+            del self._unwritten[:written]
+        if self._was_put_aside:
+            self._was_put_aside = False
+            self._cursors.clear()  # the fresh file says what it holds
+        self._turn.release()
+
+    def _on_sound_file(
+        self, work: Callable[[sqlite3.Connection], T], synced: bool, then: Callable[[sqlite3.Connection], None] | None
+    ) -> T:
         try:
-            return self._once(work, then)
+            return self._once(work, synced, then)
         except (_DamagedError, sqlite3.DatabaseError) as error:
             if not _is_damage(error):
                 raise
             self._close()
             _put_aside(self._path, error)
-        return self._once(work, then)
+            self._was_put_aside = True
+        return self._once(work, synced, then)
 
-    def _once(self, work: Callable[[sqlite3.Connection], T], then: Callable[[sqlite3.Connection], None] | None) -> T:
+    def _once(self, work: Callable[[sqlite3.Connection], T], synced: bool, then: Callable[[sqlite3.Connection], None] | None) -> T:
         if self._connection is None:
             self._connection = _open(self._path)
+        self._connection.execute(_SYNCED if synced else _NOT_SYNCED)
         with self._connection as db:
             db.execute("BEGIN IMMEDIATE")
             answer = work(db)
@@ -345,14 +402,17 @@ class SqliteStore:
             self._connection = None
 
     async def aclose(self) -> None:
-        """Close the file when the call that is running has ended."""
+        """Write what was taken in, if that is possible, and close the file when the call that is running has ended."""
+        if self._unwritten:
+            with suppress(UnavailableError):  # it is in the log
+                await self._transaction(lambda _: None)
         async with self._turn:
             await asyncio.to_thread(self._close)
 
 
 @asynccontextmanager
 async def open_sqlite_store(path: Path) -> AsyncIterator[SqliteStore]:
-    """Open or make an agent's memory at `path`; what a method returned from survives the process and the power.
+    """Open or make an agent's memory at `path`. At an orderly end all that it was told is in the file.
 
     A file that is damaged, or no memory at all, is put aside.
 
@@ -378,21 +438,69 @@ def read_record(db: sqlite3.Connection) -> Iterator[tuple[CommId, bytes]]:
             yield CommId(comm_id), data
 
 
+def _write(db: sqlite3.Connection, unwritten: Sequence[_Applied | _Answered]) -> None:
+    """Write what was taken in. In which order groups come makes no difference."""
+    of_group: dict[CommId, list[_Applied]] = defaultdict(list)
+    for one in unwritten:
+        if isinstance(one, _Applied):
+            of_group[one.comm_id].append(one)
+    for applied in of_group.values():
+        _write_entries(db, applied)
+    answered = [(one.comm_id, one.message_id) for one in unwritten if isinstance(one, _Answered)]
+    if answered:
+        db.executemany("DELETE FROM outbox WHERE comm_id = ? AND message_id = ?", answered)
+
+
+def _write_entries(db: sqlite3.Connection, applied: Sequence[_Applied]) -> bool:
+    """Write entries of one group that follow each other, as one row; False if they do not follow what the file holds."""
+    first, last = applied[0], applied[-1]
+    row = db.execute("SELECT cursor, newest FROM groups WHERE comm_id = ?", (first.comm_id,)).fetchone()
+    cursor, newest = row or (0, None)
+    if cursor != first.previous_seq:
+        return False
+    data = b"".join(one.data for one in applied)
+    db.execute(
+        "INSERT INTO groups (comm_id, cursor, ended_at, newest) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (comm_id) DO UPDATE SET cursor = ?2, ended_at = ?3, newest = ?4",
+        (first.comm_id, last.seq, last.ended_at, data[-_WINDOW_BYTES:] if last.ended_at is None else None),
+    )
+    db.execute("INSERT INTO entries VALUES (?, ?, ?)", (first.comm_id, last.seq, _packed(data, newest or b"")))
+    if last.ended_at is not None:
+        db.execute("DELETE FROM outbox WHERE comm_id = ?", (first.comm_id,))
+    return True
+
+
+def _cursor(db: sqlite3.Connection, comm_id: CommId) -> int:
+    """The sequence of the last entry that the file holds of a group."""
+    row = db.execute("SELECT cursor FROM groups WHERE comm_id = ?", (comm_id,)).fetchone()
+    return int(row[0]) if row else 0
+
+
 def _packed(data: bytes, before: bytes) -> bytes:
-    """Pack an encoded entry as what differs from the one before it."""
+    """Pack a row of encoded entries as what differs from the row before it."""
     packer = zlib.compressobj(_QUICKLY, zdict=before[-_WINDOW_BYTES:])
     return packer.compress(data) + packer.flush()
 
 
 def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
-    """Return the encoded entries of a group, in order."""
-    data = b""
+    """The encoded entries of a group, in order."""
+    row = b""
     for (packed,) in db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)):
         try:
-            data = zlib.decompressobj(zdict=data[-_WINDOW_BYTES:]).decompress(packed)
-        except zlib.error as error:
+            row = zlib.decompressobj(zdict=row[-_WINDOW_BYTES:]).decompress(packed)
+            yield from _split(row)
+        except (zlib.error, ValueError, msgpack.UnpackException) as error:
             raise _DamagedError(f"an entry of {comm_id} cannot be unpacked: {error}") from error
-        yield data
+
+
+def _split(row: bytes) -> Iterator[bytes]:
+    """The encoded entries that a row holds."""
+    unpacker, start = msgpack.Unpacker(), 0
+    unpacker.feed(row)
+    while start < len(row):
+        unpacker.skip()
+        yield row[start : unpacker.tell()]
+        start = unpacker.tell()
 
 
 def _decoded(kind: type[M], data: bytes) -> M:
@@ -465,7 +573,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of use only before there is any table
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute(_SYNCED)
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
     if version > SCHEMA_VERSION:
         raise InvalidInputError(f"{path} was written by a newer version of IoA (schema {version}).")
@@ -479,14 +587,14 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
         for statements in _UPGRADES[version:]:
             for statement in statements.split(";"):
                 connection.execute(statement)
-        if version:
+        if 0 < version < _FIRST_PACKED:
             _pack_entries(connection)
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     except BaseException:
         connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
-    if version:
+    if 0 < version < _FIRST_PACKED:
         try:
             connection.execute("VACUUM")  # lets a file that is there already shrink from now on
         except sqlite3.OperationalError as error:

@@ -16,6 +16,7 @@ from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, phase_for_header
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Usage
+from ioa.telemetry.fault_points import reach
 
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
@@ -28,7 +29,12 @@ def shortened(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 def duty_of(payload: Payload, turn: int) -> str:
     """The key of the duty a message fulfils: a turn, or the result of a task."""
-    return f"result:{payload.task_id}" if isinstance(payload, InformTaskResult) else f"turn:{turn}"
+    return f"result:{payload.task_id}" if isinstance(payload, InformTaskResult) else duty_of_turn(turn)
+
+
+def duty_of_turn(turn: int) -> str:
+    """The key of the duty to say something for a turn."""
+    return f"turn:{turn}"
 
 
 @dataclass(frozen=True)
@@ -58,11 +64,14 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        return await until_answered(lambda: self._prepare(history, payload, turn, usage), agent_id=self.me)
+        message, key = self._message(history, payload, turn, usage), duty_of(payload, turn)
+        kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
+        reach("agent.message_kept")
+        return kept
 
-    async def pending(self, history: GroupHistory, turn: int) -> Message | None:
-        """What was prepared for a turn and not answered yet."""
-        return await until_answered(lambda: self.store.outgoing(history.comm_id, f"turn:{turn}"), agent_id=self.me)
+    async def pending(self, history: GroupHistory) -> dict[str, Message]:
+        """What was prepared in a group and not answered yet, by the keys of the duties."""
+        return dict(await until_answered(lambda: self.store.outgoing(history.comm_id), agent_id=self.me))
 
     async def send(self, message: Message) -> Accepted | Rejected:
         """Send a prepared message until it is answered. A process before this one may have prepared it.
@@ -75,6 +84,7 @@ class Outbox:
         message = message.model_copy(update={"header": header})
         try:
             answer = await until_answered(lambda: self.network.say(message), comm_id=header.comm_id, agent_id=self.me)
+            reach("agent.message_answered")
         except SupersededError:
             raise
         except IoaError:
@@ -91,14 +101,6 @@ class Outbox:
             IoaError: It was not heard, or may not have been.
         """
         await self.network.say(self._message(history, progress, turn))
-
-    async def _prepare(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage) -> Message:
-        key = duty_of(payload, turn)
-        message = await self.store.outgoing(history.comm_id, key)
-        if message is None:
-            message = self._message(history, payload, turn, usage)
-            await self.store.put_outgoing(key, message)
-        return message
 
     def _message(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
         assert history.state is not None

@@ -16,7 +16,7 @@ import structlog
 from ioa.agent.agent_metrics import sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
-from ioa.agent.outbox import Outbox, shortened
+from ioa.agent.outbox import Outbox, duty_of_turn, shortened
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
@@ -67,6 +67,8 @@ class GroupSession:
         self._head = self._latest = 0
         self._looks: list[asyncio.Future[None]] = []
         self._duties: dict[str, asyncio.Task[None]] = {}
+        self._unsaid: dict[str, Message] = {}
+        """What an earlier session prepared and may not have said, by the keys of the duties."""
         self._meter = Meter()
 
     @property
@@ -125,6 +127,7 @@ class GroupSession:
     async def _take_part(self) -> None:
         for entry in await until_answered(lambda: self._outbox.store.entries(self._history.comm_id), agent_id=self.me):
             self._history.apply(entry)
+        self._unsaid = await self._outbox.pending(self._history)
         if self.cursor and not self.ended:
             await self._repair()  # whoever was away acts on nothing that is long over
         async with asyncio.TaskGroup() as duties:
@@ -232,7 +235,7 @@ class GroupSession:
         if state is None or self.ended:
             return due
         if state.floor_holder == self.me:
-            due[f"turn:{state.turn}"] = partial(self._take_turn, state.turn)
+            due[duty_of_turn(state.turn)] = partial(self._take_turn, state.turn)
         for task in state.open_tasks:
             spec = self._history.spec(task.task_id)
             if task.assignee == self.me and spec is not None:
@@ -267,7 +270,7 @@ class GroupSession:
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
             message: Message | None = None
             try:
-                message = await self._outbox.pending(self._history, turn)
+                message = self._unsaid.pop(duty_of_turn(turn), None)
                 if message is None:
                     thought = await self._think(tuple(refusals))
                     message = await self._outbox.prepare(self._history, thought, turn, self._meter.take())

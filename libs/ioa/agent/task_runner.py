@@ -99,6 +99,7 @@ class TaskRunner:
         Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
         """
         attempt = await until_answered(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
+        reach("agent.task_begun")
         decision = Meter()
         view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, self.outbox.clock.now(), decision))
         approach = await self._approach(view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -24,11 +24,16 @@ class Encounter:
 
 
 class AgentStore(Protocol):
-    """Durable once a method returns. One agent, one store; methods may be called side by side.
+    """An agent's memory. Durable once a method returns, but for `append` and `drop_outgoing`; they wait for the next that writes.
 
-    A call that is cancelled is done wholly or not at all. Every method raises `UnavailableError` when the memory cannot be used,
-    such as on a full disk. What a group said is kept until it is pruned; its outgoing messages go when it ends. A memory that turns
-    out to be damaged is empty from then on: the groups' logs are the record, and the agent reads them again.
+    So after a crash the memory is as it was at some moment since the last method that is durable and has returned: never with what
+    was told later and without what was told earlier. Whoever acts on an entry writes first, since what it begins or says has to be
+    kept. Entries that are lost are in the log, and a message that is back though it was answered is known to the routers by its id.
+
+    One agent, one store; methods may be called side by side. A call that is cancelled is done wholly or not at all. Every method
+    raises `UnavailableError` when the memory cannot be used, such as on a full disk. What a group said is kept until it is pruned;
+    its outgoing messages go when it ends. A memory that turns out to be damaged is empty from then on: the groups' logs are the
+    record, and the agent reads them again.
     """
 
     @property
@@ -45,22 +50,26 @@ class AgentStore(Protocol):
         """Forget the groups that ended before an instant, but not who was met in them; how many they were."""
 
     async def append(self, entry: SequencedEntry) -> bool:
-        """Apply one entry and move the group's cursor to it, in one transaction; False if it is not the next one.
+        """Apply one entry and move the group's cursor to it; False if it is not the next one. A crash may undo it.
 
-        An entry that ends its group forgets what was still to be said in it.
+        An entry that ends its group is durable once this returns, and forgets what was still to be said in it: who says that it
+        knows the end is not told of it again.
         """
 
     async def entries(self, comm_id: CommId) -> Sequence[SequencedEntry]:
         """Everything applied in a group, in order."""
 
-    async def put_outgoing(self, key: str, message: Message) -> None:
-        """Keep a message until it is answered. `key` names the duty it fulfils within its group, such as one turn."""
+    async def put_outgoing(self, key: str, message: Message) -> Message:
+        """Keep a message until it is answered, and return it; or the one that is kept under the key already, which stands.
 
-    async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """Return the message that was going to fulfil a duty, if there is one."""
+        `key` names the duty it fulfils within its group, such as one turn: a duty is fulfilled by one message only.
+        """
+
+    async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
+        """The messages of a group that were not answered, by the keys of their duties."""
 
     async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
-        """Forget a message that was answered; another one under the same key stays."""
+        """Forget a message that was answered; another one under the same key stays. A crash may undo it."""
 
     async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
         """Count an attempt at a task and return its number, 1 for the first."""

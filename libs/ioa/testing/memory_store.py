@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -19,11 +19,14 @@ from ioa.protocol.outcomes import REMEMBERED
 
 
 class MemoryStore:
-    """An `AgentStore` for unit tests. False in this: it is lost with the process, and its disk is full only when told to be."""
+    """An `AgentStore` for unit tests. False in this: it is lost with the process, and crashes or is full only when told to."""
 
     def __init__(self) -> None:
         self._entries: dict[CommId, list[SequencedEntry]] = defaultdict(list)
         self._outbox: dict[tuple[CommId, str], Message] = {}
+        self._unwritten: list[SequencedEntry] = []
+        self._forgotten: dict[tuple[CommId, str], Message] = {}
+        """What a crash takes away, and what it brings back: see `crash`."""
         self._attempts: dict[tuple[CommId, TaskId], int] = defaultdict(int)
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
         self._met: set[CommId] = set()
@@ -37,6 +40,17 @@ class MemoryStore:
         self.refusals = 0
         """How many calls have failed."""
 
+    def crash(self) -> None:
+        """Be as a file after a kill: entries since the last write are gone, and messages that were dropped since are back."""
+        for entry in self._unwritten:
+            self._entries[entry.entry.state.comm_id].remove(entry)
+        self._outbox = {**self._forgotten, **self._outbox}
+        self._write()
+
+    def _write(self) -> None:
+        self._unwritten.clear()
+        self._forgotten.clear()
+
     async def last_session(self) -> SessionId | None:
         """Return the session that was noted last."""
         await self._arrive()
@@ -45,11 +59,13 @@ class MemoryStore:
     async def note_session(self, session: SessionId) -> None:
         """Note a session."""
         await self._arrive()
+        self._write()
         self._session = session
 
     async def prune(self, before: datetime) -> int:
         """Forget what ended before an instant."""
         await self._arrive()
+        self._write()
         ends = {comm_id: entries[-1].entry.state.stage for comm_id, entries in self._entries.items() if entries}
         old = {comm_id for comm_id, stage in ends.items() if isinstance(stage, Ended) and stage.ended_at < before}
         for comm_id in old:
@@ -67,7 +83,9 @@ class MemoryStore:
         if (entries[-1].seq if entries else 0) != entry.previous_seq:
             return False
         entries.append(entry)
+        self._unwritten.append(entry)
         if state.phase.is_terminal:
+            self._write()
             self._outbox = {key: message for key, message in self._outbox.items() if key[0] != state.comm_id}
         return True
 
@@ -76,32 +94,35 @@ class MemoryStore:
         await self._arrive()
         return list(self._entries[comm_id])
 
-    async def put_outgoing(self, key: str, message: Message) -> None:
-        """Keep a message until it is answered."""
+    async def put_outgoing(self, key: str, message: Message) -> Message:
+        """Keep a message until it is answered, unless there is one under its duty's key."""
         await self._arrive()
-        self._outbox[message.header.comm_id, key] = message
+        self._write()
+        return self._outbox.setdefault((message.header.comm_id, key), message)
 
-    async def outgoing(self, comm_id: CommId, key: str) -> Message | None:
-        """Return the message kept under a duty's key."""
+    async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
+        """The messages of a group that were not answered, by the keys of their duties."""
         await self._arrive()
-        return self._outbox.get((comm_id, key))
+        return {key: message for (group, key), message in self._outbox.items() if group == comm_id}
 
     async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
         """Forget a message that was answered."""
         await self._arrive()
-        self._outbox = {
-            key: message for key, message in self._outbox.items() if (key[0], message.header.message_id) != (comm_id, message_id)
-        }
+        for key, message in list(self._outbox.items()):
+            if (key[0], message.header.message_id) == (comm_id, message_id):
+                self._forgotten[key] = self._outbox.pop(key)
 
     async def begin_task(self, comm_id: CommId, task_id: TaskId) -> int:
         """Count an attempt."""
         await self._arrive()
+        self._write()
         self._attempts[comm_id, task_id] += 1
         return self._attempts[comm_id, task_id]
 
     async def finish_task(self, comm_id: CommId, result: InformTaskResult) -> None:
         """Journal a result; the first one stands."""
         await self._arrive()
+        self._write()
         self._results.setdefault((comm_id, result.task_id), result)
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
@@ -112,6 +133,7 @@ class MemoryStore:
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
         await self._arrive()
+        self._write()
         if comm_id in self._met or not self._entries[comm_id]:
             return False
         self._met.add(comm_id)
@@ -140,17 +162,20 @@ class MemoryStore:
     async def note_epoch(self, epoch: str) -> None:
         """Note to which store of logs the memory belongs."""
         await self._arrive()
+        self._write()
         self._epoch = epoch
 
     async def forget_groups(self) -> None:
         """Forget every group."""
         await self._arrive()
+        self._write()
         for of_group in (self._entries, self._outbox, self._attempts, self._results, self._met):
             of_group.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
         """Forget one group."""
         await self._arrive()
+        self._write()
         self._entries.pop(comm_id, None)
         self._met.discard(comm_id)
         self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -13,12 +14,14 @@ from ioa.group.state import Ended
 from ioa.ports.agent_store import AgentStore, Encounter
 from ioa.protocol.ids import CommId, MessageId, SessionId, TaskId
 from ioa.protocol.outcomes import REMEMBERED, Outcome
+from ioa.testing.memory_store import MemoryStore
 from tests.contract.agent_store.stories import message, result, sequenced
 from tests.unit.group.scenario import COMM, START, card
 
 OTHER = CommId("another-room")
 T1 = TaskId("t1")
 BOB = "bob"
+AfterKill = Callable[[], Awaitable[AgentStore]]
 
 
 def met(agent_id: str, *, done: int = 0, failed: int = 0) -> Encounter:
@@ -61,38 +64,36 @@ async def test_an_entry_offered_twice_at_once_is_applied_once(store: AgentStore)
 
 async def test_a_group_nobody_heard_of_is_empty(store: AgentStore) -> None:
     """An unknown group has no entries, no message to send and no result."""
-    known = (await store.entries(OTHER), await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1))
+    known = (await store.entries(OTHER), await store.outgoing(OTHER), await store.finished_task(OTHER, T1))
 
-    assert known == ([], None, None)
+    assert known == ([], {}, None)
 
 
 async def test_an_outgoing_message_is_kept_under_its_duty(store: AgentStore) -> None:
     """A message is found by group and duty, and by nothing else."""
     await store.put_outgoing("turn:1", message("m1"))
 
-    found = [await store.outgoing(COMM, "turn:1"), await store.outgoing(COMM, "turn:2"), await store.outgoing(OTHER, "turn:1")]
-
-    assert found == [message("m1"), None, None]
+    assert (await store.outgoing(COMM), await store.outgoing(OTHER)) == ({"turn:1": message("m1")}, {})
 
 
 async def test_a_duty_has_one_message(store: AgentStore) -> None:
-    """A second message under a key replaces the first."""
-    await store.put_outgoing("turn:1", message("m1"))
-    await store.put_outgoing("turn:1", message("m2"))
+    """The first message under a key stands, and whoever brings another is given that one."""
+    kept = [await store.put_outgoing("turn:1", message(message_id)) for message_id in ("m1", "m2")]
 
-    assert await store.outgoing(COMM, "turn:1") == message("m2")
+    assert (kept, await store.outgoing(COMM)) == ([message("m1")] * 2, {"turn:1": message("m1")})
 
 
 async def test_dropping_an_answered_message_leaves_its_successor(store: AgentStore) -> None:
     """What was put under a duty after the answered message stays."""
     await store.put_outgoing("turn:1", message("m1"))
+    await store.drop_outgoing(COMM, MessageId("m1"))
     await store.put_outgoing("turn:1", message("m2"))
 
     await store.drop_outgoing(COMM, MessageId("m1"))
-    kept = await store.outgoing(COMM, "turn:1")
+    kept = (await store.outgoing(COMM)).get("turn:1")
     await store.drop_outgoing(COMM, MessageId("m2"))
 
-    assert (kept, await store.outgoing(COMM, "turn:1")) == (message("m2"), None)
+    assert (kept, (await store.outgoing(COMM)).get("turn:1")) == (message("m2"), None)
 
 
 async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: AgentStore) -> None:
@@ -103,7 +104,7 @@ async def test_the_end_of_a_group_forgets_what_was_to_be_said_in_it(store: Agent
     for entry in sequenced():
         await store.append(entry)
 
-    left = (await store.outgoing(COMM, "turn:9"), await store.outgoing(OTHER, "turn:9"))
+    left = ((await store.outgoing(COMM)).get("turn:9"), (await store.outgoing(OTHER)).get("turn:9"))
     assert left == (None, message("m2", comm_id=OTHER))
 
 
@@ -198,10 +199,18 @@ async def test_a_memory_names_the_session_that_noted_itself_last(store: AgentSto
     assert names == [None, "s-1", "s-2"]
 
 
+def _in(comm_id: CommId, entries: Sequence[SequencedEntry]) -> list[SequencedEntry]:
+    """The same entries in another group."""
+    states = [entry.entry.state.model_copy(update={"comm_id": comm_id}) for entry in entries]
+    return [
+        entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})})
+        for entry, state in zip(entries, states, strict=True)
+    ]
+
+
 async def _apply(store: AgentStore, comm_id: CommId, entries: Sequence[SequencedEntry]) -> None:
-    for entry in entries:
-        state = entry.entry.state.model_copy(update={"comm_id": comm_id})
-        assert await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"state": state})}))
+    for entry in _in(comm_id, entries):
+        assert await store.append(entry)
 
 
 async def test_groups_that_ended_long_ago_are_forgotten(store: AgentStore) -> None:
@@ -252,8 +261,8 @@ async def test_a_cancelled_call_leaves_the_memory_usable(store: AgentStore) -> N
         writing.cancel()
         await asyncio.gather(writing, return_exceptions=True)
 
-    await store.put_outgoing("turn:1", message("last"))
-    assert await store.outgoing(COMM, "turn:1") == message("last")
+    kept = await store.put_outgoing("turn:1", message("last"))
+    assert (await store.outgoing(COMM)).get("turn:1") == kept
 
 
 async def test_a_memory_notes_to_which_logs_it_belongs(store: AgentStore) -> None:
@@ -278,7 +287,7 @@ async def test_forgotten_groups_begin_anew(store: AgentStore) -> None:
 
     await store.forget_groups()
 
-    left = await store.entries(COMM), await store.outgoing(OTHER, "turn:1"), await store.finished_task(COMM, T1)
+    left = await store.entries(COMM), (await store.outgoing(OTHER)).get("turn:1"), await store.finished_task(COMM, T1)
     assert (left, await store.begin_task(COMM, T1)) == (([], None, None), 1)
     assert [contact.tasks_done for contact in await store.contacts()] == [2]
     assert ([await store.append(entry) for entry in story], await store.meet(COMM, [met(BOB, done=1)])) == (
@@ -298,6 +307,106 @@ async def test_one_group_can_be_forgotten(store: AgentStore) -> None:
 
     await store.forget_group(COMM)
 
-    gone = await store.entries(COMM), await store.outgoing(COMM, "turn:1"), await store.finished_task(COMM, T1)
-    kept = await store.outgoing(OTHER, "turn:1"), await store.finished_task(OTHER, T1)
+    gone = await store.entries(COMM), (await store.outgoing(COMM)).get("turn:1"), await store.finished_task(COMM, T1)
+    kept = (await store.outgoing(OTHER)).get("turn:1"), await store.finished_task(OTHER, T1)
     assert (gone, kept) == (([], None, None), (message("m-2", comm_id=OTHER), result("done, too")))
+
+
+async def test_what_is_to_be_said_survives_a_kill_with_all_that_came_before(store: AgentStore, after_kill: AfterKill) -> None:
+    """An agent that is started again has said, or has still to say, what it had decided, and knows what it had decided it by."""
+    story = sequenced()
+    for entry in story[:3]:
+        await store.append(entry)
+    await store.put_outgoing("turn:1", message("m1"))
+
+    found = await after_kill()
+
+    assert (await found.entries(COMM), await found.outgoing(COMM)) == (story[:3], {"turn:1": message("m1")})
+
+
+async def test_tasks_survive_a_kill(store: AgentStore, after_kill: AfterKill) -> None:
+    """An attempt is counted before the function runs, and a result is kept before it is told."""
+    await store.append(sequenced()[0])
+    await store.begin_task(COMM, T1)
+    await store.begin_task(COMM, TaskId("t2"))
+    await store.finish_task(COMM, result("done"))
+
+    found = await after_kill()
+
+    assert (await found.finished_task(COMM, T1), await found.begin_task(COMM, TaskId("t2"))) == (result("done"), 2)
+
+
+async def test_the_end_of_a_group_survives_a_kill(store: AgentStore, after_kill: AfterKill) -> None:
+    """Who has said that it knows the end is not told of the group again; so it is known, and forgotten when its time comes."""
+    story = sequenced()
+    for entry in story:
+        await store.append(entry)
+    stage = story[-1].entry.state.stage
+    assert isinstance(stage, Ended)
+
+    found = await after_kill()
+
+    assert (await found.entries(COMM), await found.prune(stage.ended_at + timedelta(seconds=1))) == (story, 1)
+
+
+async def test_entries_that_a_kill_has_taken_can_be_applied_again(store: AgentStore, after_kill: AfterKill) -> None:
+    """The memory goes on from where it is, whatever of the last entries that is."""
+    story = sequenced()
+    for entry in story[:-1]:
+        await store.append(entry)
+
+    found = await after_kill()
+    left = len(await found.entries(COMM))
+    applied = [await found.append(entry) for entry in story[left:]]
+
+    assert (set(applied), await found.entries(COMM)) == ({True}, story)
+
+
+async def _all_of(store: AgentStore) -> tuple[object, ...]:
+    """Whatever can be read of two groups."""
+    of_groups = [
+        (await store.entries(room), await store.outgoing(room), await store.finished_task(room, T1)) for room in (COMM, OTHER)
+    ]
+    return of_groups, await store.contacts(), await store.last_session(), await store.epoch()
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_kill_leaves_what_was_at_some_moment_since_the_last_call_that_lasts(
+    store: AgentStore, after_kill: AfterKill, seed: int
+) -> None:
+    """Whatever an agent has done, nothing that lasts is lost, and nothing is there without what came before it."""
+    chance = random.Random(seed)
+    left = {room: _in(room, sequenced()[: chance.randint(2, 5)]) for room in (COMM, OTHER)}
+    twin = MemoryStore()
+    possible: list[tuple[object, ...]] = [await _all_of(twin)]
+    for number in range(chance.randint(1, 25)):
+        room, lasts = chance.choice((COMM, OTHER)), False
+        match chance.choice(("append", "append", "drop", "put", "begin", "finish", "note")):
+            case "append" if left[room]:
+                entry = left[room].pop(0)
+                for memory in (store, twin):
+                    await memory.append(entry)
+                lasts = not left[room] and isinstance(entry.entry.state.stage, Ended)
+            case "drop":
+                dropped = MessageId(f"m{chance.randint(0, number)}")
+                for memory in (store, twin):
+                    await memory.drop_outgoing(room, dropped)
+            case "put":
+                for memory in (store, twin):
+                    await memory.put_outgoing("turn:1", message(f"m{number}", comm_id=room))
+                lasts = True
+            case "begin":
+                for memory in (store, twin):
+                    await memory.begin_task(room, T1)
+                lasts = True
+            case "finish":
+                for memory in (store, twin):
+                    await memory.finish_task(room, result(str(number)))
+                lasts = True
+            case _:
+                for memory in (store, twin):
+                    await memory.note_session(SessionId(f"s-{number}"))
+                lasts = True
+        possible = [*([] if lasts else possible), await _all_of(twin)]
+
+    assert await _all_of(await after_kill()) in possible

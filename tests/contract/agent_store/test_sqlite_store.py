@@ -16,11 +16,12 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.sqlite_store import SCHEMA_VERSION, SqliteStore, open_sqlite_store
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import Contact
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import CommId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.outcomes import Outcome
 from tests.contract.agent_store.stories import message, result, sequenced
 from tests.unit.group.scenario import COMM, START, card
@@ -38,6 +39,8 @@ CREATE TABLE contacts (agent_id TEXT PRIMARY KEY, card BLOB NOT NULL, done INTEG
 PRAGMA user_version = 1;
 """
 _INCREMENTAL = 2
+_MANY = tuple(AgentId(f"agent-{number}") for number in range(200))
+"""An audience that makes an entry large."""
 
 _WRITER = """
 import asyncio, sys
@@ -73,7 +76,7 @@ async def test_a_memory_opened_again_is_the_same(tmp_path: Path) -> None:
     async with open_sqlite_store(path) as store:
         found = (
             await store.entries(COMM),
-            await store.outgoing(COMM, "turn:1"),
+            (await store.outgoing(COMM)).get("turn:1"),
             await store.begin_task(COMM, TaskId("t1")),
             await store.finished_task(COMM, TaskId("t1")),
         )
@@ -96,7 +99,7 @@ async def test_a_killed_process_leaves_whole_transactions(tmp_path: Path, acknow
         kept = [
             (
                 [entry.seq for entry in await store.entries(CommId(f"room-{number}"))],
-                await store.outgoing(CommId(f"room-{number}"), "turn:1"),
+                (await store.outgoing(CommId(f"room-{number}"))).get("turn:1"),
                 await store.finished_task(CommId(f"room-{number}"), TaskId("t1")),
             )
             for number in told
@@ -181,7 +184,7 @@ async def test_a_row_that_cannot_be_read_is_damage_too(tmp_path: Path) -> None:
     database.close()
     with capture_logs() as lines:
         async with open_sqlite_store(path) as store:
-            found = await store.outgoing(COMM, "turn:1")
+            found = (await store.outgoing(COMM)).get("turn:1")
 
     assert (found, [line["event"] for line in lines]) == (None, ["memory_damaged"])
 
@@ -294,11 +297,11 @@ async def test_a_full_disk_fails_calls_and_nothing_else(tmp_path: Path) -> None:
         store._connection.execute("PRAGMA max_page_count = 1")  # the smallest that SQLite takes is the present size
         with pytest.raises(UnavailableError, match="full"):
             await store.put_outgoing("turn:2", message("m2", content="x" * 150_000))
-        before = await store.outgoing(COMM, "turn:2")
+        before = (await store.outgoing(COMM)).get("turn:2")
         store._connection.execute("PRAGMA max_page_count = 100000")
         await store.put_outgoing("turn:2", message("m2", content="x" * 150_000))
         await store.drop_outgoing(COMM, MessageId("m1"))
-        after = await store.outgoing(COMM, "turn:2")
+        after = (await store.outgoing(COMM)).get("turn:2")
 
     assert (before, after) == (None, message("m2", content="x" * 150_000))
 
@@ -314,4 +317,77 @@ async def test_closing_waits_for_a_call_that_was_cancelled(tmp_path: Path) -> No
         await asyncio.gather(writing, return_exceptions=True)
 
     async with open_sqlite_store(tmp_path / "memory.sqlite") as store:
-        assert await store.outgoing(COMM, "turn:1") in (None, message("m1", content="x" * 100_000))
+        assert (await store.outgoing(COMM)).get("turn:1") in (None, message("m1", content="x" * 100_000))
+
+
+def _long(entries: int) -> list[SequencedEntry]:
+    """A group in which little happens, many times."""
+    first, second = sequenced()[:2]
+    more = [second.model_copy(update={"seq": 7 * n, "previous_seq": 7 * (n - 1)}) for n in range(2, entries + 1)]
+    return [first, *more]
+
+
+async def test_a_listener_that_never_acts_is_written_too(tmp_path: Path) -> None:
+    """Of a group that is only followed a kill takes a bounded number of entries, which are read again in one request."""
+    path, story = tmp_path / "memory.sqlite", _long(500)
+    async with open_sqlite_store(path) as store:
+        for entry in story:
+            await store.append(entry)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            [written] = database.execute("SELECT cursor FROM groups").fetchone()
+            [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
+
+    assert (story[-1].seq - written <= 7 * 32, rows < len(story) / 10) == (True, True)
+
+
+async def test_an_orderly_end_writes_everything(tmp_path: Path) -> None:
+    """What was taken in is in the file when it is closed."""
+    path, story = tmp_path / "memory.sqlite", _long(50)
+    async with open_sqlite_store(path) as store:
+        for entry in story:
+            await store.append(entry)
+    async with open_sqlite_store(path) as store:
+        assert await store.entries(COMM) == story
+
+
+async def test_a_full_disk_loses_nothing_that_was_taken_in(tmp_path: Path) -> None:
+    """While the file cannot grow some entries wait, and then calls fail; when it can again, all are written, in order and once."""
+    path, story = tmp_path / "memory.sqlite", _long(200)
+    async with open_sqlite_store(path) as store:
+        await store.append(story[0])
+        await store.put_outgoing("turn:1", message("m1"))
+        assert store._connection is not None
+        store._connection.execute("PRAGMA max_page_count = 1")
+        taken = 1
+        with pytest.raises(UnavailableError, match="full"):
+            for entry in story[1:]:
+                await store.append(entry.model_copy(update={"entry": entry.entry.model_copy(update={"audience": _MANY})}))
+                taken += 1
+        with pytest.raises(UnavailableError, match="full"):
+            await store.put_outgoing("turn:2", message("m2"))
+        store._connection.execute("PRAGMA max_page_count = 100000")
+        applied = [await store.append(entry) for entry in story[taken:]]
+        kept = [entry.seq for entry in await store.entries(COMM)]
+    async with open_sqlite_store(path) as store:
+        again = [entry.seq for entry in await store.entries(COMM)]
+
+    assert (1 < taken < 50, set(applied), kept, again) == (True, {True}, [entry.seq for entry in story], kept)
+
+
+async def test_a_group_whose_memory_is_put_aside_is_read_from_its_beginning(tmp_path: Path) -> None:
+    """Its next entry is refused, so that whoever follows it asks the log again, and no entry is kept without those before it."""
+    path, story = tmp_path / "memory.sqlite", sequenced()
+    await _fill(path)
+    with capture_logs() as lines:
+        async with open_sqlite_store(path) as store:
+            for entry in story[:2]:
+                await store.append(entry)
+            await store.put_outgoing("turn:1", message("m1"))
+            await store.append(story[2])
+            _damage(path)
+            await store.entries(CommId("room-9"))  # far enough from what was written, which SQLite has in memory
+            refused = await store.append(story[3])
+            found = await store.entries(COMM)
+            again = [await store.append(entry) for entry in story]
+
+    assert (refused, found, set(again), {line["event"] for line in lines}) == (False, [], {True}, {"memory_damaged"})

@@ -6,17 +6,18 @@ import signal
 
 import pytest
 
+from ioa.telemetry.fault_points import POINTS
 from ioa.testing.log_checker import check
 from tests.rig.fleet import Fleet
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(90), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
 
-_POINTS = ("agent.thinking", "agent.task_running", "agent.task_finished", "agent.task_journalled")
+_POINTS = tuple(name for name in POINTS if name.startswith("agent."))
 
 
 @pytest.mark.parametrize("memory", ["its own", "an empty one", "a backup"])
 async def test_agents_die_at_every_step_of_their_work(fleet: Fleet, memory: str) -> None:
-    """Killed while thinking, while a task runs, after it, and after its result was journalled; then started again."""
+    """Killed while it thinks, before and after it speaks, around a task's start and its end; then started again."""
     died = []
     for number, point in enumerate(_POINTS):
         if memory == "a backup":
@@ -28,4 +29,4 @@ async def test_agents_die_at_every_step_of_their_work(fleet: Fleet, memory: str)
             await fleet.restore("worker-0")
         await fleet.start("worker-0")
     evidence = await fleet.evidence()
-    assert (died, check(evidence)) == ([-signal.SIGKILL] * 4, [])
+    assert (died, check(evidence)) == ([-signal.SIGKILL] * len(_POINTS), [])

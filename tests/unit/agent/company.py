@@ -177,11 +177,12 @@ class Company:
         await self.network.launch(LaunchGroup(owner=AgentId(owner), members=others, goal_id=goal_id, session=session))
 
     async def crash(self, agent_id: str) -> None:
-        """End a member's client in the middle of whatever it does."""
-        running = self.members[agent_id].running
-        assert running is not None
-        running.cancel()
-        await asyncio.wait([running])
+        """End a member's client in the middle of whatever it does; its memory keeps what was on the disk."""
+        member = self.members[agent_id]
+        assert member.running is not None
+        member.running.cancel()
+        await asyncio.wait([member.running])
+        member.store.crash()
 
     async def stop(self, agent_id: str) -> None:
         """Tell a member's client to end, and wait until it has."""

@@ -288,7 +288,7 @@ async def test_a_prepared_message_of_an_old_turn_is_never_sent(company: Company)
     await company.records_are_complete(ROOM, BOTH)
 
     said = [message.header.message_id for message in company.network.said]
-    assert (result.reason, "prepared" in said, await lead.store.outgoing(ROOM, "turn:99")) == (Reason.CONCLUDED, False, None)
+    assert (result.reason, "prepared" in said, (await lead.store.outgoing(ROOM)).get("turn:99")) == (Reason.CONCLUDED, False, None)
 
 
 async def test_a_brain_that_fails_is_asked_again(company: Company) -> None:

@@ -109,17 +109,18 @@ async def test_a_prepared_message_is_sent_by_the_process_that_finds_it(company: 
     lead = await company.start(idle("lead"), one_task())
     put, dead = lead.store.put_outgoing, asyncio.Event()
 
-    async def die_after(key: str, message: Message) -> None:
+    async def die_after(key: str, message: Message) -> Message:
         await put(key, message)
         dead.set()
         await asyncio.Event().wait()
+        raise AssertionError("nobody sets this event")
 
     lead.store.put_outgoing = die_after  # type: ignore[method-assign]
     await company.network.offer(GOAL)
     await dead.wait()
     await company.crash("lead")
     lead.store.put_outgoing = put  # type: ignore[method-assign]
-    prepared = await lead.store.outgoing(ROOM, "turn:1")
+    prepared = (await lead.store.outgoing(ROOM)).get("turn:1")
     await company.restart("lead")
     await company.result()
 

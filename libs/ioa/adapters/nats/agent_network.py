@@ -17,6 +17,7 @@ from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError, IoaError, UnavailableError, reason_of
 from ioa.group.requests import (
@@ -168,7 +169,7 @@ class NatsAgentNetwork:
         """Subscribe to the agent's inbox."""
         arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
 
-        async def receive(message: Msg) -> None:
+        def receive(message: Msg) -> None:
             try:
                 entry = decode(SequencedEntry, message.data)
             except IoaError as error:
@@ -177,7 +178,7 @@ class NatsAgentNetwork:
                 self._note_router(entry.entry.state, message.reply)
                 arrived.put_nowait(entry)
 
-        subscription = await self._client.subscribe(subjects.inbox(agent_id), cb=receive)
+        subscription = await self._client.subscribe(subjects.inbox(agent_id), future=MessageSink(receive))
         self._inboxes[agent_id] = arrived
         try:
             yield _drain(arrived)

@@ -1,0 +1,159 @@
+"""Wherever an agent's process is killed, its group ends as it would have, from what is on the disk and in the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+import pytest
+
+from ioa.group.requests import Accepted, Rejected
+from ioa.ports.brain import Alone, GroupView, Mission, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, comm_id_of_goal
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskProgress, Message, SyncTaskAssignment
+from ioa.testing.memory_store import MemoryStore
+from tests.rig.deadline import eventually
+from tests.unit.agent.company import GOAL, T1, Company, idle, open_company, task, working
+
+pytestmark = pytest.mark.timeout(60)
+
+ROOM = comm_id_of_goal(GOAL.goal_id)
+BOTH = ("lead", "worker")
+_CALLS = (
+    "append",
+    "entries",
+    "put_outgoing",
+    "outgoing",
+    "drop_outgoing",
+    "begin_task",
+    "finish_task",
+    "finished_task",
+    "meet",
+)
+_FEWEST_CALLS = 12
+"""A run that makes fewer calls of its memory and its router does not do what is tested here."""
+
+Moment = Literal["before", "after"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class _Planner:
+    """Have one task done and conclude, whichever process asks."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+        """Take the worker."""
+        return Team(members=(AgentId("worker"),))
+
+    async def speak(self, view: GroupView) -> Utterance:
+        """Give out the task if that was not done."""
+        return ConcludeGroupDiscussion() if view.tasks else SyncTaskAssignment(tasks=(task(),))
+
+    async def conclude(self, view: GroupView) -> Conclusion:
+        """Say what came of it."""
+        return Conclusion(content=view.tasks[0].conclusion)
+
+    async def approach(self, task: TaskView, tools: TeamTools) -> Alone:
+        """Work alone."""
+        return Alone(task_desc=task.spec.task_desc)
+
+
+class _Death:
+    """Kills a process when it has called its memory and its router so often, before the last call takes effect or after."""
+
+    def __init__(self, nth: int, moment: Moment) -> None:
+        self.came = False
+        self._over = False
+        self._left = nth
+        self._moment = moment
+
+    def awaits(self, call: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
+        """Count a call among those at which the process may die."""
+
+        async def counted(*args: P.args, **kwargs: P.kwargs) -> T:
+            if self._over:
+                return await call(*args, **kwargs)
+            self._left -= 1
+            if self._left == 0 and self._moment == "before":
+                await self._die()
+            answer = await call(*args, **kwargs)
+            if self._left == 0 and self._moment == "after":
+                await self._die()
+            return answer
+
+        return counted
+
+    def call_off(self) -> None:
+        """Count nothing more."""
+        self._over = True
+
+    async def _die(self) -> None:
+        self.came = self._over = True
+        await asyncio.Event().wait()
+
+
+def _let_die(company: Company, who: str, store: MemoryStore, death: _Death) -> None:
+    for name in _CALLS:
+        setattr(store, name, death.awaits(getattr(store, name)))
+    say = company.network.say
+    say_and_die = death.awaits(say)
+
+    async def say_as_told(message: Message) -> Accepted | Rejected:
+        own = message.header.sender == who and not isinstance(message.payload, InformTaskProgress)
+        return await (say_and_die(message) if own else say(message))
+
+    company.network.say = say_as_told  # type: ignore[method-assign]
+
+
+async def _is_over(company: Company, who: str, death: _Death) -> bool:
+    ended = await company.network.result(GOAL) is not None and not company.sessions(who)
+    return ended or death.came
+
+
+async def _died_in(folder: Path, who: str, nth: int, moment: Moment) -> bool:
+    """Have a goal reached while one process dies; False if it never gets that far. The rest is as if nobody had died."""
+    runs: list[str] = []
+
+    def work(words: str) -> str:
+        runs.append(words)
+        return "done"
+
+    death = _Death(nth, moment)
+    async with open_company(folder) as company:
+        members = {"worker": await company.start(working(work)), "lead": await company.start(idle("lead"), _Planner())}
+        _let_die(company, who, members[who].store, death)
+        await company.network.offer(GOAL)
+        await eventually(lambda: _is_over(company, who, death))
+        death.call_off()
+        journalled = False
+        if death.came:
+            await company.crash(who)
+            journalled = await members["worker"].store.finished_task(ROOM, T1) is not None
+            await company.restart(who)
+        result = await company.result()
+        complete = await company.records_are_complete(ROOM, BOTH)
+        said = [(message.header.sender, message.payload.type) for message in await company.messages(ROOM)]
+
+    assert (result.reason, result.content, complete) == (Reason.CONCLUDED, "done", True)
+    assert [one for one in said if one[1] != "INFORM_TASK_PROGRESS"] == [
+        ("lead", "SYNC_TASK_ASSIGNMENT"),
+        ("worker", "INFORM_TASK_RESULT"),
+        ("lead", "CONCLUDE_GROUP_DISCUSSION"),
+        ("lead", "CONCLUSION"),
+    ]
+    assert len(runs) == 1 if journalled or who == "lead" else len(runs) in (1, 2)
+    return death.came
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("who", BOTH)
+async def test_a_process_may_die_at_any_call(tmp_path: Path, who: str, moment: Moment) -> None:
+    """Killed at each call in turn: the same is said, once; no journalled task runs again; both records are the log."""
+    nth = 1
+    while await _died_in(tmp_path / str(nth), who, nth, moment):
+        nth += 1
+
+    assert nth > _FEWEST_CALLS
