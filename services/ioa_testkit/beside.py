@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 
 @asynccontextmanager
-async def beside(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Run coroutines beside the body and cancel them when it is left; all of them have ended when the block has.
+async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
+    """Run coroutines beside the body; all of them have ended when the block has.
 
     If one fails, the body is cancelled. Unlike a bare task group this raises the one error that there is: an assertion of a test
     that came out in an exception group would be hard to read, and `pytest.raises` would not see it.
+
+    Args:
+        coroutines: What runs.
+        stop: Tells them to end by themselves when the body is left. Without it, or if the block is cancelled, they are cancelled.
     """
     raised: BaseException | None = None
     try:
@@ -23,10 +27,13 @@ async def beside(*coroutines: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
                 yield
             except BaseException as error:
                 raised = error
-                raise
-            finally:
-                for task in tasks:
-                    task.cancel()
+            if stop is not None and not isinstance(raised, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+                stop()
+                await asyncio.wait(tasks)
+            for task in tasks:
+                task.cancel()
+            if raised is not None:
+                raise raised
     except BaseExceptionGroup as errors:
         if raised is not None and not isinstance(raised, asyncio.CancelledError):
             raise raised from None

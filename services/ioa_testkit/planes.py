@@ -13,6 +13,7 @@ from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
+from ioa.adapters.nats.topology import Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
@@ -72,13 +73,18 @@ async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
     """
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(open_nats_server(folder, None))
+        connecting = open_connection(NatsSettings(server.url, "ioa-testkit"), patience=_START_PATIENCE)
+        connection = await stack.enter_async_context(connecting)
+        await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
         settings = ControlPlaneSettings(nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
         stops = [StopSignal() for _ in _SERVICES]
+
+        def stop() -> None:
+            for one in stops:
+                one.set()
+
         serving = zip((serve_registry, serve_groups, serve_router, serve_discovery), stops, strict=True)
-        await stack.enter_async_context(beside(*(serve(settings, stop) for serve, stop in serving)))
-        connection = await stack.enter_async_context(
-            open_connection(NatsSettings(server.url, "ioa-testkit"), patience=_START_PATIENCE)
-        )
+        await stack.enter_async_context(beside(*(serve(settings, one) for serve, one in serving), stop=stop))
         inspection = NatsInspection(connection)
         await _until_answered(inspection)
         yield Plane(inspection.system, NatsAgentNetwork(connection), inspection)
@@ -103,7 +109,7 @@ async def _until_answered(inspection: NatsInspection) -> None:
     try:
         async with asyncio.timeout(_START_PATIENCE.total_seconds()):
             silent = [*_SERVICES]
-            while silent := [service for service in silent if not await inspection.answers(service)]:
+            while silent := [service for service in silent if not await inspection.answers(service)]:  # noqa: ASYNC110  # nobody tells
                 await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
         raise UnavailableError(
