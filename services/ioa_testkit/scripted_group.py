@@ -132,23 +132,22 @@ class ScriptedMember:
 
     async def reports(self, task: GivenTask, content: str = "", fraction: float | None = None) -> None:
         """Acknowledge a task of its own, or tell how far it is."""
-        number = self._group._next_report(task.task_id)
-        report = InformTaskProgress(task_id=task.task_id, number=number, content=content, fraction=fraction)
-        await self._group._say(self.agent_id, lambda _: report)
+        fields = {"task_id": task.task_id, "number": self._group._next_report(task.task_id)}
+        told = {"content": content, "fraction": fraction}
+        await self._group._say(self.agent_id, lambda _: InformTaskProgress.model_validate(fields | told), is_report=True)
 
     async def finishes(self, task: GivenTask, content: str, *, failed: bool = False) -> None:
         """Report the result of a task of its own."""
         outcome = TaskOutcome.FAILED if failed else TaskOutcome.DONE
-        result = InformTaskResult.model_validate({"task_id": task.task_id, "outcome": outcome, "task_conclusion": content})
-        await self._group._say(self.agent_id, lambda _: result)
+        fields = {"task_id": task.task_id, "outcome": outcome, "task_conclusion": content}
+        await self._group._say(self.agent_id, lambda _: InformTaskResult.model_validate(fields), is_report=True)
 
     async def concludes(self, content: str, *, failed: bool = False) -> GoalResult:
         """End the discussion, state the group's answer, and return the goal's result."""
         if not self._group.is_concluding:
             await self._group._say(self.agent_id, lambda _: ConcludeGroupDiscussion())
         reason = Reason.FAILED if failed else Reason.CONCLUDED
-        conclusion = Conclusion.model_validate({"content": content, "reason": reason})
-        await self._group._say(self.agent_id, lambda _: conclusion)
+        await self._group._say(self.agent_id, lambda _: Conclusion.model_validate({"content": content, "reason": reason}))
         return await self._group.result()
 
 
@@ -263,12 +262,11 @@ class ScriptedGroup:
         self._reports[task_id] = self._reports.get(task_id, 0) + 1
         return self._reports[task_id]
 
-    async def _say(self, sender: AgentId, write: Callable[[GroupState], Payload]) -> None:
+    async def _say(self, sender: AgentId, write: Callable[[GroupState], Payload], *, is_report: bool = False) -> None:
+        if not is_report:  # whoever works on a task reports without the floor
+            await self._until_the_agent_is_done()
         try:
             payload = write(self.state)
-            if not isinstance(payload, TASK_REPORTS):
-                await self._until_the_agent_is_done()
-                payload = write(self.state)
         except ValidationError as error:
             raise ScriptError(f"{sender} cannot say that: {in_words(error, 'line')}.", so_far=self.transcript) from None
         message = self._message(sender, payload)
