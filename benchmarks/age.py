@@ -28,7 +28,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import ENDED, GOAL_RECORDS, LOG, MEMBERS, RESULTS, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
@@ -242,7 +242,7 @@ async def measure(size: Size, server: NatsServer, folder: Path, found: Findings)
         took = await renewals(client, size.renew_seconds)
         found.add(f"renewals, {len(took):,}: median", _ms(machine.percentile(took, 0.5)))
         found.add("renewals: 99th percentile", _ms(machine.percentile(took, 0.99)))
-        await lists(size, System(client), found)
+        await lists(size, NatsSystemClient(client), found)
         note("restarting nats-server under the services")
         found.add("nats-server: memory", _size(machine.resident_bytes(server.pid)))
         await server.stop()
@@ -256,7 +256,7 @@ async def measure(size: Size, server: NatsServer, folder: Path, found: Findings)
     found.add("size of the stores after that", _size(await asyncio.to_thread(_bytes_of, folder / "nats")))
 
 
-async def lists(size: Size, system: System, found: Findings) -> None:
+async def lists(size: Size, system: NatsSystemClient, found: Findings) -> None:
     """Measure the pages of lists, and looking an id up."""
     note("reading lists")
     whole = [goal_id for number, (goal_id, _) in enumerate(ids(size.goals)) if number % _REMOVED_SHARE]

@@ -18,7 +18,7 @@ from benchmarks.parts import Parts
 from benchmarks.silent_groups import create_charter, launch, say_something
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
@@ -78,7 +78,7 @@ async def measure_agents(parts: Parts, agents: int, turns: int, counted: Mapping
         stack.callback(stop.set)
         for joined in clients:
             group.create_task(joined.run(stop))
-        system, charter = System(client), create_charter(ids, turns)
+        system, charter = NatsSystemClient(client), create_charter(ids, turns)
         await until_online(system, ids)
         started = time.perf_counter()
         with machine.measured(counted) as spent:
@@ -89,7 +89,7 @@ async def measure_agents(parts: Parts, agents: int, turns: int, counted: Mapping
     return Conversation(seconds, spent.by_part, hops)
 
 
-async def until_online(system: System, ids: Sequence[AgentId]) -> None:
+async def until_online(system: NatsSystemClient, ids: Sequence[AgentId]) -> None:
     """Wait until the registry counts all of these agents as online."""
 
     while True:

@@ -15,7 +15,7 @@ from ioa.ports.embedder import Embedder
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
 from ioa_discovery.search.profile import fingerprint, profile_text, profile_words
-from ioa_discovery.search.terms import document_terms
+from ioa_discovery.search.terms import Stem, document_terms, english_stem
 
 BATCH_CARDS = 64
 """Cards that are embedded and written together: searchable soon for the first, cheap for the last."""
@@ -55,7 +55,8 @@ RegistryEvent = CardStored | AgentOnline | AgentOffline | AgentRemoved
 class Indexer:
     """Keep an index equal to the registry. One instance writes; its methods must not run at the same time."""
 
-    def __init__(self, index: AgentIndex, embedder: Embedder) -> None:
+    def __init__(self, index: AgentIndex, embedder: Embedder, *, stem: Stem = english_stem) -> None:
+        self._stem = stem
         self._index = index
         self._embedder = embedder
         self._fingerprints: dict[AgentId, str] = {}
@@ -138,7 +139,7 @@ class Indexer:
     async def _entries(self, cards: Sequence[AgentCard]) -> list[IndexEntry]:
         texts = [text for card in cards for text in (profile_text(card), *card.examples)]
         vectors = iter(await self._embedder.embed(texts))
-        words = await asyncio.to_thread(lambda: [document_terms(profile_words(card)) for card in cards])
+        words = await asyncio.to_thread(lambda: [document_terms(profile_words(card), self._stem) for card in cards])
         entries: list[IndexEntry] = []
         for card, terms in zip(cards, words, strict=True):
             entries.append(

@@ -55,7 +55,7 @@ class RegistryFeed:
         """Yield what the touched agents are now, for ever."""
         while True:
             await self._any.wait()
-            yield [event for agent_id in self._take() for event in self._present(agent_id)]
+            yield [event for agent_id in self._take() for event in present(self._view, agent_id)]
             if not self._touched:
                 self._any.clear()
 
@@ -67,9 +67,11 @@ class RegistryFeed:
             taken.append(agent_id)
         return taken
 
-    def _present(self, agent_id: AgentId) -> tuple[RegistryEvent, ...]:
-        record = self._view.card(agent_id)
-        if record is None:
-            return (AgentRemoved(agent_id),)
-        online = self._view.is_online(agent_id)
-        return CardStored(record.card), AgentOnline(agent_id) if online else AgentOffline(agent_id)
+
+def present(view: RegistryView, agent_id: AgentId) -> tuple[RegistryEvent, ...]:
+    """What an agent is now, as events."""
+    record = view.card(agent_id)
+    if record is None:
+        return (AgentRemoved(agent_id),)
+    online = view.is_online(agent_id)
+    return CardStored(record.card), AgentOnline(agent_id) if online else AgentOffline(agent_id)

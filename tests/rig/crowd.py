@@ -14,7 +14,7 @@ from pathlib import Path
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId
@@ -47,7 +47,7 @@ class Crowd:
     """Agents that are ready, and a way to give them goals. Made by `open_crowd`."""
 
     def __init__(self, client: Client) -> None:
-        self._system = System(client)
+        self._system = NatsSystemClient(client)
 
     async def crowded(self, tasks: int, seconds: float, *, timeout: timedelta) -> Fared:
         """Have one group give out so many tasks, each of which takes so long."""

@@ -9,13 +9,13 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ioa.adapters.nats.dead_letters import DeadLetter
 from ioa.cli.following import size
 from ioa.cli.goals import local_time
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import ConflictError
 from ioa.foreign_text import shown_in_line
+from ioa.ports.dead_letter_box import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
 
 

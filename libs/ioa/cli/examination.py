@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -11,26 +10,20 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 
-import nats.errors
-from nats.aio.client import Client
-from nats.js import JetStreamContext
-from nats.js.errors import APIError, NotFoundError
-
-from ioa.adapters.nats.connection import check_max_payload, open_connection
+from ioa.adapters.nats.connection import check_max_payload
+from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.adapters.nats.stream_stats import NatsStreamStats
-from ioa.adapters.nats.system_client import System
-from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
+from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
-from ioa.protocol import subjects
+from ioa.ports.system_client import SystemClient
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
@@ -92,13 +85,12 @@ async def examine(url: str | None, data: Path) -> Examined:
     async with AsyncExitStack() as stack:
         try:
             nats_settings = replace(settings.nats("ioa-doctor"), url=place.url)
-            connecting = open_connection(nats_settings, patience=_ANSWER_PATIENCE, any_payload=True)
-            client = await stack.enter_async_context(connecting)
+            inspection = await stack.enter_async_context(open_inspection(nats_settings, patience=_ANSWER_PATIENCE))
         except UnavailableError as error:
             return Examined(
                 None, [Finding("server", Health.PROBLEM, error.message, "Is it NATS that listens there? " + error.hint)]
             )
-        return Examined(place.url, [finding async for finding in _findings(client, data)])
+        return Examined(place.url, [finding async for finding in findings(inspection, data)])
 
 
 async def _first_that_listens(candidates: list[Place]) -> Place | None:
@@ -118,27 +110,26 @@ def _unreachable(candidates: list[Place]) -> Finding:
     return Finding("server", Health.PROBLEM, f"Nothing answers at {tried}.", hint)
 
 
-async def _findings(client: Client, data: Path) -> AsyncIterator[Finding]:
-    yield server_finding(str(client._server_info.get("version", "")))
-    yield payload_finding(client.max_payload)
-    js = client.jetstream()
-    jetstream = await _jetstream(js)
+async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]:
+    """Run the checks in order, up to the first without which the others would say nothing."""
+    yield server_finding(inspection.server.version)
+    yield payload_finding(inspection.server.max_payload_bytes)
+    jetstream = storage_finding(await inspection.storage())
     yield jetstream
     if jetstream.health is Health.PROBLEM:
         return
-    yield await _streams(js)
-    yield await _clock(client)
+    yield topology_finding(await inspection.topology())
+    yield clock_finding(await inspection.clock_difference())
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
-    services = await _services(client)
+    services = await _services(inspection)
     yield services
     if services.health is Health.PROBLEM:
         return
-    system = System(client)
     for check in (_agents, _index):
-        yield await _asked(check, system)
-    yield await _queues(js)
-    for finding in await dead_letters(js):
+        yield await _asked(check, inspection.system)
+    yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
+    for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
 
 
@@ -165,61 +156,37 @@ def payload_finding(allowed_bytes: int) -> Finding:
     return Finding("max_payload", Health.OK, f"messages of {allowed_bytes:,} bytes")
 
 
-async def _jetstream(js: JetStreamContext) -> Finding:
-    try:
-        account = await js.account_info()
-    except (nats.errors.Error, TimeoutError, APIError):
+def storage_finding(held: StorageFacts | None) -> Finding:
+    """Judge whether JetStream stores, and how full it is."""
+    if held is None:
         return Finding(
             "jetstream", Health.PROBLEM, "JetStream is off or does not answer.", "Start nats-server with JetStream: nats-server -js"
         )
-    limit = account.limits.max_storage
-    if limit > 0 and account.storage > limit * (1 - LEAST_FREE_SHARE):
+    limit = held.limit_bytes
+    if limit is not None and held.stored_bytes > limit * (1 - LEAST_FREE_SHARE):
         return Finding(
             "jetstream",
             Health.PROBLEM,
-            f"JetStream's storage is nearly full: {account.storage / 1e9:.1f} of {limit / 1e9:.1f} GB.",
+            f"JetStream's storage is nearly full: {held.stored_bytes / 1e9:.1f} of {limit / 1e9:.1f} GB.",
             "Raise max_file_store in the server's configuration, or remove old goals.",
         )
-    return Finding("jetstream", Health.OK, f"JetStream holds {account.streams} streams, {account.storage / 1e6:.1f} MB")
+    return Finding("jetstream", Health.OK, f"JetStream holds {held.streams} streams, {held.stored_bytes / 1e6:.1f} MB")
 
 
-async def _streams(js: JetStreamContext) -> Finding:
-    missing = [name for name in STREAMS if await _is_missing(js.stream_info, name)]
-    missing += [
-        f"{stream}/{name}"
-        for stream, name, _ in CONSUMERS
-        if stream not in missing and await _is_missing(js.consumer_info, stream, name)
-    ]
-    if missing:
-        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(missing)}.", _RECREATE)
-    if not (await js.stream_info(TIMERS)).config.allow_msg_schedules:
-        return Finding("streams", Health.PROBLEM, f"{TIMERS} does not schedule messages, so no deadline fires.", _RECREATE)
-    return Finding("streams", Health.OK, f"{len(STREAMS)} streams and buckets")
+def topology_finding(found: TopologyFacts) -> Finding:
+    """Judge whether every stream and bucket is there, and fit for deadlines."""
+    if found.missing:
+        return Finding("streams", Health.PROBLEM, f"Missing: {', '.join(found.missing)}.", _RECREATE)
+    if found.unscheduled:
+        told = f"{', '.join(found.unscheduled)} does not schedule messages, so no deadline fires."
+        return Finding("streams", Health.PROBLEM, told, _RECREATE)
+    return Finding("streams", Health.OK, f"{found.expected} streams and buckets")
 
 
-async def _is_missing(look: Callable[..., Awaitable[object]], *names: str) -> bool:
-    try:
-        await look(*names)
-    except NotFoundError:
-        return True
-    return False
-
-
-async def _clock(client: Client) -> Finding:
-    """Compare with the server's clock, which stands in JetStream's answers; half the round trip is taken for the way back."""
-    asked = datetime.now(UTC)
-    answer = await client.request(f"$JS.API.STREAM.INFO.{LOG}", b"", timeout=_ANSWER_PATIENCE.total_seconds())
-    answered = datetime.now(UTC)
-    written = json.loads(answer.data).get("ts")
-    if written is None:
-        return Finding("clock", Health.OK, "not checked: there is no stream whose answer tells the server's time")
-    # The server writes nanoseconds, which are more digits than Python reads.
-    at = datetime.fromisoformat(re.sub(r"(\.\d{1,6})\d*", r"\1", str(written)))
-    return clock_finding(at - (asked + (answered - asked) / 2))
-
-
-def clock_finding(difference: timedelta) -> Finding:
+def clock_finding(difference: timedelta | None) -> Finding:
     """Judge how far the server's clock is ahead of this machine's."""
+    if difference is None:
+        return Finding("clock", Health.OK, "not checked: there is no stream whose answer tells the server's time")
     if abs(difference) > MAX_CLOCK_DIFFERENCE:
         way = "ahead of" if difference > timedelta(0) else "behind"
         return Finding(
@@ -289,10 +256,9 @@ def model_finding(standing: ModelStanding | None) -> Finding:
     return Finding("model", Health.OK, f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s")
 
 
-async def _services(client: Client) -> Finding:
+async def _services(inspection: Inspection) -> Finding:
     names = [spec.name for spec in service_specs()]
-    system = System(client)
-    answers = await asyncio.gather(*(system.answers(name) for name in names))
+    answers = await asyncio.gather(*(inspection.answers(name) for name in names))
     silent = [name for name, answered in zip(names, answers, strict=True) if not answered]
     if silent:
         modules = ", ".join(f"python -m {name.replace('-', '_')}" for name in silent)
@@ -305,14 +271,14 @@ async def _services(client: Client) -> Finding:
     return Finding("services", Health.OK, ", ".join(name.removeprefix("ioa-") for name in names))
 
 
-async def _asked(check: Callable[[System], Awaitable[Finding]], system: System) -> Finding:
+async def _asked(check: Callable[[SystemClient], Awaitable[Finding]], system: SystemClient) -> Finding:
     try:
         return await check(system)
     except IoaError as error:
         return Finding(check.__name__.strip("_"), Health.PROBLEM, error.message, error.hint)
 
 
-async def _agents(system: System) -> Finding:
+async def _agents(system: SystemClient) -> Finding:
     roster = await system.roster()
     online = sum(status.online for status in roster.agents)
     return agents_finding(online, len(roster.agents), roster.skipped)
@@ -337,7 +303,7 @@ def agents_finding(online: int, known: int, skipped: Sequence[str]) -> Finding:
     return Finding("agents", Health.OK, f"{online} online of {known} registered")
 
 
-async def _index(system: System) -> Finding:
+async def _index(system: SystemClient) -> Finding:
     """Compare the index with the registry; one that has just not caught up gets a little time."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _INDEX_PATIENCE.total_seconds()
@@ -360,14 +326,11 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
     return Finding("index", Health.OK, f"{cards} cards, {model_id}")
 
 
-async def _queues(js: JetStreamContext) -> Finding:
-    """See whether messages of a queue come again and again, as poison does before it is set aside, and all does in an outage."""
-    standings = await NatsStreamStats(js).read()
-    return queues_finding([(stream.name, queue) for stream in standings for queue in stream.queues])
-
-
 def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
-    """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more."""
+    """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more.
+
+    They come again and again as poison does before it is set aside, and as all does in an outage.
+    """
     again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
     if again:
         return Finding(
@@ -377,40 +340,6 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             "The services and agents say why: look for work_failed and work_put_off in their logs.",
         )
     return Finding("queues", Health.OK, "nothing comes again")
-
-
-@dataclass(frozen=True)
-class DeadLetterKind:
-    """Dead letters of one reason: how many, the newest one's place in the stream, what it says, and what it was."""
-
-    reason: str
-    count: int
-    seq: int
-    why: str
-    subject: str
-
-
-async def dead_letters(js: JetStreamContext) -> list[Finding]:
-    """Count dead letters by their reason, and show the newest of each to who may read it."""
-    info = await js.stream_info(DEAD, subjects_filter=subjects.ANY_DEAD)
-    kinds: list[DeadLetterKind] = []
-    may_read = True
-    for subject, count in (info.state.subjects or {}).items():
-        try:
-            newest = await js.get_last_msg(DEAD, subject) if may_read else None
-        except NotFoundError:
-            continue
-        except nats.errors.TimeoutError:  # an observer may only count them, and is not answered
-            newest = None
-        if newest is None:
-            may_read = False
-            kinds.append(DeadLetterKind(subject.rpartition(".")[2], count, 0, "", ""))
-            continue
-        headers = newest.headers or {}
-        reason = subject.rpartition(".")[2]
-        why, about = str(headers.get("Ioa-Reason", "")), str(headers.get("Ioa-Subject", ""))
-        kinds.append(DeadLetterKind(reason, count, newest.seq or 0, why, about))
-    return dead_letter_findings(kinds)
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:

@@ -11,13 +11,14 @@ from typing import Any
 
 from rich.text import Text
 
-from ioa.adapters.nats.system_client import System
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import what_lacks
+from ioa.client.watching import conversation, watch
 from ioa.errors import IoaError
 from ioa.foreign_text import shown_in_line
+from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.exit_code import ExitCode
@@ -25,18 +26,18 @@ from ioa.runtime.exit_code import ExitCode
 _LONG = timedelta(seconds=3)
 
 
-async def follow_goal(system: System, terminal: Terminal, goal_id: GoalId) -> GoalResult:
+async def follow_goal(system: SystemClient, terminal: Terminal, goal_id: GoalId) -> GoalResult:
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
     comm_id = comm_id_of_goal(goal_id)
     with ConversationView(terminal, beside=True) as view:
         view.wait_for("waiting for an agent to take the goal")
         if await system.result(goal_id) is not None:
-            for stored in await system.conversation(comm_id):
+            for stored in await conversation(system, comm_id):
                 view.show(stored)
         else:
             waiting = asyncio.get_running_loop().call_later(_LONG.total_seconds(), _say_waiting, terminal, view)
             try:
-                async with system.watch(comm_id) as coming:
+                async with watch(system, comm_id) as coming:
                     async for news in coming:
                         view.show(news)
             finally:
@@ -49,7 +50,7 @@ def _say_waiting(terminal: Terminal, view: ConversationView) -> None:
         terminal.note("waiting for an agent to take the goal; `ioa agents` shows who is there")
 
 
-async def tell_result(system: System, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
+async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:
     """Print how a goal ended, write its files into the folder `<out>/<goal_id>`, and return the exit code that says how it ended.
 
     The answer is told whatever becomes of the files.
@@ -81,7 +82,7 @@ class Fetched:
             raise self.failure
 
 
-async def fetch_files(system: System, result: GoalResult | None, out: Path | None) -> Fetched:
+async def fetch_files(system: SystemClient, result: GoalResult | None, out: Path | None) -> Fetched:
     """Write the files of a result into the new folder `<out>/<goal_id>`, which is not made for none."""
     if result is None or out is None or not result.artifacts:
         return Fetched()

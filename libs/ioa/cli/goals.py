@@ -11,7 +11,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ioa.adapters.nats.listing import GoalStatus
 from ioa.cli.conversation import task_table
 from ioa.cli.files import check_writable
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
@@ -21,6 +20,7 @@ from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.requests import CancelGroup
+from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.ids import comm_id_of_goal
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode

@@ -14,6 +14,7 @@ from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.replay import replayed
 from ioa.client.transcript import Transcript, entry_document, task_document
+from ioa.client.watching import conversation, watch
 from ioa.group.events import Said
 from ioa.group.requests import GroupSnapshot
 from ioa.group.state import GroupState
@@ -50,7 +51,7 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
     """Show a group's tree, its tasks and its messages, those of nested teams between them."""
     async with open_reached_system(url) as system:
         comm_id = await system.find_group(start)
-        entries = await system.conversation(comm_id)
+        entries = await conversation(system, comm_id)
         standings = [await system.group(one) for one in dict.fromkeys(stored.entry.state.comm_id for stored in entries)]
     if terminal.as_json:
         transcript = Transcript()
@@ -77,12 +78,12 @@ async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCo
     async with open_reached_system(url) as system:
         comm_id = await system.find_group(start)
         if (await system.group(comm_id)).state.phase.is_terminal:
-            entries = await system.conversation(comm_id)
+            entries = await conversation(system, comm_id)
             _show_conversation(terminal, entries)
             return _code(entries, comm_id)
         shown: list[StoredEntry] = []
         with ConversationView(terminal) as view:
-            async with system.watch(comm_id) as coming:
+            async with watch(system, comm_id) as coming:
                 async for news in coming:
                     view.show(news)
                     if not isinstance(news, Said):
@@ -97,7 +98,7 @@ async def replay_group(url: str | None, start: str, terminal: Terminal) -> None:
         ReplayError: A state on record is not what the machine makes of the entries before it.
     """
     async with open_reached_system(url) as system:
-        entries = await system.conversation(await system.find_group(start))
+        entries = await conversation(system, await system.find_group(start))
     view = ConversationView(terminal)
     for stored in replayed(entries):
         view.show(stored)

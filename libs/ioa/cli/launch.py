@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from rich.text import Text
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
@@ -25,6 +25,7 @@ from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
+from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, comm_id_of_goal
@@ -53,7 +54,7 @@ class Wanted:
 class _Stage:
     """The system the goal runs on. `kept_in` is the folder of an embedded one that will be there again."""
 
-    system: System
+    system: SystemClient
     embedded: bool
     kept_in: Path | None = None
 
@@ -96,7 +97,7 @@ async def _open_stage(wanted: Wanted, terminal: Terminal) -> AsyncIterator[_Stag
 
 
 @asynccontextmanager
-async def _running(url: str | None) -> AsyncIterator[tuple[System, str]]:
+async def _running(url: str | None) -> AsyncIterator[tuple[SystemClient, str]]:
     async with AsyncExitStack() as stack:
         try:
             system, place = await stack.enter_async_context(open_place(url))
@@ -131,7 +132,7 @@ def _temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _connect(stack: AsyncExitStack, url: str) -> System:
+async def _connect(stack: AsyncExitStack, url: str) -> SystemClient:
     return await stack.enter_async_context(open_system(NatsSettings(url, "ioa-cli"), patience=_PATIENCE))
 
 

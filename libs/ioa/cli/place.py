@@ -11,9 +11,10 @@ from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import open_system
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
+from ioa.ports.system_client import SystemClient
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from
 from ioa.telemetry.logs import configure_logs
 
@@ -43,7 +44,7 @@ def places(url: str | None, environment: Mapping[str, str], data: Path = DATA) -
 
 
 @asynccontextmanager
-async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[System, Place]]:
+async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[SystemClient, Place]]:
     """Connect to the first place that answers.
 
     Raises:
@@ -68,7 +69,7 @@ async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[
 
 
 @asynccontextmanager
-async def open_reached_system(url: str | None) -> AsyncIterator[System]:
+async def open_reached_system(url: str | None) -> AsyncIterator[SystemClient]:
     """Connect to the running system; see `open_place`."""
     async with open_place(url) as (system, _):
         yield system

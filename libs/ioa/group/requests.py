@@ -11,7 +11,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, SessionIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -74,6 +74,11 @@ class GroupSnapshot(Model):
     seq: int
     state: GroupState
     charter: Charter | None
+
+    @property
+    def nested(self) -> tuple[CommId, ...]:
+        """The teams nested in it that its state names."""
+        return tuple(task.subgroup for task in self.state.tasks if task.subgroup is not None)
 
 
 class Sync(Model):

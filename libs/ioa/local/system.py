@@ -20,13 +20,14 @@ from tempfile import TemporaryDirectory
 import structlog
 
 from ioa.adapters.nats.connection import NatsSettings
+from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.system_client import System, open_system
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
 from ioa.local.system_metrics import open_system_metrics
+from ioa.ports.inspection import Inspection
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
 from ioa.runtime.process import background
@@ -203,10 +204,10 @@ class _Supervisor:
 
     async def until_ready(self, url: str, agents: int) -> None:
         """Wait until every service answers, enough agents are online, and discovery knows every card."""
-        async with open_system(NatsSettings(url, "ioa-up"), patience=_START_PATIENCE) as system:
+        async with open_inspection(NatsSettings(url, "ioa-up"), patience=_START_PATIENCE) as inspection:
             try:
                 async with asyncio.timeout(_START_PATIENCE.total_seconds()):
-                    while not await self._is_ready(system, agents):
+                    while not await self._is_ready(inspection, agents):
                         self._raise_if_failed()
                         await asyncio.sleep(_POLL_SECONDS)
             except TimeoutError:
@@ -214,13 +215,13 @@ class _Supervisor:
                     f"The system is not ready after {_START_PATIENCE.total_seconds():.0f} s.", hint=f"See {self._logs}."
                 ) from None
 
-    async def _is_ready(self, system: System, agents: int) -> bool:
+    async def _is_ready(self, inspection: Inspection, agents: int) -> bool:
         for spec in service_specs():
-            if not await system.answers(spec.name):
+            if not await inspection.answers(spec.name):
                 return False
-        known = await system.agents(online_only=False)
+        known = await inspection.system.agents(online_only=False)
         online = sum(status.online for status in known)
-        return agents <= online and (await system.index_status()).cards >= len(known)
+        return agents <= online and (await inspection.system.index_status()).cards >= len(known)
 
     def _raise_if_failed(self) -> None:
         for name, codes in self._deaths.items():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, NewType
 
 from pydantic import AfterValidator
 
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, NotFoundError
 
 MAX_ID_CHARS = 64
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -96,3 +97,26 @@ def name_of_task_id(task_id: TaskId) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) -> str:
+    """Find the one id that begins so, or is exactly this.
+
+    Args:
+        what: What has these ids, such as `goal`; stands in errors.
+        known: The ids to look among.
+        complete: Whether these are all that there are.
+
+    Raises:
+        NotFoundError: None begins so.
+        InvalidInputError: Several do.
+    """
+    found = [one for one in known if one.startswith(start)]
+    if not found:
+        if complete:
+            raise NotFoundError(f"There is no {what} {start}.", hint=f"`ioa {what}s` lists them.")
+        hint = f"Of an older one write the whole id; `ioa {what}s --all` lists all."
+        raise NotFoundError(f"There is no {what} {start} among the newest.", hint=hint)
+    if len(found) > 1 and start not in found:
+        raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
+    return start if start in found else found[0]

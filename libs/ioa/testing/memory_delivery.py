@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -88,12 +89,22 @@ class MemoryProgress:
         """Have every further report given to a function."""
         self._listeners.append(hear)
 
+    @contextmanager
+    def listening(self, hear: Callable[[Said], None]) -> Iterator[None]:
+        """Have every report given to a function while the block runs."""
+        self.listen(hear)
+        try:
+            yield
+        finally:
+            self._listeners.remove(hear)
+
 
 class MemoryResults:
     """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
         self._results: dict[GoalId, GoalResult] = {}
+        self._listeners: list[Callable[[], None]] = []
         self.reachable = True
         """Set to False, nothing can be published until it is set to True again."""
 
@@ -101,7 +112,19 @@ class MemoryResults:
         """Keep the result if it is the first."""
         if not self.reachable:
             raise UnavailableError("The results are out of reach.")
-        return self._results.setdefault(result.goal_id, result) is result
+        is_first = self._results.setdefault(result.goal_id, result) is result
+        for hear in self._listeners:
+            hear()
+        return is_first
+
+    @contextmanager
+    def listening(self, hear: Callable[[], None]) -> Iterator[None]:
+        """Call a function whenever a result is published while the block runs."""
+        self._listeners.append(hear)
+        try:
+            yield
+        finally:
+            self._listeners.remove(hear)
 
     async def get(self, goal_id: GoalId) -> GoalResult | None:
         """Read a goal's result."""

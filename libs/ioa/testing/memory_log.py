@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 
 from ioa.errors import UnavailableError
@@ -38,6 +39,16 @@ class MemoryGroupLog:
         """How many entries were looked at for messages."""
         self.on_append: Callable[[], None] = lambda: None
         """Called when an append is under way, so that something can happen in between."""
+        self._listeners: list[Callable[[CommId], None]] = []
+
+    @contextmanager
+    def listening(self, hear: Callable[[CommId], None]) -> Iterator[None]:
+        """Call a function with the id of every group whose log grows while the block runs."""
+        self._listeners.append(hear)
+        try:
+            yield
+        finally:
+            self._listeners.remove(hear)
 
     def spoil(self, comm_id: CommId) -> int:
         """Put garbage at the head of a group's log and return its sequence."""
@@ -67,6 +78,8 @@ class MemoryGroupLog:
             raise AppendConflictError(f"The log of {comm_id} has moved on from {expected_seq}.")
         self._last_seq += 1
         self._entries.setdefault(comm_id, []).append(StoredEntry(self._last_seq, entry.entry, len(entry.data)))
+        for hear in self._listeners:
+            hear(comm_id)
         if mishap is Mishap.STORED_UNANSWERED:
             raise UnavailableError(f"The log of {comm_id} did not answer.")
         return self._last_seq

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ioa.agent.definition import InputFile, UpstreamResult, spent
+from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent
 from ioa.agent.searching import Searching, search_for_others
 from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.search import Need, Search, SearchResult
+from ioa.protocol.search import Hit, Need, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -26,6 +26,13 @@ def upstream(task: str, content: str, *files: Path, agent_id: str = "earlier-age
     return UpstreamResult(TaskId(task_id), AgentId(agent_id), task, content, tuple(input_file(path) for path in files))
 
 
+def found(*agents: AgentDefinition) -> SearchResult:
+    """Describe what a search finds: these agents, the best first."""
+    cards = [agent.card_as(AgentId(agent.agent_id)) for agent in agents]
+    hits = tuple(Hit(card=card, score=1 / rank, similarity=1 / rank) for rank, card in enumerate(cards, 1))
+    return SearchResult(by_need=(), merged=hits)
+
+
 NOBODY_FOUND = SearchResult(by_need=(), merged=())
 
 
@@ -33,9 +40,19 @@ NOBODY_FOUND = SearchResult(by_need=(), merged=())
 class RecordingContext:
     """Record what an agent reports and attaches. False in that nothing is sent, and nobody cancels unless `cancelled` is set.
 
-    Args:
+    Attributes:
         workspace: An empty folder; artifacts are written into it.
-        found: What every search is answered with.
+        goal: The goal of the group.
+        inputs: The files that came with the goal; `input_file` describes one.
+        results: The results of earlier tasks; `upstream` describes one.
+        task_id: The task's id.
+        attempt: 1, or more as after a restart.
+        cancelled: Set to True to cancel the task of a plain function.
+        reports: What was reported by `progress`, in order.
+        artifacts: The files that were attached, one of each name.
+        usage: What was spent, added up.
+        found: What every search is answered with; `found` describes agents.
+        searches: What was searched for, in order.
     """
 
     workspace: Path

@@ -22,7 +22,7 @@ from ioa_discovery.search.fusion import best_of_pools, normalise, rank, without_
 from ioa_discovery.search.profile import need_text
 from ioa_discovery.search.ranking import Match, Placed, Ranking, excluded
 from ioa_discovery.search.replicas import Replicas
-from ioa_discovery.search.terms import query_terms
+from ioa_discovery.search.terms import Stem, english_stem, query_terms
 
 PREFETCH = 64
 """Candidates of each signal that are fused. A hundred find hardly more, and take half as long again."""
@@ -59,11 +59,19 @@ class Searcher:
         embedder: What it was filled by.
         replicas: Who is alive and how busy; without it, the first of a pool is named, and counts as online and idle.
         experience: How tasks went; without it, everybody is untried.
+        stem: What the index was filled by.
     """
 
     def __init__(
-        self, index: AgentIndex, embedder: Embedder, replicas: Replicas | None = None, experience: Experience | None = None
+        self,
+        index: AgentIndex,
+        embedder: Embedder,
+        replicas: Replicas | None = None,
+        experience: Experience | None = None,
+        *,
+        stem: Stem = english_stem,
     ) -> None:
+        self._stem = stem
         self._index = index
         self._embedder = embedder
         self._standings = Ranking(replicas, experience)
@@ -93,7 +101,7 @@ class Searcher:
                 embedding = group.create_task(self._embedder.embed(texts))
                 by_words = [
                     IndexQuery(None, terms, need.filters, excluded(request, need), max(PREFETCH, need.k))
-                    for need, terms in zip(request.needs, await _words(texts), strict=True)
+                    for need, terms in zip(request.needs, await _words(texts, self._stem), strict=True)
                 ]
                 alike = await self._index.search(by_words)
         except BaseExceptionGroup as errors:
@@ -133,11 +141,11 @@ def merge(lists: Iterable[Sequence[Hit]]) -> tuple[Hit, ...]:
     return tuple(merged.values())
 
 
-async def _words(texts: Sequence[str]) -> list[SparseVector]:
+async def _words(texts: Sequence[str], stem: Stem) -> list[SparseVector]:
     """Read the words of needs; of long ones in a thread, since a word that is new takes a fiftieth of a millisecond."""
     if sum(map(len, texts)) <= _SHORT_CHARS:
-        return [query_terms(text) for text in texts]
-    return await asyncio.to_thread(lambda: [query_terms(text) for text in texts])
+        return [query_terms(text, stem) for text in texts]
+    return await asyncio.to_thread(lambda: [query_terms(text, stem) for text in texts])
 
 
 def _fitting(lists: Sequence[Sequence[Hit]], budget: int | None) -> list[tuple[Hit, ...]]:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from tests.e2e.goals.world import World, create_world
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
@@ -85,7 +85,7 @@ def nats_of_the_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 
 @pytest.fixture
-async def system(nats_of_the_system: str) -> AsyncIterator[System]:
+async def system(nats_of_the_system: str) -> AsyncIterator[NatsSystemClient]:
     """A connection to the running system."""
     async with open_system(NatsSettings(nats_of_the_system, "e2e-goals"), patience=timedelta(seconds=10)) as opened:
         yield opened

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import GroupLaunched, Said
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
@@ -46,7 +46,7 @@ async def _process(env: Mapping[str, str], log: Path) -> AsyncIterator[asyncio.s
             await process.wait()
 
 
-async def _is_found(system: System, agent_id: str, trade: str) -> bool:
+async def _is_found(system: NatsSystemClient, agent_id: str, trade: str) -> bool:
     hits = (await system.search(Search(needs=(Need(text=trade),)))).merged
     return any(hit.card.agent_id == agent_id for hit in hits)
 
@@ -67,7 +67,7 @@ async def _is_found(system: System, agent_id: str, trade: str) -> bool:
     ],
 )
 async def test_a_killed_agent_carries_on_where_it_was(
-    system: System, nats_of_the_system: str, tmp_path: Path, point: str, attempts: list[str]
+    system: NatsSystemClient, nats_of_the_system: str, tmp_path: Path, point: str, attempts: list[str]
 ) -> None:
     """Killed at one point and started again, the agent ends the goal: one result, and the function run no more than needed."""
     agent_id, trade, log = f"doomed-{point}", f"{_TRADE} {point}", tmp_path / "agent.log"

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import SubgroupClosed, SubgroupOpened
 from ioa.protocol.goals import Reason
 from tests.e2e.goals.outcomes import members_of, run_goal
@@ -16,7 +16,7 @@ from tests.e2e.goals.world import World
 pytestmark = pytest.mark.slow
 
 
-async def test_totals_and_a_chart_of_them(system: System, world: World) -> None:
+async def test_totals_and_a_chart_of_them(system: NatsSystemClient, world: World) -> None:
     """Two needs, the second on the first: the totals are right, in words and in the file, and the chart is a picture."""
     truth = world.sums(world.kind, world.amount)
 
@@ -28,7 +28,7 @@ async def test_totals_and_a_chart_of_them(system: System, world: World) -> None:
     assert (outcome.figures_match(truth), outcome.has_table(truth), len(outcome.pictures())) == (True, True, 1)
 
 
-async def test_a_table_and_a_text_independently(system: System, world: World) -> None:
+async def test_a_table_and_a_text_independently(system: NatsSystemClient, world: World) -> None:
     """Two needs that have nothing to do with each other."""
     outcome = await run_goal(
         system,
@@ -41,7 +41,7 @@ async def test_a_table_and_a_text_independently(system: System, world: World) ->
     assert (outcome.figures_match(world.means(world.group, world.other)), outcome.states(world.rare_count)) == (True, True)
 
 
-async def test_a_report_of_both(system: System, world: World) -> None:
+async def test_a_report_of_both(system: NatsSystemClient, world: World) -> None:
     """Two independent needs and a report that waits for both and holds the table."""
     truth = world.sums(world.kind, world.amount)
 
@@ -64,7 +64,7 @@ def _quoted(world: World, text: str) -> int:
     return sum(sentence.rstrip(".") in squeezed for sentence in sentences)
 
 
-async def test_a_median_and_a_conversion(system: System, world: World) -> None:
+async def test_a_median_and_a_conversion(system: NatsSystemClient, world: World) -> None:
     """Two questions in two sentences for two agents."""
     miles = len(world.frame) + 0.5
 
@@ -76,7 +76,7 @@ async def test_a_median_and_a_conversion(system: System, world: World) -> None:
     assert (outcome.states(float(world.frame[world.amount].median())), outcome.states(miles * 1.609344)) == (True, True)
 
 
-async def test_a_page_and_its_summary(system: System, world: World, page_url: str) -> None:
+async def test_a_page_and_its_summary(system: NatsSystemClient, world: World, page_url: str) -> None:
     """A page is fetched, and what it says is summarised in its own sentences."""
     outcome = await run_goal(system, f"Read {page_url}, then summarise it in 2 sentences")
     squeezed = " ".join(outcome.text.split())
@@ -85,7 +85,7 @@ async def test_a_page_and_its_summary(system: System, world: World, page_url: st
     assert sum(sentence in squeezed for sentence in world.page_sentences) >= 2
 
 
-async def test_the_highest_and_the_number_of_rows(system: System, world: World) -> None:
+async def test_the_highest_and_the_number_of_rows(system: NatsSystemClient, world: World) -> None:
     """A ranking and a count of one file."""
     totals = world.sums(world.kind, world.amount)
     best = max(totals, key=lambda key: totals[key])
@@ -101,7 +101,7 @@ async def test_the_highest_and_the_number_of_rows(system: System, world: World) 
     assert (best in outcome.text, outcome.states(totals[best]), outcome.states(len(world.frame))) == (True, True, True)
 
 
-async def test_a_correlation_and_a_scatter_plot(system: System, world: World) -> None:
+async def test_a_correlation_and_a_scatter_plot(system: NatsSystemClient, world: World) -> None:
     """A figure and a picture of the same two columns."""
     truth = float(world.frame[world.amount].corr(world.frame[world.other]))
 
@@ -119,7 +119,7 @@ async def test_a_correlation_and_a_scatter_plot(system: System, world: World) ->
     ) == (True, 1), outcome.text
 
 
-async def test_a_filter_and_a_percentage(system: System, world: World) -> None:
+async def test_a_filter_and_a_percentage(system: NatsSystemClient, world: World) -> None:
     """Counting rows that meet a condition, and arithmetic."""
     bound = int(world.frame[world.amount].quantile(0.6))
     truth = int((world.frame[world.amount] > bound).sum())
@@ -134,7 +134,7 @@ async def test_a_filter_and_a_percentage(system: System, world: World) -> None:
     assert (outcome.states(truth), outcome.states(0.17 * (truth * 3 + 50))) == (True, True), outcome.text
 
 
-async def test_months_a_line_and_a_report(system: System, world: World) -> None:
+async def test_months_a_line_and_a_report(system: NatsSystemClient, world: World) -> None:
     """Three needs, each on the one before: figures by month, a line chart, and a page that embeds it."""
     months = world.frame.groupby(world.frame["day"].str[:7])[world.amount].sum()
 
@@ -152,7 +152,7 @@ async def test_months_a_line_and_a_report(system: System, world: World) -> None:
     ) == (True, 1, 1), outcome.text
 
 
-async def test_a_search_and_a_total(system: System, world: World) -> None:
+async def test_a_search_and_a_total(system: NatsSystemClient, world: World) -> None:
     """The file that mentions a word is named, and a column is summed up."""
     outcome = await run_goal(
         system,
@@ -168,7 +168,7 @@ async def test_a_search_and_a_total(system: System, world: World) -> None:
     ) == (True, False, True), outcome.text
 
 
-async def test_code_and_a_square_root(system: System, world: World) -> None:
+async def test_code_and_a_square_root(system: NatsSystemClient, world: World) -> None:
     """A snippet is run and a root is drawn."""
     count = len(world.frame) * 7
 
@@ -180,7 +180,7 @@ async def test_code_and_a_square_root(system: System, world: World) -> None:
     assert (outcome.states(float(sum(x * x for x in range(count)))), outcome.states(float(count))) == (True, True), outcome.text
 
 
-async def test_the_top_three_and_a_pie(system: System, world: World) -> None:
+async def test_the_top_three_and_a_pie(system: NatsSystemClient, world: World) -> None:
     """A ranking, and a chart of that ranking."""
     totals = world.frame.groupby(world.kind)[world.amount].sum().nlargest(3)
 
@@ -192,7 +192,7 @@ async def test_the_top_three_and_a_pie(system: System, world: World) -> None:
     assert (outcome.figures_match({str(key): float(value) for key, value in totals.items()}), len(outcome.pictures())) == (True, 1)
 
 
-async def test_two_texts(system: System, world: World) -> None:
+async def test_two_texts(system: NatsSystemClient, world: World) -> None:
     """The same question to two texts gets two answers."""
     words = [len(text.read_text(encoding="utf-8").split()) for text in (world.text, world.second_text)]
 
@@ -206,7 +206,7 @@ async def test_two_texts(system: System, world: World) -> None:
     assert [outcome.states(count) for count in words] == [True, True], outcome.text
 
 
-async def test_a_summary_phrases_and_a_report(system: System, world: World) -> None:
+async def test_a_summary_phrases_and_a_report(system: NatsSystemClient, world: World) -> None:
     """Two readings of one text and a report of both."""
     outcome = await run_goal(
         system,
@@ -218,7 +218,7 @@ async def test_a_summary_phrases_and_a_report(system: System, world: World) -> N
     assert _quoted(world, outcome.page()) >= 3
 
 
-async def test_five_needs(system: System, world: World, page_url: str) -> None:
+async def test_five_needs(system: NatsSystemClient, world: World, page_url: str) -> None:
     """Five needs over a table, a text and a page, the last on all others."""
     truth = world.sums(world.group, world.amount)
 
@@ -241,7 +241,7 @@ async def test_five_needs(system: System, world: World, page_url: str) -> None:
     ) == (True, 1, 1, True, True, True), outcome.text
 
 
-async def test_many_goals_at_once(system: System, world: World) -> None:
+async def test_many_goals_at_once(system: NatsSystemClient, world: World) -> None:
     """Goals that run side by side do not mix their figures."""
     asked = [(world.kind, world.amount), (world.group, world.amount), (world.kind, world.other), (world.group, world.other)]
 
@@ -261,7 +261,7 @@ async def test_many_goals_at_once(system: System, world: World) -> None:
         ("- Sing me a lullaby\n- Compose a fugue\n- Compute the total {amount} in {table}", "fugue"),
     ],
 )
-async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: World, goal: str, unmet: str) -> None:
+async def test_a_goal_that_nobody_serves_says_which_need(system: NatsSystemClient, world: World, goal: str, unmet: str) -> None:
     """A clear failure, typed, that names what nobody can do, and not what somebody could."""
     text = goal.format(
         place="Velmor", amount=world.amount, kind=world.kind, table=world.table.name, text=world.text.name
@@ -274,7 +274,7 @@ async def test_a_goal_that_nobody_serves_says_which_need(system: System, world: 
     )
 
 
-async def test_a_nested_team_reports_to_its_parent(system: System, world: World) -> None:
+async def test_a_nested_team_reports_to_its_parent(system: NatsSystemClient, world: World) -> None:
     """A briefing is done by a nested team: the child's conclusion closes the parent's task, and its files reach the user."""
     truth = world.sums(world.kind, world.amount)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from tests.e2e.command_line import CommandLine, running_system
 from tests.rig.deadline import eventually
 
@@ -58,7 +58,7 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
 
 
 @pytest.fixture
-async def system(drill: Drill) -> AsyncIterator[System]:
+async def system(drill: Drill) -> AsyncIterator[NatsSystemClient]:
     """A connection to the system, once all agents are there."""
     async with open_system(NatsSettings(drill.url, "e2e-limits"), patience=timedelta(seconds=10)) as opened:
         await eventually(lambda: opened.agents(online_only=True), until=lambda there: len(there) == 6, within=_PATIENCE)

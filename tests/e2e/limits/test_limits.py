@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import Said, TimerFired
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 _PATIENCE = timedelta(seconds=30)
 
 
-async def _run(system: System, goal: str, **options: object) -> tuple[GoalResult, int]:
+async def _run(system: NatsSystemClient, goal: str, **options: object) -> tuple[GoalResult, int]:
     """Have the boss lead a goal; return the result and how many turns of talk its log holds, replayed by the machine."""
     goal_id = await _launch(system, goal, **options)
     async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -33,7 +33,7 @@ async def _run(system: System, goal: str, **options: object) -> tuple[GoalResult
     return result, len(talk)
 
 
-async def _launch(system: System, goal: str, **options: object) -> GoalId:
+async def _launch(system: NatsSystemClient, goal: str, **options: object) -> GoalId:
     return await system.launch(GoalOrder.model_validate({"goal": goal, "agent": AgentId("boss"), "timeout": 60, **options}))
 
 
@@ -52,14 +52,14 @@ async def _launch(system: System, goal: str, **options: object) -> GoalId:
     ids=lambda value: value.split(":")[0] if isinstance(value, str) else "",
 )
 async def test_each_limit_ends_in_its_reason(
-    system: System, goal: str, options: dict[str, object], reason: Reason, talk: int
+    system: NatsSystemClient, goal: str, options: dict[str, object], reason: Reason, talk: int
 ) -> None:
     """The goal has its one result, exactly the turns that were allowed are in the log, and every entry is what the machine says."""
     result, said = await _run(system, goal, **options)
     assert (result.reason, said) == (reason, talk)
 
 
-async def test_a_budget_is_set_and_shown_on_the_command_line(system: System, drill: Drill) -> None:
+async def test_a_budget_is_set_and_shown_on_the_command_line(system: NatsSystemClient, drill: Drill) -> None:
     """`ioa run --max-tokens --max-cost` binds the goal, and `ioa goal show` tells what was used of it."""
     lines = await asyncio.to_thread(
         drill.command.lines,
@@ -80,7 +80,7 @@ async def test_a_budget_is_set_and_shown_on_the_command_line(system: System, dri
     assert all(words in shown.stdout for words in ("100 of 100", "0 of 0.5", "2 of 40")), shown.stdout
 
 
-async def test_a_task_outlasts_its_lease_as_long_as_it_reports(system: System, drill: Drill) -> None:
+async def test_a_task_outlasts_its_lease_as_long_as_it_reports(system: NatsSystemClient, drill: Drill) -> None:
     """Three seconds of work under a lease of 0.9 s: the function runs once, and whenever the lease ends a report has renewed it."""
     goal_id = await _launch(system, "lease: work for three seconds")
     async with asyncio.timeout(_PATIENCE.total_seconds()):
@@ -90,7 +90,7 @@ async def test_a_task_outlasts_its_lease_as_long_as_it_reports(system: System, d
     assert (result.content, drill.record("walker.started")[-1:], suspected) == ("done: walked in attempt 1", ["1"], [])
 
 
-async def test_a_task_past_its_own_deadline_is_stopped(system: System, drill: Drill) -> None:
+async def test_a_task_past_its_own_deadline_is_stopped(system: NatsSystemClient, drill: Drill) -> None:
     """It reports progress all the while and fails all the same; its function is told to stop, and its late result is lost."""
     stopped = len(drill.record("crawler.stopped"))
     result, _ = await _run(system, "task_deadline: crawl for ever")
@@ -98,7 +98,7 @@ async def test_a_task_past_its_own_deadline_is_stopped(system: System, drill: Dr
     assert (result.reason, result.content) == (Reason.CONCLUDED, "failed: crawler was not done by the task's deadline")
 
 
-async def test_cancelling_stops_everything_two_teams_deep(system: System, drill: Drill) -> None:
+async def test_cancelling_stops_everything_two_teams_deep(system: NatsSystemClient, drill: Drill) -> None:
     """After `ioa goal cancel` the async function, the sync one and the third tool have ended, and three groups are cancelled."""
     for name in ("walker", "crawler", "runner"):
         for moment in ("started", "stopped"):
@@ -121,5 +121,5 @@ async def test_cancelling_stops_everything_two_teams_deep(system: System, drill:
     assert [len(drill.record(name)) for name in started] == [1, 1, 1]
 
 
-async def _phase(system: System, comm_id: CommId) -> Phase:
+async def _phase(system: NatsSystemClient, comm_id: CommId) -> Phase:
     return (await system.group(comm_id)).state.phase

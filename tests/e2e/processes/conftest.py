@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from tests.e2e.command_line import CommandLine, running_system
 from tests.rig.deadline import eventually
 
@@ -25,7 +25,7 @@ _PATIENCE = timedelta(seconds=60)
 class Stage:
     """The system, and the agents' processes of one test."""
 
-    def __init__(self, system: System, url: str, folder: Path) -> None:
+    def __init__(self, system: NatsSystemClient, url: str, folder: Path) -> None:
         self.system = system
         self._env = {**os.environ, "IOA_NATS_URL": url, "NOTES": str(folder), "IOA_DRAIN": "1"}
         self.folder = folder

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nats.server import open_nats_server
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
 from ioa.testing.log_checker import check
@@ -81,7 +81,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         await fleet.start(*CONTROL_PLANE, *WORKERS)
         fleet.goals += left.goals
         evidence = await fleet.evidence(within=timedelta(seconds=90))
-        system = System(fleet.client)
+        system = NatsSystemClient(fleet.client)
         shown = [await system.goal(goal_id) for goal_id in left.goals]
         logs = fleet.logs()
 

@@ -15,7 +15,7 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalRemoval
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import OPEN, Topology
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import InvalidInputError, NotFoundError
@@ -75,7 +75,7 @@ class Goals:
         await self.client.jetstream().purge_stream(f"KV_{OPEN}", subject=f"$KV.{OPEN}.{comm_id}")
 
 
-async def names(system: System, *, limit: int, open_only: bool = False) -> list[list[GoalId]]:
+async def names(system: NatsSystemClient, *, limit: int, open_only: bool = False) -> list[list[GoalId]]:
     """Every page of goals, as ids and how they stand."""
     pages, before = [], None
     while True:
@@ -90,7 +90,7 @@ async def test_goals_are_listed_newest_first_with_how_they_stand(nats_server: Na
     """Each page goes on where the one before ended; a row tells whether its goal waits, is at work, or how it ended."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), System(client)
+        goals, system = Goals(client), NatsSystemClient(client)
         assert ((await system.goals()).goals, (await system.groups()).groups) == ([], [])
         for number in range(5):
             await goals.end(f"ended-{number}")
@@ -109,7 +109,7 @@ async def test_groups_are_listed_with_the_teams_nested_in_them(nats_server: Nats
     """A nested team comes behind its parent; a goal that waits has no group; what has ended may be left out."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), System(client)
+        goals, system = Goals(client), NatsSystemClient(client)
         await goals.end("ended")
         root = await goals.open("nests")
         story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob")
@@ -130,7 +130,7 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
     monkeypatch.setattr(listing, "_NEWEST_GOALS", 3)
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
-        goals, system = Goals(client), System(client)
+        goals, system = Goals(client), NatsSystemClient(client)
         with pytest.raises(NotFoundError, match="no goal old-1"):
             await system.find_goal("old-1")
         for goal_id in ("old-1", "old-2", "new-1", "new-2", "last"):
@@ -152,7 +152,7 @@ async def test_a_row_that_cannot_be_read_hides_no_other(nats_server: NatsServer)
     """Garbage among records, results and logs costs its own row, or what the row would say."""
     async with open_connection(NatsSettings(nats_server.url, "test")) as client:
         await Topology().ensure(client.jetstream())
-        goals, system, js = Goals(client), System(client), client.jetstream()
+        goals, system, js = Goals(client), NatsSystemClient(client), client.jetstream()
         for goal_id in ("first", "second", "third"):
             await goals.accept(goal_id)
         await js.publish(f"$KV.IOA_GOAL_RECORDS.{comm_id_of_goal(GoalId('garbage'))}", b"\xc1")

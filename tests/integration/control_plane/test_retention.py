@@ -15,7 +15,7 @@ from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.server import NatsServer
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import DEAD, GOAL_RECORDS, LOG, RESULTS
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ConflictError, NotFoundError
@@ -108,7 +108,7 @@ async def test_a_success_never_becomes_a_failure(caller: Caller, services: Servi
 
 async def test_a_removed_goal_published_again_is_told_that_it_ended(caller: Caller) -> None:
     """It is a dead letter that says when and how; nothing of it is kept, and whoever asks for the goal is told the same."""
-    js, system = caller.client.jetstream(), System(caller.client)
+    js, system = caller.client.jetstream(), NatsSystemClient(caller.client)
     await conclude(caller, GOAL, timeout=60.0)
     await system.prune(Prune(older_than=timedelta(0)))
     for text in ("Count to ten.", "Count to eleven."):

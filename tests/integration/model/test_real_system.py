@@ -14,7 +14,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from ioa.adapters.nats.connection import NatsSettings
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.agent.model import Budget
 from ioa.client.replay import replayed
 from ioa.group.events import Said
@@ -95,7 +95,7 @@ def _agents_logs(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines if line.startswith("{")]
 
 
-async def _reach(outside: System, goal: str) -> GoalResult:
+async def _reach(outside: NatsSystemClient, goal: str) -> GoalResult:
     goal_id = await outside.launch(GoalOrder(goal=goal, max_turns=MAX_TURNS, timeout=GOAL_TIMEOUT_S))
     return await outside.wait_for_result(goal_id)
 

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.nats.system_client import System
+from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import Said
 from ioa.group.requests import Rejected, SayReply
 from ioa.local.pool import Pool, PooledAgent
@@ -64,7 +64,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 class Watched:
     """A running system, its processes' ports and its logs."""
 
-    def __init__(self, system: System, client: Client, logs: Path) -> None:
+    def __init__(self, system: NatsSystemClient, client: Client, logs: Path) -> None:
         self.system = system
         self.client = client
         self._logs = logs
@@ -118,14 +118,14 @@ async def open_watched(folder: Path) -> AsyncIterator[Watched]:
         open_embedded_system(folder / "data", None, pool) as running,
         open_connection(NatsSettings(running.url, "watcher")) as client,
     ):
-        watched = Watched(System(client), client, folder / "data" / "logs")
+        watched = Watched(NatsSystemClient(client), client, folder / "data" / "logs")
         try:
             yield watched
         finally:
             await watched.aclose()
 
 
-async def run(system: System, goal: str) -> GoalResult:
+async def run(system: NatsSystemClient, goal: str) -> GoalResult:
     """Launch a goal and wait for its end."""
     return await system.wait_for_result(await system.launch(GoalOrder(goal=goal, agent=AgentId("sitter"), traceparent=TRACEPARENT)))
 

@@ -13,7 +13,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
@@ -68,7 +68,7 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
 
 
 @asynccontextmanager
-async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[System]:
+async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[NatsSystemClient]:
     """Start the services and agents, and yield the system as the user sees it when everybody is found."""
     await asyncio.to_thread((secured.folder.parent / "logs").mkdir, exist_ok=True)
     async with AsyncExitStack() as stack:

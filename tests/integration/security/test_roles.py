@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.nats.system_client import System, open_system
+from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.client.watching import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, comm_id_of_goal
@@ -48,15 +49,15 @@ async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:
     assert (pruned.goals, pruned.groups, pruned.failed) == ({"concluded": 3}, groups, 0)
 
 
-async def _run(system: System, order: GoalOrder, files: list[Path]) -> Reason:
+async def _run(system: NatsSystemClient, order: GoalOrder, files: list[Path]) -> Reason:
     """Launch a goal and use everything that a user may see of it."""
     goal_id = await system.launch(order, files)
     result = await system.wait_for_result(goal_id)
     assert goal_id in {status.record.goal.goal_id for status in (await system.goals()).goals}
     assert comm_id_of_goal(goal_id) in {standing.state.comm_id for standing in (await system.groups()).groups}
     assert await system.find_goal(goal_id[:-1]) == goal_id
-    conversation = await system.conversation(comm_id_of_goal(goal_id))
-    assert conversation[-1].entry.state.phase.is_terminal
+    entries = await conversation(system, comm_id_of_goal(goal_id))
+    assert entries[-1].entry.state.phase.is_terminal
     for artifact in result.artifacts:
         assert len(await system.fetch(artifact)) == artifact.size_bytes
     return result.reason

@@ -15,9 +15,10 @@ from nats.js.api import Header
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters
+from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.topology import DEAD, LOG, WORK, Topology, ensure_pool_consumer
 from ioa.adapters.nkey_seeds import create_seed, public_key_of
-from ioa.cli.examination import Health, dead_letters
+from ioa.cli.examination import Health, dead_letter_findings
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadReason
 from ioa.protocol.ids import PoolId
@@ -181,7 +182,7 @@ async def test_an_observer_counts_dead_letters(secured: Secured) -> None:
                 DeadReason.UNREADABLE, "no reason", subject="ioa.v1.goal", data=b"my secret plan"
             )
     async with open_intruder(secured, "observer") as observer:
-        found = await dead_letters(observer.jetstream())
+        found = dead_letter_findings(await NatsInspection(observer).dead_letter_kinds())
     assert [(finding.health, "3 messages" in finding.message, "secret" in str(finding)) for finding in found] == [
         (Health.WARNING, True, False)
     ]

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ioa.adapters.nats.listing import GoalStatus
 from ioa.cli.conversation import ConversationView, clock, line_text, speaker_style
 from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Line, Tone
+from ioa.ports.goal_client import GoalStatus
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId
 from tests.unit.cli.logs import log_of

@@ -15,7 +15,6 @@ from nats.aio.client import Client
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import DEAD, STREAMS, Topology
 from ioa.cli.examination import (
-    DeadLetterKind,
     Health,
     agents_finding,
     clock_finding,
@@ -28,6 +27,7 @@ from ioa.cli.examination import (
     server_finding,
     written_finding,
 )
+from ioa.ports.inspection import DeadLetterKind
 from ioa.ports.stream_stats import QueueStats
 from ioa.runtime.exit_code import ExitCode
 

@@ -6,9 +6,6 @@ Each letter is read by its sequence from the stream's leader, which whoever may 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 
 from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
@@ -16,41 +13,10 @@ from nats.js.errors import NotFoundError as NoSuchMessage
 
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import DEAD
-from ioa.errors import InvalidInputError, NotFoundError, UnavailableError
-from ioa.ports.delivery import DeadReason
+from ioa.errors import NotFoundError, UnavailableError
+from ioa.ports.dead_letter_box import DeadLetter, DeadLetterPage
 
 _AT_ONCE = 64
-
-
-@dataclass(frozen=True)
-class DeadLetter:
-    """A message that could not be processed.
-
-    Attributes:
-        seq: Its number in the stream of dead letters.
-        reason: Why, in a word of `DeadReason`; that of a newer version may be another one.
-        why: Why, in a sentence.
-        subject: Where the message was published.
-        at: When it was set aside.
-        data: The message as it came; of one too large to be kept whole, the beginning.
-        size_bytes: How large it was.
-    """
-
-    seq: int
-    reason: str
-    why: str
-    subject: str
-    at: datetime | None
-    data: bytes
-    size_bytes: int
-
-
-@dataclass(frozen=True)
-class DeadLetterPage:
-    """Letters, newest first, and the number to go on from; None when there are no older ones."""
-
-    letters: Sequence[DeadLetter]
-    before: int | None
 
 
 class NatsDeadLetterBox:
@@ -100,16 +66,7 @@ class NatsDeadLetterBox:
             InvalidInputError: It cannot be put back: it is no message of a queue, or was not kept whole.
             UnavailableError: A stream does not answer, or does not let this credential in.
         """
-        if letter.reason == DeadReason.UNREADABLE_ENTRY:
-            raise InvalidInputError(
-                f"Dead letter {letter.seq} is a copy of an entry of a group's log, where it still stands.",
-                hint="The group's goal ends at its deadline; publish the goal anew.",
-            )
-        if len(letter.data) < letter.size_bytes:
-            raise InvalidInputError(
-                f"Of dead letter {letter.seq} only {len(letter.data):,} of {letter.size_bytes:,} bytes were kept.",
-                hint="Whoever published it has to publish it again, in less.",
-            )
+        letter.check_returnable()
         headers = {Header.MSG_ID.value: f"dead/{letter.seq}"}
         with unavailable_unless_answered("The stream of the message"):
             stored = await self._js.publish(letter.subject, letter.data, headers=headers)

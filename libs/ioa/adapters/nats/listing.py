@@ -20,48 +20,21 @@ from ioa.adapters.nats.reading import first_of, last_of, previous_messages
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages
 from ioa.adapters.nats.streams import StreamMessage
 from ioa.adapters.nats.topology import GOAL_RECORDS, LOG, OPEN, RESULTS
-from ioa.errors import InvalidInputError, IoaError, NotFoundError
+from ioa.errors import IoaError
 from ioa.group.events import Entry, GroupLaunched
 from ioa.group.requests import GroupSnapshot
+from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.group_client import GroupList
 from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
-from ioa.protocol.goals import GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal, is_token
+from ioa.protocol.goals import GoalRecord
+from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal, complete_id, is_token
 from ioa.protocol.results import decode_result
 
-PAGE_GOALS = 50
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
 """Among how many goals, and how many goals' nested teams, the beginning of an id is looked for."""
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class GoalStatus:
-    """A goal, the group that works for it if one was opened, and its result if it has ended.
-
-    In a list `standing` is None for a goal with a result, and has no charter.
-    """
-
-    record: GoalRecord
-    standing: GroupSnapshot | None
-    result: GoalResult | None
-
-
-@dataclass(frozen=True)
-class GoalList:
-    """Goals, newest first, and what to ask for the next page with; None when there is no more."""
-
-    goals: Sequence[GoalStatus]
-    before: int | None
-
-
-@dataclass(frozen=True)
-class GroupList:
-    """The groups of some goals, newest goal first, each before the teams nested in it."""
-
-    groups: Sequence[GroupSnapshot]
-    before: int | None
 
 
 @dataclass(frozen=True)
@@ -117,7 +90,7 @@ class Lists:
                 event = first.event if first is not None else None
                 charter = event.charter if isinstance(event, GroupLaunched) else None
                 found[comm_id] = standing.model_copy(update={"charter": charter})
-            level = [nested for standing in heads.values() for nested in _nested(standing) if nested not in found]
+            level = [nested for standing in heads.values() for nested in standing.nested if nested not in found]
         ordered = [standing for root in roots for standing in _tree(root, found)]
         return GroupList([one for one in ordered if not (open_only and one.state.phase.is_terminal)], page.before)
 
@@ -133,7 +106,9 @@ class Lists:
             if await self._records.find(comm_id_of_goal(goal_id)) or await self._ended.find(goal_id):
                 return goal_id
         newest = await self._newest()
-        return GoalId(_only("goal", start, [record.goal.goal_id for record in newest.records], complete=newest.before is None))
+        return GoalId(
+            complete_id("goal", start, [record.goal.goal_id for record in newest.records], complete=newest.before is None)
+        )
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group: a whole one, or the beginning of one of the newest.
@@ -150,7 +125,7 @@ class Lists:
         trees = await self.groups(limit=_NEWEST_TREES)
         nested = [one.state.comm_id for one in trees.groups]
         complete = newest.before is None and trees.before is None
-        return CommId(_only("group", start, [*dict.fromkeys([*with_log, *nested])], complete=complete))
+        return CommId(complete_id("group", start, [*dict.fromkeys([*with_log, *nested])], complete=complete))
 
     async def _newest(self) -> _Records:
         records: list[GoalRecord] = []
@@ -192,24 +167,8 @@ def _decoded(decoder: Callable[[bytes], M], messages: Mapping[str, StreamMessage
     return found
 
 
-def _nested(standing: GroupSnapshot) -> Sequence[CommId]:
-    return [task.subgroup for task in standing.state.tasks if task.subgroup is not None]
-
-
 def _tree(root: CommId, found: Mapping[CommId, GroupSnapshot]) -> Sequence[GroupSnapshot]:
     standing = found.get(root)
     if standing is None:
         return []
-    return [standing, *(below for nested in _nested(standing) for below in _tree(nested, found))]
-
-
-def _only(what: str, start: str, known: Sequence[str], *, complete: bool) -> str:
-    found = [one for one in known if one.startswith(start)]
-    if not found:
-        if complete:
-            raise NotFoundError(f"There is no {what} {start}.", hint=f"`ioa {what}s` lists them.")
-        hint = f"Of an older one write the whole id; `ioa {what}s --all` lists all."
-        raise NotFoundError(f"There is no {what} {start} among the newest.", hint=hint)
-    if len(found) > 1 and start not in found:
-        raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
-    return start if start in found else found[0]
+    return [standing, *(below for nested in standing.nested for below in _tree(nested, found))]

@@ -1,20 +1,17 @@
-"""The system as its users see it: launching goals, following them, looking at groups and agents."""
+"""The system as its users see it, over NATS: launching goals, following them, looking at groups and agents."""
 
 from __future__ import annotations
 
 import asyncio
-import mimetypes
-from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-import nats.errors
 import structlog
 from nats.aio.client import Client
 
+from ioa.adapters.input_files import read_inputs
 from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
@@ -22,20 +19,24 @@ from ioa.adapters.nats.delivery import NatsProgress, NatsResults
 from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
-from ioa.adapters.nats.listing import PAGE_GOALS, GoalList, GoalStatus, GroupList, Lists
+from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import InvalidInputError, NotFoundError
-from ioa.group.events import Entry, GroupLaunched, Said, SubgroupClosed, SubgroupOpened
+from ioa.errors import NotFoundError
+from ioa.group.events import Entry, GroupLaunched, Said
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.ports.agent_directory import Roster
+from ioa.ports.dead_letter_box import DeadLetterBox
+from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.group_client import GroupList
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode
-from ioa.protocol.goal_order import GoalOrder, input_object_name
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
@@ -49,16 +50,8 @@ _PRUNE_TIMEOUT = timedelta(seconds=30)
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Roster:
-    """All agents, by id, and what cannot be listed, each with the reason."""
-
-    agents: Sequence[AgentStatus]
-    skipped: Sequence[str]
-
-
-class System:
-    """Everything that people and programs outside the system may ask of it. Made by `open_system`."""
+class NatsSystemClient:
+    """A `SystemClient` over one connection. Made by `open_system`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -71,7 +64,12 @@ class System:
         self._artifacts = NatsArtifacts(self._js)
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
-        self.dead_letters = NatsDeadLetterBox(self._js)
+        self._dead_letters = NatsDeadLetterBox(self._js)
+
+    @property
+    def dead_letters(self) -> DeadLetterBox:
+        """What could not be processed."""
+        return self._dead_letters
 
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
@@ -81,10 +79,10 @@ class System:
             UnavailableError: The system does not take it.
         """
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
-        names = [file.name for file in files]
-        if len(set(names)) != len(names):
-            raise InvalidInputError("Two inputs have the same file name.", hint="Rename one of them.")
-        stored = [await self._upload(goal_id, number, file) for number, file in enumerate(files)]
+        stored = [
+            await self._artifacts.put(one.object_name, one.name, one.data, one.media_type)
+            async for one in read_inputs(goal_id, files)
+        ]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
         with unavailable_unless_answered("The goal's stream"):
@@ -184,48 +182,13 @@ class System:
             if len(page) < _PAGE:
                 return entries
 
-    async def conversation(self, comm_id: CommId) -> list[StoredEntry]:
-        """Read the logs of a group and of its nested teams, in the order in which everything happened."""
-        entries = await self.entries(comm_id)
-        for stored in list(entries):
-            if isinstance(stored.entry.event, SubgroupOpened):
-                entries += await self.conversation(stored.entry.event.subgroup)
-        return sorted(entries, key=lambda stored: stored.seq)
-
-    @asynccontextmanager
-    async def watch(self, comm_id: CommId) -> AsyncIterator[AsyncIterator[StoredEntry | Said]]:
-        """Open the view of a group and its nested teams: every entry from the first on, as they come, until the group has ended.
-
-        The group need not exist yet. Each log comes in its order; a nested team's entries come between its parent's. Reports of
-        progress that are no entries come as they are heard, from now on.
-        """
-        arrived: asyncio.Queue[StoredEntry | Said] = asyncio.Queue()
+    async def follow(self, comm_id: CommId, hear: Callable[[StoredEntry | Said], None]) -> None:
+        """Tell `hear` of every entry of a group's log from the first on, and of reports of progress from now on, for ever."""
         async with asyncio.TaskGroup() as group:
-            watchers: dict[CommId, asyncio.Task[None]] = {}
-
-            def watch_also(other: CommId) -> None:
-                if other not in watchers:
-                    watchers[other] = group.create_task(self._watch_one(other, arrived))
-
-            async def entries() -> AsyncIterator[StoredEntry | Said]:
-                order, state = _CausalOrder(), None
-                while state is None or not (state.comm_id == comm_id and state.phase.is_terminal):
-                    one = await arrived.get()
-                    if isinstance(one, Said):
-                        yield one
-                        continue
-                    for stored in order.put(one):
-                        if isinstance(stored.entry.event, SubgroupOpened):
-                            watch_also(stored.entry.event.subgroup)
-                        yield stored
-                        state = stored.entry.state if stored.entry.state.comm_id == comm_id else state
-
-            watch_also(comm_id)
-            try:
-                yield entries()
-            finally:
-                for watcher in watchers.values():
-                    watcher.cancel()
+            group.create_task(self._progress.follow(hear, lambda: None, subjects.progress(comm_id)))
+            async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
+                async for message in messages:
+                    hear(StoredEntry(message.seq, decode(Entry, message.data)))
 
     async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
         """List all agents, by id."""
@@ -260,14 +223,6 @@ class System:
         """Fetch a file a goal produced."""
         return await self._artifacts.get(artifact)
 
-    async def answers(self, service: str) -> bool:
-        """Whether a service, such as `ioa-router`, answers a ping (NATS ADR-32)."""
-        try:
-            await self._client.request(f"$SRV.PING.{service}", b"", timeout=1)
-        except (nats.errors.Error, TimeoutError, OSError):
-            return False
-        return True
-
     async def _status(self, record: GoalRecord) -> GoalStatus:
         comm_id = comm_id_of_goal(record.goal.goal_id)
         head = await self._log.last(comm_id)
@@ -284,50 +239,13 @@ class System:
         if ending is not None:
             raise NotFoundError(f"The goal {goal_id} has ended ({ending}) and was removed: nothing else is kept of it.")
 
-    async def _watch_one(self, comm_id: CommId, arrived: asyncio.Queue[StoredEntry | Said]) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._progress.follow(arrived.put_nowait, lambda: None, subjects.progress(comm_id)))
-            async with aclosing(follow_subject(self._client, LOG, subjects.log(comm_id))) as messages:
-                async for message in messages:
-                    arrived.put_nowait(StoredEntry(message.seq, decode(Entry, message.data)))
-
-    async def _upload(self, goal_id: GoalId, number: int, file: Path) -> Artifact:
-        try:
-            data = await asyncio.to_thread(file.read_bytes)
-        except OSError as error:
-            raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
-        media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-        return await self._artifacts.put(input_object_name(goal_id, number, file.name), file.name, data, media_type)
-
-
-class _CausalOrder:
-    """Put the entries of several logs into an order in which a nested team's end comes before its parent hears of it."""
-
-    def __init__(self) -> None:
-        self._held: dict[CommId, deque[StoredEntry]] = {}
-        self._ended: set[CommId] = set()
-
-    def put(self, stored: StoredEntry) -> list[StoredEntry]:
-        """Take an entry, the next of its log, and return all that may be shown now."""
-        self._held.setdefault(stored.entry.state.comm_id, deque()).append(stored)
-        free: list[StoredEntry] = []
-        while queue := next((queue for queue in self._held.values() if queue and self._is_free(queue[0])), None):
-            entry = queue.popleft()
-            if entry.entry.state.phase.is_terminal:
-                self._ended.add(entry.entry.state.comm_id)
-            free.append(entry)
-        return free
-
-    def _is_free(self, stored: StoredEntry) -> bool:
-        return not isinstance(stored.entry.event, SubgroupClosed) or stored.entry.event.subgroup in self._ended
-
 
 @asynccontextmanager
-async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[System]:
+async def open_system(settings: NatsSettings, *, patience: timedelta) -> AsyncIterator[NatsSystemClient]:
     """Connect to a running system.
 
     Raises:
         UnavailableError: No NATS server answers within `patience`.
     """
     async with open_connection(settings, patience=patience) as client:
-        yield System(client)
+        yield NatsSystemClient(client)

@@ -1,0 +1,34 @@
+"""What users ask about agents: who there is, and who fits a need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ioa.protocol.cards import AgentStatus
+from ioa.protocol.search import IndexStatus, Search, SearchResult
+
+
+@dataclass(frozen=True)
+class Roster:
+    """All agents, by id, and what cannot be listed, each with the reason."""
+
+    agents: Sequence[AgentStatus]
+    skipped: Sequence[str]
+
+
+class AgentDirectory(Protocol):
+    """The registry and discovery as users see them."""
+
+    async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
+        """List all agents, by id."""
+
+    async def roster(self, *, online_only: bool = False) -> Roster:
+        """List all agents, by id, and what keeps others off the list."""
+
+    async def search(self, search: Search) -> SearchResult:
+        """Ask discovery who fits."""
+
+    async def index_status(self) -> IndexStatus:
+        """Ask how discovery's index stands."""

@@ -1,0 +1,98 @@
+"""What users ask about goals: launching them, waiting for their results, listing them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ioa.group.requests import CancelGroup, GroupSnapshot
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
+from ioa.protocol.ids import GoalId
+
+PAGE_GOALS = 50
+"""How many goals a page of a list covers if nobody says."""
+
+
+@dataclass(frozen=True)
+class GoalStatus:
+    """A goal, the group that works for it if one was opened, and its result if it has ended.
+
+    In a list `standing` is None for a goal with a result, and has no charter.
+    """
+
+    record: GoalRecord
+    standing: GroupSnapshot | None
+    result: GoalResult | None
+
+
+@dataclass(frozen=True)
+class GoalList:
+    """Goals, newest first, and what to ask for the next page with; None when there is no more."""
+
+    goals: Sequence[GoalStatus]
+    before: int | None
+
+
+class GoalClient(Protocol):
+    """Goals as their users see them."""
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
+
+        Raises:
+            InvalidInputError: A file cannot be read, or two have the same name.
+            UnavailableError: The system does not take it.
+        """
+
+    async def result(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result; None while it has none."""
+
+    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+        """Wait until the goal has ended, across outages.
+
+        Raises:
+            NotFoundError: It ended so long ago that it was removed.
+        """
+
+    async def cancel(self, request: CancelGroup) -> None:
+        """Cancel a goal or a group.
+
+        Raises:
+            NotFoundError: There is no such goal or group.
+            InvalidInputError: The request names both, or neither.
+        """
+
+    async def goal(self, goal_id: GoalId) -> GoalStatus:
+        """Look at one goal.
+
+        Raises:
+            NotFoundError: There is no such goal, or it was removed.
+        """
+
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+        """List goals on record, newest first, a page at a time.
+
+        Args:
+            limit: How many at the most. With `open_only` there may be fewer although there is more.
+            before: What the page before said; the newest goals if None.
+            open_only: Leave out those that have ended.
+        """
+
+    async def find_goal(self, start: str) -> GoalId:
+        """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
+
+        Raises:
+            NotFoundError: No goal's id begins so.
+            InvalidInputError: Several do.
+        """
+
+    async def fetch(self, artifact: Artifact) -> bytes:
+        """Fetch a file a goal produced.
+
+        Raises:
+            NotFoundError: It is gone.
+            InvalidInputError: It is not the file that was referenced.
+        """

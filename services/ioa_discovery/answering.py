@@ -1,0 +1,95 @@
+"""Answering searches over one connection, whichever engine holds the index and whichever model embeds.
+
+`__main__` picks both. Nothing here imports an engine, so that a system for tests needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Protocol, TypeVar
+
+from ioa.adapters.nats.buckets import NatsRegistryView
+from ioa.adapters.nats.connection import Connection
+from ioa.adapters.nats.log import NatsGroupLog
+from ioa.adapters.nats.outcomes import NatsOutcomes
+from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.sessions import NatsSessions
+from ioa.adapters.system_clock import SystemClock
+from ioa.distribution import installed_version
+from ioa.ports.agent_index import AgentIndex
+from ioa.ports.embedder import Embedder
+from ioa.protocol import subjects
+from ioa.protocol.outcomes import ReportOutcomes
+from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
+from ioa.runtime.control_plane import ControlPlaneSettings
+from ioa.runtime.process import background
+from ioa_discovery.assessment import Assessor
+from ioa_discovery.indexer import Indexer
+from ioa_discovery.registry_feed import RegistryFeed
+from ioa_discovery.search.experience import Experience
+from ioa_discovery.search.replicas import Replicas
+from ioa_discovery.search.searcher import Searcher
+from ioa_discovery.search.terms import Stem
+from ioa_discovery.upkeep import Upkeep
+
+
+class OpenedEngines(Protocol):
+    """An index, the embedder for needs, and the one for cards, which may remember what it has embedded."""
+
+    @property
+    def index(self) -> AgentIndex: ...
+    @property
+    def embedder(self) -> Embedder: ...
+    @property
+    def card_embedder(self) -> Embedder: ...
+
+
+E = TypeVar("E", bound=OpenedEngines)
+
+
+@asynccontextmanager
+async def open_answering(
+    client: Connection,
+    settings: ControlPlaneSettings,
+    open_engines: Callable[[Callable[[], None]], AbstractAsyncContextManager[E]],
+    stem: Stem,
+) -> AsyncIterator[tuple[E, RegistryFeed]]:
+    """Answer searches while the block runs, from what the index holds while it is brought in line with the registry.
+
+    Args:
+        client: Where questions come from.
+        settings: Those of the service.
+        open_engines: Opens the engines; what it is given is to be called when the index may hold less than it did.
+        stem: What words of needs and cards are reduced by.
+    """
+    view, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
+    feed = RegistryFeed(view)
+    view.listen(feed.touch)
+    clock, outcomes = SystemClock(), NatsOutcomes(client)
+    replicas = Replicas(view, clock, settings.renew_every)
+    view.listen(replicas.touch)
+    experience = Experience(clock)
+    assessor = Assessor(NatsGroupLog(client), view, outcomes, clock, sessions)
+    async with (
+        open_engines(feed.compare) as engines,
+        background(view.follow_cards(), view.follow_leases(), sessions.follow(), outcomes.follow(experience)),
+    ):
+        await view.whole()
+        index, embedder = engines.index, engines.embedder
+
+        async def status(_request: AskIndexStatus) -> IndexStatus:
+            return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
+
+        searcher = Searcher(index, embedder, replicas, experience, stem=stem)
+        endpoints = [
+            Endpoint("search", subjects.SEARCH, answer(Search, searcher.search)),
+            Endpoint("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
+            Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
+        ]
+        upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem), feed)
+        async with (
+            background(upkeep.keep()),
+            open_service(client, "ioa-discovery", "Finds agents by meaning", installed_version(), endpoints),
+        ):
+            yield engines, feed

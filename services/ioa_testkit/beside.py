@@ -1,0 +1,42 @@
+"""Running things beside a test's own block, so that what the block raises comes out as it was raised."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+
+@asynccontextmanager
+async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
+    """Run coroutines beside the body; all of them have ended when the block has.
+
+    If one fails, the body is cancelled. Unlike a bare task group this raises the one error that there is: an assertion of a test
+    that came out in an exception group would be hard to read, and `pytest.raises` would not see it.
+
+    Args:
+        coroutines: What runs.
+        stop: Tells them to end by themselves when the body is left. Without it, or if the block is cancelled, they are cancelled.
+    """
+    raised: BaseException | None = None
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(coroutine) for coroutine in coroutines]
+            try:
+                yield
+            except BaseException as error:
+                raised = error
+            if stop is not None and not isinstance(raised, asyncio.CancelledError | KeyboardInterrupt | SystemExit):
+                stop()
+                await asyncio.wait(tasks)
+            for task in tasks:
+                task.cancel()
+            if raised is not None:
+                raise raised
+    except BaseExceptionGroup as errors:
+        if raised is not None and not isinstance(raised, asyncio.CancelledError):
+            raise raised from None
+        if len(errors.exceptions) == 1:
+            raise errors.exceptions[0] from None
+        raise

@@ -1,0 +1,207 @@
+"""The in-memory control plane as its users see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ioa.adapters.input_files import read_inputs
+from ioa.adapters.system_clock import RandomIds
+from ioa.errors import NotFoundError
+from ioa.group.events import GroupLaunched, Said
+from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
+from ioa.ports.agent_directory import Roster
+from ioa.ports.clock import IdSource
+from ioa.ports.dead_letter_box import DeadLetterBox
+from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.group_client import GroupList
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentStatus
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
+from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, complete_id
+from ioa.protocol.registry import ListAgents, RemoveAgent
+from ioa.protocol.retention import Prune, Pruned
+from ioa.protocol.search import IndexStatus, Search, SearchResult
+from ioa_testkit.memory_plane import MemoryControlPlane
+
+_PAGE = 200
+
+
+class MemorySystemClient:
+    """A `SystemClient` of a control plane in memory. False in this: it is never out of reach, and lists read everything there is.
+
+    Goals are taken in only while the plane's `keep` runs.
+    """
+
+    def __init__(self, plane: MemoryControlPlane, ids: IdSource | None = None) -> None:
+        self._plane = plane
+        self._ids = ids or RandomIds()
+
+    @property
+    def dead_letters(self) -> DeadLetterBox:
+        """What could not be processed."""
+        return self._plane.dead_letters
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Store the files and publish the goal."""
+        goal_id = order.goal_id or GoalId(self._ids.new("goal"))
+        artifacts = self._plane.artifacts
+        stored = [
+            await artifacts.put(one.object_name, one.name, one.data, one.media_type) async for one in read_inputs(goal_id, files)
+        ]
+        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
+        await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+        return goal_id
+
+    async def result(self, goal_id: GoalId) -> GoalResult | None:
+        """Read a goal's result."""
+        return await self._plane.results.get(goal_id)
+
+    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+        """Wait until the goal has ended."""
+        await self._refuse_removed(goal_id)
+        news = asyncio.Event()
+        with self._plane.results.listening(news.set):
+            while (found := await self._plane.results.get(goal_id)) is None:
+                await news.wait()
+                news.clear()
+        return found
+
+    async def cancel(self, request: CancelGroup) -> None:
+        """Cancel a goal or a group."""
+        await self._plane.setup.cancel(request)
+
+    async def goal(self, goal_id: GoalId) -> GoalStatus:
+        """Look at one goal."""
+        record = await self._plane.records.find(comm_id_of_goal(goal_id))
+        if record is None:
+            await self._refuse_removed(goal_id)
+            raise NotFoundError(f"There is no goal {goal_id}.", hint="`ioa goals` lists them.")
+        return GoalStatus(record, await self._snapshot(comm_id_of_goal(goal_id)), await self.result(goal_id))
+
+    async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
+        """List goals on record, newest first, a page at a time."""
+        records, following = await self._page(limit, before, open_only=open_only)
+        rows = [await self._row(record) for record in records]
+        return GoalList([row for row in rows if not (open_only and row.result is not None)], following)
+
+    async def find_goal(self, start: str) -> GoalId:
+        """Complete the id of a goal."""
+        if await self._plane.ended.find(GoalId(start)):
+            return GoalId(start)
+        return GoalId(complete_id("goal", start, [record.goal.goal_id for record in self._plane.records.all()], complete=True))
+
+    async def fetch(self, artifact: Artifact) -> bytes:
+        """Fetch a file a goal produced."""
+        return await self._plane.artifacts.get(artifact)
+
+    async def group(self, comm_id: CommId) -> GroupSnapshot:
+        """Look at one group."""
+        return await self._plane.setup.get(GetGroup(comm_id=comm_id))
+
+    async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
+        """List the groups of goals on record, nested ones behind their parents."""
+        records, following = await self._page(limit, before, open_only=open_only)
+        found = [one for record in records for one in await self._tree(comm_id_of_goal(record.goal.goal_id))]
+        return GroupList([one for one in found if not (open_only and one.state.phase.is_terminal)], following)
+
+    async def find_group(self, start: str) -> CommId:
+        """Complete the id of a group."""
+        return CommId(complete_id("group", start, self._plane.log.comm_ids(), complete=True))
+
+    async def entries(self, comm_id: CommId) -> list[StoredEntry]:
+        """Read a group's whole log, in order."""
+        return await self._read(comm_id, after=0)
+
+    async def follow(self, comm_id: CommId, hear: Callable[[StoredEntry | Said], None]) -> None:
+        """Tell `hear` of every entry of one group's log from the first on, and of reports of progress from now on, for ever."""
+        news, last = asyncio.Event(), 0
+
+        def note(of: CommId) -> None:
+            if of == comm_id:
+                news.set()
+
+        def report(said: Said) -> None:
+            if said.message.header.comm_id == comm_id:
+                hear(said)
+
+        with self._plane.log.listening(note), self._plane.progress.listening(report):
+            while True:
+                news.clear()
+                for stored in await self._read(comm_id, after=last):
+                    last = stored.seq
+                    hear(stored)
+                await news.wait()
+
+    async def agents(self, *, online_only: bool = False) -> Sequence[AgentStatus]:
+        """List all agents, by id."""
+        return (await self.roster(online_only=online_only)).agents
+
+    async def roster(self, *, online_only: bool = False) -> Roster:
+        """List all agents, by id."""
+        agents: list[AgentStatus] = []
+        after: AgentId | None = None
+        while True:
+            page = await self._plane.registry.list(ListAgents(online_only=online_only, after=after, limit=_PAGE))
+            agents += page.agents
+            if not page.more or not page.agents:
+                return Roster(agents, page.unreadable)
+            after = page.agents[-1].card.agent_id
+
+    async def search(self, search: Search) -> SearchResult:
+        """Ask discovery."""
+        return await self._plane.discovery.search(search)
+
+    async def index_status(self) -> IndexStatus:
+        """Ask how discovery's index stands."""
+        return await self._plane.discovery.status()
+
+    async def prune(self, request: Prune) -> Pruned:
+        """Remove one part of the goals that ended long ago."""
+        return await self._plane.janitor.prune(request)
+
+    async def remove_agent(self, request: RemoveAgent) -> None:
+        """Forget an agent."""
+        await self._plane.remove_agent(request)
+
+    async def _read(self, comm_id: CommId, *, after: int) -> list[StoredEntry]:
+        entries: list[StoredEntry] = []
+        while page := await self._plane.log.read(comm_id, after=entries[-1].seq if entries else after, limit=_PAGE):
+            entries += page
+        return entries
+
+    async def _page(self, limit: int, before: int | None, *, open_only: bool) -> tuple[list[GoalRecord], int | None]:
+        page = await self._plane.pages.newest(before=before, limit=limit)
+        open_groups = self._plane.open_groups.comm_ids()
+        records = [one.record for one in page.records]
+        if open_only:
+            records = [record for record in records if comm_id_of_goal(record.goal.goal_id) in open_groups]
+        return records, page.next
+
+    async def _row(self, record: GoalRecord) -> GoalStatus:
+        result = await self.result(record.goal.goal_id)
+        standing = None if result is not None else await self._snapshot(comm_id_of_goal(record.goal.goal_id))
+        return GoalStatus(record, None if standing is None else standing.model_copy(update={"charter": None}), result)
+
+    async def _tree(self, comm_id: CommId) -> list[GroupSnapshot]:
+        standing = await self._snapshot(comm_id)
+        if standing is None:
+            return []
+        return [standing, *[below for nested in standing.nested for below in await self._tree(nested)]]
+
+    async def _snapshot(self, comm_id: CommId) -> GroupSnapshot | None:
+        entries = await self._read(comm_id, after=0)
+        if not entries:
+            return None
+        first, head = entries[0].entry.event, entries[-1]
+        charter = first.charter if isinstance(first, GroupLaunched) else None
+        return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
+
+    async def _refuse_removed(self, goal_id: GoalId) -> None:
+        ending = ending_of(await self._plane.ended.find(goal_id))
+        if ending is not None:
+            raise NotFoundError(f"The goal {goal_id} has ended ({ending}) and was removed: nothing else is kept of it.")

@@ -1,0 +1,163 @@
+"""The in-memory control plane as agents see it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+
+from ioa.adapters.nats.queues import MAX_FAILURES
+from ioa.errors import UnavailableError
+from ioa.group.requests import (
+    AbandonGoal,
+    Accepted,
+    Entries,
+    GroupSnapshot,
+    LaunchGroup,
+    ListMemberships,
+    OpenMemberships,
+    Rejected,
+    SayReply,
+    SequencedEntry,
+    Sync,
+)
+from ioa.ports.agent_network import GoalLeader
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
+from ioa.protocol.goals import Artifact, Goal
+from ioa.protocol.ids import AgentId, GoalId, PoolId
+from ioa.protocol.messages import Message
+from ioa.protocol.outcomes import ReportOutcomes
+from ioa.protocol.registry import Deregister, Lease, Register, Renew
+from ioa.protocol.search import Search, SearchResult
+from ioa_testkit.memory_plane import MemoryControlPlane
+
+
+class PlaneNetwork:
+    """An `AgentNetwork` for any number of agents of one control plane.
+
+    False in this: it is never out of reach, and only a process that ends loses what was pushed.
+    """
+
+    def __init__(self, plane: MemoryControlPlane) -> None:
+        self.plane = plane
+        self.said: list[Message] = []
+        """Every message that reached the router, repeated ones too."""
+        self.offered: list[tuple[Goal, Exception]] = []
+        """Goals whose lead raised, each with the error, so that they were offered again."""
+        self._listeners: list[Callable[[], None]] = []
+
+    async def register(self, request: Register) -> Lease:
+        """Store the card and take a lease."""
+        await self._arrive()
+        return await self.plane.register(request)
+
+    async def renew(self, request: Renew) -> Lease:
+        """Keep the lease."""
+        await self._arrive()
+        return await self.plane.registry.renew(request)
+
+    async def deregister(self, request: Deregister) -> None:
+        """Go offline."""
+        await self._arrive()
+        await self.plane.deregister(request)
+
+    async def search(self, search: Search) -> SearchResult:
+        """Ask discovery."""
+        await self._arrive()
+        return await self.plane.discovery.search(search)
+
+    async def report_outcomes(self, request: ReportOutcomes) -> None:
+        """Have discovery confirm and keep how tasks went."""
+        await self._arrive()
+        await self.plane.assessor.report(request)
+
+    async def launch(self, request: LaunchGroup) -> GroupSnapshot:
+        """Open a group."""
+        await self._arrive()
+        return await self.plane.setup.launch(request)
+
+    async def abandon(self, request: AbandonGoal) -> None:
+        """End a goal for which no group can be opened."""
+        await self._arrive()
+        await self.plane.setup.abandon(request)
+
+    async def memberships(self, request: ListMemberships) -> OpenMemberships:
+        """Ask which groups the agent was put into."""
+        await self._arrive()
+        return await self.plane.setup.memberships(request)
+
+    async def sync(self, request: Sync) -> Entries:
+        """Fetch a page of a group's log."""
+        await self._arrive()
+        return await self.plane.setup.sync(request)
+
+    async def say(self, message: Message) -> Accepted | Rejected:
+        """Have the router decide about a message."""
+        await self._arrive()
+        self.said.append(message)
+        data, sender = encode(message, max_payload_bytes=MAX_MESSAGE_BYTES), message.header.sender
+        answer = decode(SayReply, await self.plane.router.say(subjects.say(message.header.comm_id, sender), data)).answer
+        if isinstance(answer, Accepted) and answer.entry is not None:
+            self.plane.inboxes.deliver(sender, answer.entry)
+        return answer
+
+    @asynccontextmanager
+    async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
+        """Open an agent's live view."""
+        async with self.plane.inboxes.open(agent_id) as entries:
+            yield entries
+
+    @contextmanager
+    def at_renewal(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Listen for `renew_connections`."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+        """Lead goals, one of the pool and one of anybody's at a time.
+
+        One whose lead raises is offered again at once, and is given up after five errors that are no outage.
+        """
+        async with asyncio.TaskGroup() as group:
+            for queue in (pool, None):
+                group.create_task(self._take_goals(queue, leader))
+
+    async def _take_goals(self, pool: PoolId | None, leader: GoalLeader) -> None:
+        work, failures = self.plane.work, Counter[GoalId]()
+        while True:
+            offer = await work.take(pool)
+            again = replace(offer, attempt=offer.attempt + 1)
+            if offer.deadline is not None and offer.deadline <= self.plane.clock.now():
+                continue
+            try:
+                await leader.lead(offer)
+            except asyncio.CancelledError:
+                work.offers[pool].put_nowait(again)
+                raise
+            except Exception as error:
+                self.offered.append((offer.goal, error))
+                failures[offer.goal.goal_id] += not isinstance(error, UnavailableError)
+                if failures[offer.goal.goal_id] >= MAX_FAILURES:
+                    await leader.give_up(offer, str(error))
+                else:
+                    work.offers[pool].put_nowait(again)
+                await asyncio.sleep(0)
+
+    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a file."""
+        await self._arrive()
+        return await self.plane.artifacts.put(object_name, name, data, media_type)
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file."""
+        await self._arrive()
+        return await self.plane.artifacts.get(artifact)
+
+    async def _arrive(self) -> None:
+        await asyncio.sleep(0)

@@ -1,0 +1,334 @@
+"""A real group whose members, but for the agent under test, say what a test has them say.
+
+The router orders every line as it does any agent's. A line that is not legal fails the test, with the router's reason, at the line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from pydantic import ValidationError
+
+from ioa.agent.definition import AgentDefinition
+from ioa.errors import InvalidInputError, IoaError
+from ioa.group.requests import Rejected
+from ioa.group.state import GroupState
+from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.clock import Clock, IdSource
+from ioa.ports.group_log import StoredEntry
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.codec import in_words
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, task_id_of_turn
+from ioa.protocol.messages import (
+    TASK_REPORTS,
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Pause,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+from ioa_testkit.finished import News, Progress, all_messages, messages_of, transcript_of
+from ioa_testkit.script_error import ScriptError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a task.
+
+    Attributes:
+        content: What was reported, or why there is no result.
+        succeeded: Whether the task was done.
+        files: What was attached, by name.
+        progress: What was reported on the way.
+    """
+
+    content: str
+    succeeded: bool
+    files: Mapping[str, bytes]
+    progress: Sequence[Progress]
+
+
+class GivenTask:
+    """A task that was given out in a scripted group."""
+
+    def __init__(self, group: ScriptedGroup, spec: TaskSpec) -> None:
+        self._group = group
+        self.task_id: TaskId = spec.task_id
+        self.assignee: AgentId = spec.assignee
+
+    async def answer(self) -> Answer:
+        """Wait for the task's result.
+
+        Raises:
+            ScriptError: It was closed without one, or is not closed in time.
+        """
+        return await self._group._answer(self.task_id)
+
+
+class ScriptedMember:
+    """A member of a group that says what a test has it say.
+
+    Every line is sent to the router, and is in the group's log when the call returns. A line waits while the agent under test has
+    the floor, or works on a task that holds up the discussion. Every method but `answer` of a task raises `ScriptError` with the
+    router's reason if the line is not legal.
+    """
+
+    def __init__(self, group: ScriptedGroup, agent_id: AgentId) -> None:
+        self._group = group
+        self.agent_id = agent_id
+
+    async def says(self, content: str, *, to: str | ScriptedMember | AgentDefinition) -> None:
+        """Say something and hand the floor to another member."""
+        await self._group._say(self.agent_id, lambda _: Discussion(content=content, next_speaker=id_of(to)))
+
+    async def assigns(
+        self,
+        to: str | ScriptedMember | AgentDefinition,
+        task: str,
+        *,
+        uses: Sequence[GivenTask] = (),
+        beside: bool = False,
+    ) -> GivenTask:
+        """Give out a task.
+
+        Args:
+            to: Who is to do it.
+            task: What, in words.
+            uses: Earlier tasks whose results it builds on.
+            beside: Whether it runs beside the discussion. Otherwise the discussion waits for it.
+        """
+        given: list[TaskSpec] = []
+
+        def payload(state: GroupState) -> Payload:
+            name = f"task{self._group._next_task()}"
+            used = tuple(one.task_id for one in uses)
+            spec = TaskSpec(task_id=task_id_of_turn(state.turn, name), assignee=id_of(to), task_desc=task, uses=used)
+            given.append(spec)
+            return AsyncTaskAssignment(tasks=(spec,)) if beside else SyncTaskAssignment(tasks=(spec,))
+
+        await self._group._say(self.agent_id, payload)
+        return GivenTask(self._group, given[-1])
+
+    async def asks(self, to: str | ScriptedMember | AgentDefinition, task: str, *, uses: Sequence[GivenTask] = ()) -> Answer:
+        """Give out a task and wait for its result."""
+        return await (await self.assigns(to, task, uses=uses)).answer()
+
+    async def waits_for(self, *tasks: GivenTask) -> None:
+        """Pause the discussion until tasks that run beside it are closed."""
+        await self._group._say(self.agent_id, lambda _: Pause(triggers=tuple(one.task_id for one in tasks)))
+
+    async def reports(self, task: GivenTask, content: str = "", fraction: float | None = None) -> None:
+        """Acknowledge a task of its own, or tell how far it is."""
+        fields = {"task_id": task.task_id, "number": self._group._next_report(task.task_id)}
+        told = {"content": content, "fraction": fraction}
+        await self._group._say(self.agent_id, lambda _: InformTaskProgress.model_validate(fields | told), is_report=True)
+
+    async def finishes(self, task: GivenTask, content: str, *, failed: bool = False) -> None:
+        """Report the result of a task of its own."""
+        outcome = TaskOutcome.FAILED if failed else TaskOutcome.DONE
+        fields = {"task_id": task.task_id, "outcome": outcome, "task_conclusion": content}
+        await self._group._say(self.agent_id, lambda _: InformTaskResult.model_validate(fields), is_report=True)
+
+    async def concludes(self, content: str, *, failed: bool = False) -> GoalResult:
+        """End the discussion, state the group's answer, and return the goal's result."""
+        if not self._group.is_concluding:
+            await self._group._say(self.agent_id, lambda _: ConcludeGroupDiscussion())
+        reason = Reason.FAILED if failed else Reason.CONCLUDED
+        await self._group._say(self.agent_id, lambda _: Conclusion.model_validate({"content": content, "reason": reason}))
+        return await self._group.result()
+
+
+class ScriptedGroup:
+    """A group with the agent under test and scripted members, which are found by their names: `group["lead"]`.
+
+    Attributes:
+        agent_id: The agent under test.
+    """
+
+    def __init__(
+        self,
+        client: SystemClient,
+        network: AgentNetwork,
+        clock: Clock,
+        ids: IdSource,
+        goal_id: GoalId,
+        comm_id: CommId,
+        agent_id: AgentId,
+        members: Sequence[AgentId],
+        progress: Sequence[Progress],
+        within: timedelta,
+    ) -> None:
+        self.agent_id = agent_id
+        self._client = client
+        self._network = network
+        self._clock = clock
+        self._ids = ids
+        self._goal_id = goal_id
+        self._comm_id = comm_id
+        self._members = {member: ScriptedMember(self, member) for member in members}
+        self._within = within
+        self._news: list[News] = []
+        self._progress = progress
+        self._heard = asyncio.Event()
+        self._listened = 0
+        self._tasks = 0
+        self._reports: dict[TaskId, int] = {}
+
+    def __getitem__(self, name: str) -> ScriptedMember:
+        if name not in self._members:
+            known = ", ".join(self._members)
+            raise InvalidInputError(f"{name!r} is no scripted member of this group.", hint=f"There are {known}.")
+        return self._members[AgentId(name)]
+
+    @property
+    def log(self) -> list[StoredEntry]:
+        """The entries of the group's log so far."""
+        return [one for one in self._news if isinstance(one, StoredEntry)]
+
+    @property
+    def progress(self) -> list[Progress]:
+        """What the agent under test reported on its tasks so far. Of several reports in a second the group hears the newest."""
+        return list(self._progress)
+
+    @property
+    def transcript(self) -> str:
+        """What happened so far, one line for each thing."""
+        return transcript_of(self._news)
+
+    @property
+    def state(self) -> GroupState:
+        """Where the group stands."""
+        return self.log[-1].entry.state
+
+    @property
+    def is_concluding(self) -> bool:
+        """Whether nothing but the conclusion is legal."""
+        return self.state.phase is Phase.CONCLUDING
+
+    def messages(self, *, by: str | None = None) -> list[Message]:
+        """What was said so far, in order; by one member, or by all."""
+        return messages_of(self._news, by)
+
+    async def next_message(self) -> Message:
+        """Wait for the next thing that the agent under test says in the discussion, reports on its tasks left out.
+
+        Raises:
+            ScriptError: It says nothing in time, such as since it does not have the floor.
+        """
+        await self._until(lambda: self._listened < len(self._spoken()), f"{self.agent_id} has not said anything more")
+        message = self._spoken()[self._listened]
+        self._listened += 1
+        return message
+
+    async def result(self) -> GoalResult:
+        """Wait for the result of the group's goal.
+
+        Raises:
+            ScriptError: The group does not end in time.
+        """
+        await self._until(lambda: bool(self.log) and self.state.phase.is_terminal, "The group has not ended")
+        return await self._client.wait_for_result(self._goal_id)
+
+    def hear(self, news: News) -> None:
+        """Take in what happened."""
+        self._news.append(news)
+        self._heard.set()
+
+    async def until_open(self) -> None:
+        """Wait for the first entry of the log."""
+        await self._until(lambda: bool(self.log), "The group has not opened")
+
+    def _spoken(self) -> list[Message]:
+        return [message for message in self.messages(by=self.agent_id) if not isinstance(message.payload, TASK_REPORTS)]
+
+    def _next_task(self) -> int:
+        self._tasks += 1
+        return self._tasks
+
+    def _next_report(self, task_id: TaskId) -> int:
+        self._reports[task_id] = self._reports.get(task_id, 0) + 1
+        return self._reports[task_id]
+
+    async def _say(self, sender: AgentId, write: Callable[[GroupState], Payload], *, is_report: bool = False) -> None:
+        if not is_report:  # whoever works on a task reports without the floor
+            await self._until_the_agent_is_done()
+        try:
+            payload = write(self.state)
+        except ValidationError as error:
+            raise ScriptError(f"{sender} cannot say that: {in_words(error, 'line')}.", so_far=self.transcript) from None
+        message = self._message(sender, payload)
+        try:
+            answer = await self._network.say(message)
+        except IoaError as error:
+            raise ScriptError(f"{sender}'s line was not taken: {error}", so_far=self.transcript) from None
+        if isinstance(answer, Rejected):
+            legal = f"{sender} could say {', '.join(answer.legal)} now." if answer.legal else f"{sender} can say nothing now."
+            raise ScriptError(f"The router refused {sender}'s {payload.type}: {answer.message}", hint=legal, so_far=self.transcript)
+        await self._until(lambda: self._is_heard(message.header.message_id), f"{sender} was not heard")
+
+    def _is_heard(self, message_id: MessageId) -> bool:
+        return any(message.header.message_id == message_id for message in all_messages(self._news))
+
+    def _message(self, sender: AgentId, payload: Payload) -> Message:
+        state = self.state
+        task = state.task(payload.task_id) if isinstance(payload, TASK_REPORTS) else None
+        header = Header(
+            message_id=MessageId(self._ids.new("m")),
+            comm_id=self._comm_id,
+            sender=sender,
+            state=state.phase,
+            turn=state.turn if task is None else task.turn,
+            after=self.log[-1].seq,
+            sent_at=self._clock.now(),
+        )
+        return Message(header=header, payload=payload)
+
+    async def _until_the_agent_is_done(self) -> None:
+        def is_done() -> bool:
+            state = self.state
+            holds_up = state.floor_holder is None and any(task.assignee == self.agent_id for task in state.open_tasks)
+            return state.phase.is_terminal or not (state.floor_holder == self.agent_id or holds_up)
+
+        has = "has the floor" if self.state.floor_holder == self.agent_id else "works on a task that the discussion waits for"
+        await self._until(is_done, f"{self.agent_id} {has}, and is not done")
+
+    async def _answer(self, task_id: TaskId) -> Answer:
+        await self._until(lambda: self._is_closed(task_id), f"Task {task_id} has no result")
+        for message in self.messages():
+            payload = message.payload
+            if isinstance(payload, InformTaskResult) and payload.task_id == task_id:
+                files = {artifact.name: await self._client.fetch(artifact) for artifact in payload.artifacts}
+                progress = [one for one in self.progress if one.task_id == task_id]
+                return Answer(payload.task_conclusion, payload.outcome is TaskOutcome.DONE, files, progress)
+        raise ScriptError(f"Task {task_id} was closed without a result of its assignee.", so_far=self.transcript)
+
+    def _is_closed(self, task_id: TaskId) -> bool:
+        return all(task.task_id != task_id for task in self.state.open_tasks)
+
+    async def _until(self, is_true: Callable[[], bool], otherwise: str) -> None:
+        try:
+            async with asyncio.timeout(self._within.total_seconds()):
+                while not is_true():
+                    self._heard.clear()
+                    await self._heard.wait()
+        except TimeoutError:
+            told = f"{otherwise} after {self._within.total_seconds():g} s."
+            raise ScriptError(told, hint="Its captured log may say why.", so_far=self.transcript) from None
+
+
+def id_of(one: str | ScriptedMember | AgentDefinition) -> AgentId:
+    """The id of whoever is meant."""
+    return AgentId(one if isinstance(one, str) else one.agent_id)

@@ -1,0 +1,269 @@
+"""A whole system in a test: the author's agents, served beside real services in the test's own event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
+
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
+from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.model import ModelBrain
+from ioa.agent.rules import RuleBrain
+from ioa.client.watching import conversation, watch
+from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
+from ioa.group.requests import LaunchGroup
+from ioa.ports.brain import Brain
+from ioa.ports.chat_model import ChatModel
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goal_order import GoalOrder, parse_goal
+from ioa.protocol.ids import AgentId, PoolId, comm_id_of_goal, parse_agent_id
+from ioa.protocol.registry import Register
+from ioa.runtime.process import StopSignal
+from ioa.testing.memory_store import MemoryStore
+from ioa_testkit.beside import beside
+from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
+from ioa_testkit.log_lines import handed_to_logging
+from ioa_testkit.observed_agent import observed
+from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
+from ioa_testkit.script_error import ScriptError
+from ioa_testkit.scripted_group import ScriptedGroup
+
+_GRACE = timedelta(milliseconds=200)
+_POLL_SECONDS = 0.005
+_NOT_YET = (NotFoundError, NoAgentError, UnavailableError)
+"""What services say of that which they have not been told of yet."""
+
+T = TypeVar("T")
+
+
+class RunningSystem:
+    """A system with agents that serve in it.
+
+    Attributes:
+        client: The system as its users see it, for whatever else a test wants to ask.
+    """
+
+    def __init__(self, client: SystemClient, progress: Sequence[Progress], within: timedelta) -> None:
+        self.client = client
+        self._progress = progress
+        self._within = within
+
+    async def run(self, goal: str | GoalOrder, *, files: Sequence[Path] = ()) -> FinishedGoal:
+        """Publish a goal as a user does, and wait for its result.
+
+        Args:
+            goal: In words, or with all that a user may say besides.
+            files: What comes along with it.
+
+        Raises:
+            ScriptError: It has no result in time; the error tells what happened so far.
+            InvalidInputError: The goal is none, or a file cannot be read.
+        """
+        order, news, before = _order_of(goal), list[News](), len(self._progress)
+        try:
+            async with asyncio.timeout(self._within.total_seconds()):
+                goal_id = await self.client.launch(order, files)
+                comm_id = comm_id_of_goal(goal_id)
+                async with watch(self.client, comm_id) as coming:
+                    async for one in coming:
+                        news.append(one)  # what was heard counts, also if no more comes
+                result = await self.client.wait_for_result(goal_id)
+        except TimeoutError:
+            raise ScriptError(
+                f"The goal {order.goal!r} has no result after {self._within.total_seconds():g} s.",
+                hint="Does an agent hang? Its captured log may say why; ioa_system.within gives it more time.",
+                so_far=transcript_of(news),
+            ) from None
+        produced = {artifact.name: await self.client.fetch(artifact) for artifact in result.artifacts}
+        log = await conversation(self.client, comm_id)
+        return FinishedGoal(result, produced, log, self._progress[before:], transcript_of(news))
+
+
+class System:
+    """What the fixture `ioa_system` gives. Nothing runs until something is asked of it, and nothing does afterwards.
+
+    Each call has a system of its own, without anything of the one before: the real registry, discovery, group setup and router.
+    False in this: in memory nothing is durable; discovery knows words and not meanings, so that a goal has to share words with the
+    examples or the description of an agent; and no lease runs out.
+
+    Args:
+        folder: Where agents keep the files of their tasks, and nats-server its streams.
+        on_nats: Whether the services speak over a real nats-server, which takes a second to start.
+
+    Attributes:
+        within: How long anything that a test waits for may take.
+    """
+
+    def __init__(self, folder: Path, *, on_nats: bool = False) -> None:
+        self.within = timedelta(seconds=10)
+        self._folder = folder
+        self._on_nats = on_nats
+        self._opened = 0
+
+    async def run(
+        self,
+        goal: str | GoalOrder,
+        *,
+        agents: Sequence[AgentDefinition],
+        files: Sequence[Path] = (),
+        brain: Brain | None = None,
+        model: ChatModel | None = None,
+    ) -> FinishedGoal:
+        """Serve agents, publish a goal as a user does, and wait for its result.
+
+        Args:
+            goal: In words, or with all that a user may say besides.
+            agents: Who there is. Any of them may lead the goal.
+            files: What comes along with the goal.
+            brain: Decides what agents say; rules by default.
+            model: A language model that decides instead, such as a `ScriptedModel`; rules decide where it fails.
+
+        Raises:
+            ScriptError: The goal has no result in time; the error tells what happened so far.
+            InvalidInputError: The goal or an agent is not valid, or a file cannot be read.
+        """
+        async with self.serve(*agents, brain=brain, model=model) as running:
+            return await running.run(goal, files=files)
+
+    @asynccontextmanager
+    async def serve(
+        self, *agents: AgentDefinition, brain: Brain | None = None, model: ChatModel | None = None
+    ) -> AsyncIterator[RunningSystem]:
+        """Serve agents for as long as the block, for tests that run several goals or look at the system itself."""
+        progress: list[Progress] = []
+        async with self._open_plane() as plane, self._serving(plane, agents, _brain_of(brain, model), progress):
+            await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
+            yield RunningSystem(plane.client, progress, self.within)
+
+    @asynccontextmanager
+    async def group(
+        self,
+        goal: str | GoalOrder,
+        *,
+        agent: AgentDefinition,
+        members: Sequence[str] = ("lead",),
+        files: Sequence[Path] = (),
+        brain: Brain | None = None,
+        model: ChatModel | None = None,
+    ) -> AsyncIterator[ScriptedGroup]:
+        """Put an agent into a group whose other members say what the test has them say, for as long as the block.
+
+        Args:
+            goal: What the group is there for. The first member leads it.
+            agent: The agent under test.
+            members: Names of the scripted members; the first opens the group, and has the floor.
+            files: What comes along with the goal.
+            brain: Decides what the agent under test says when it has the floor; rules by default.
+            model: A language model that decides instead.
+
+        Raises:
+            ScriptError: A line is refused, or what it waits for does not come.
+            InvalidInputError: The goal, the agent or a member's name is not valid.
+        """
+        scripted = [parse_agent_id(member) for member in members]
+        under_test = AgentId(agent.agent_id)
+        _refuse_twice([*scripted, under_test])
+        order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[Progress]()
+        async with self._open_plane() as plane, self._serving(plane, [agent], _brain_of(brain, model), progress):
+            for member in scripted:
+                card = AgentCard(agent_id=member, name=member, description="A member that a test speaks for.", pool=PoolId(member))
+                await plane.network.register(Register(card=card))
+            await self._until_found(plane.client, [under_test, *scripted])
+            goal_id = await plane.client.launch(order, files)
+            request = LaunchGroup(owner=scripted[0], members=(under_test, *scripted[1:]), goal_id=goal_id)
+            await self._until_answered(lambda: plane.network.launch(request), "The group could not be opened")
+            comm_id = comm_id_of_goal(goal_id)
+            group = ScriptedGroup(
+                plane.client,
+                plane.network,
+                SystemClock(),
+                RandomIds(),
+                goal_id,
+                comm_id,
+                under_test,
+                scripted,
+                progress,
+                self.within,
+            )
+            async with beside(plane.client.follow(comm_id, group.hear)):
+                await group.until_open()
+                yield group
+
+    @asynccontextmanager
+    async def _open_plane(self) -> AsyncIterator[Plane]:
+        self._opened += 1
+        opening: AbstractAsyncContextManager[Plane] = (
+            open_nats_plane(self._folder / f"nats-{self._opened}") if self._on_nats else open_memory_plane()
+        )
+        async with AsyncExitStack() as stack:
+            stack.enter_context(handed_to_logging())
+            yield await stack.enter_async_context(opening)
+
+    @asynccontextmanager
+    async def _serving(
+        self, plane: Plane, agents: Sequence[AgentDefinition], brain: Brain, progress: list[Progress]
+    ) -> AsyncIterator[None]:
+        _refuse_twice([agent.agent_id for agent in agents])
+        stops = [StopSignal() for _ in agents]
+        clients = [self._client(plane, observed(agent, progress.append), brain) for agent in agents]
+
+        def stop() -> None:
+            for one in stops:
+                one.set()
+
+        async with beside(*(client.run(one) for client, one in zip(clients, stops, strict=True)), stop=stop):
+            yield
+
+    def _client(self, plane: Plane, agent: AgentDefinition, brain: Brain) -> AgentClient:
+        clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
+        options = ClientOptions(
+            self._folder / f"agents-{self._opened}" / agent_id, drain=timedelta(0), grace=_GRACE, takeover=timedelta(0)
+        )
+        card, session = agent.card_as(agent_id), new_session(clock, ids)
+        return AgentClient(agent, card, brain, plane.network, MemoryStore(), clock, ids, session, options)
+
+    async def _until_found(self, client: SystemClient, agents: Sequence[AgentId]) -> None:
+        async def look() -> None:
+            online = {status.card.agent_id for status in await client.agents(online_only=True)}
+            if missing := [agent_id for agent_id in agents if agent_id not in online]:
+                raise NotFoundError(f"{', '.join(missing)} did not register.")
+            if (await client.index_status()).cards < len(agents):
+                raise NotFoundError("Discovery has not heard of all agents.")
+
+        await self._until_answered(look, "The system is not ready")
+
+    async def _until_answered(self, ask: Callable[[], Awaitable[T]], otherwise: str) -> T:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + self.within.total_seconds()
+        while True:
+            try:
+                return await ask()
+            except _NOT_YET as error:
+                if loop.time() > until:
+                    raise UnavailableError(f"{otherwise}: {error}") from error
+            await asyncio.sleep(_POLL_SECONDS)
+
+
+def _order_of(goal: str | GoalOrder) -> GoalOrder:
+    return parse_goal(goal.encode()) if isinstance(goal, str) else goal
+
+
+def _brain_of(brain: Brain | None, model: ChatModel | None) -> Brain:
+    if brain is not None and model is not None:
+        raise InvalidInputError("Both a brain and a model are given.", hint="A model is a brain's; give one of them.")
+    if model is not None:
+        return ModelBrain(model, RuleBrain())
+    return brain or RuleBrain()
+
+
+def _refuse_twice(agent_ids: Sequence[str]) -> None:
+    if twice := [agent_id for agent_id, number in Counter(agent_ids).items() if number > 1]:
+        raise InvalidInputError(f"There are two agents called {', '.join(twice)}.", hint="Each agent id is one agent.")

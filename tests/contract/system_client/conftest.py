@@ -1,0 +1,26 @@
+"""The suite runs on the control plane in memory and on a real nats-server with the real services."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """Keep logs out of the way: outside a process they are drawn in colour, which takes longer than a loop may be held up."""
+    with capture_logs():
+        yield
+
+
+@pytest.fixture(params=["memory", "nats"])
+async def plane(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Plane]:
+    """A control plane without agents."""
+    opening = open_memory_plane() if request.param == "memory" else open_nats_plane(tmp_path / "nats")
+    async with opening as opened:
+        yield opened

@@ -1,0 +1,42 @@
+"""What a doctor relies on, whichever `Inspection` it holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import GoalId
+from ioa_testkit.planes import Plane
+from tests.rig.deadline import eventually
+
+_SECOND = timedelta(seconds=1)
+
+
+async def test_a_sound_system_shows_no_ill(plane: Plane) -> None:
+    """The server tells its version and sizes, nothing is missing, the clocks agree, and every service answers, but no other."""
+    inspection = plane.inspection
+    held, found, ahead = await inspection.storage(), await inspection.topology(), await inspection.clock_difference()
+    assert (inspection.server.version[:2], inspection.server.max_payload_bytes) == ("2.", 1024 * 1024)
+    assert held is not None and ahead is not None
+    assert (list(found.missing), list(found.unscheduled), abs(ahead) < _SECOND) == ([], [], True)
+    services = ("ioa-registry", "ioa-discovery", "ioa-groups", "ioa-router", "ioa-kitchen")
+    assert [await inspection.answers(service) for service in services] == [True, True, True, True, False]
+    assert (
+        await inspection.system.agents(),
+        [queue.again for one in await inspection.read() for queue in one.queues if queue.again],
+    ) == (
+        [],
+        [],
+    )
+
+
+async def test_dead_letters_are_counted_by_their_reason(plane: Plane) -> None:
+    """Of each reason the newest is shown, by the number that reads it."""
+    client, inspection = plane.client, plane.inspection
+    assert list(await inspection.dead_letter_kinds()) == []
+    for text in ("Count to ten.", "Count to eleven.", "Count to twelve."):
+        await client.launch(GoalOrder(goal=text, goal_id=GoalId("goal-1")))
+    page = await eventually(lambda: client.dead_letters.page(limit=5), lambda found: len(found.letters) == 2)
+    [kind] = await inspection.dead_letter_kinds()
+    assert (kind.reason, kind.count, kind.seq, kind.subject) == ("conflict", 2, page.letters[0].seq, "ioa.v1.goal")
+    assert "is taken by another goal" in kind.why

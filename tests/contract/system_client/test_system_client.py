@@ -1,0 +1,361 @@
+"""What users of a system rely on, whichever `SystemClient` they hold."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from ioa.client.watching import conversation, watch
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.group.events import Said
+from ioa.group.requests import Accepted, CancelGroup, GroupSnapshot, LaunchGroup
+from ioa.group.state import ParentTask
+from ioa.ports.group_log import StoredEntry
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Header,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    Payload,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
+from ioa.protocol.registry import Deregister, Register, RemoveAgent
+from ioa.protocol.retention import Prune
+from ioa.protocol.search import Need, Search
+from ioa_testkit.planes import Plane
+from tests.rig.deadline import eventually
+
+ADA, BOB = AgentId("ada"), AgentId("bob")
+GOAL = GoalId("goal-1")
+ROOM = comm_id_of_goal(GOAL)
+TASK = TaskId("t1-count")
+
+
+class Members:
+    """Two agents that say what a test has them say."""
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._said = 0
+
+    async def register(self, *agents: AgentId) -> None:
+        """Register agents and wait until discovery knows them."""
+        client = self._plane.client
+        for agent_id in agents:
+            card = AgentCard(agent_id=agent_id, name=agent_id, description=f"{agent_id} counts", pool=PoolId(agent_id))
+            await self._plane.network.register(Register(card=card))
+        await eventually(client.index_status, lambda status: status.cards >= len(agents))
+        await eventually(lambda: client.agents(online_only=True), lambda found: len(found) >= len(agents))
+
+    async def launch(self, goal_id: GoalId = GOAL, parent: ParentTask | None = None) -> GroupSnapshot:
+        """Open a group for a goal as soon as that is on record; Ada owns it, or Bob a nested one."""
+        await eventually(lambda: self._is_known(goal_id))
+        owner, other = (ADA, BOB) if parent is None else (BOB, ADA)
+        request = LaunchGroup(
+            owner=owner, members=(other,), goal_id=goal_id, parent=parent, goal="Count to five." if parent else ""
+        )
+        return await self._plane.network.launch(request)
+
+    async def _is_known(self, goal_id: GoalId) -> bool:
+        try:
+            await self._plane.client.goal(goal_id)
+        except NotFoundError:
+            return False
+        return True
+
+    async def say(self, sender: AgentId, payload: Payload, comm_id: CommId = ROOM) -> int:
+        """Say something that must be accepted, and return its sequence."""
+        self._said += 1
+        state = (await self._plane.client.group(comm_id)).state
+        task = state.task(payload.task_id) if isinstance(payload, InformTaskProgress | InformTaskResult) else None
+        header = Header(
+            message_id=MessageId(f"m-{self._said}"),
+            comm_id=comm_id,
+            sender=sender,
+            state=Phase.DISCUSSING,
+            turn=state.turn if task is None else task.turn,
+            after=0,
+            sent_at=datetime.now(UTC),
+        )
+        answer = await self._plane.network.say(Message(header=header, payload=payload))
+        assert isinstance(answer, Accepted), answer
+        return answer.seq
+
+    async def conclude(self, sender: AgentId, content: str, comm_id: CommId = ROOM) -> None:
+        """End a group."""
+        await self.say(sender, ConcludeGroupDiscussion(), comm_id)
+        await self.say(sender, Conclusion(content=content), comm_id)
+
+    async def assign(self) -> None:
+        """Have Ada give Bob a task, which he begins."""
+        await self.say(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TASK, assignee=BOB, task_desc="Count."),)))
+        await self.say(BOB, InformTaskProgress(task_id=TASK, number=1))
+
+
+@pytest.fixture
+def members(plane: Plane) -> Members:
+    """The agents of a test."""
+    return Members(plane)
+
+
+def order(goal_id: str = GOAL, text: str = "Count to ten.", **options: object) -> GoalOrder:
+    """A goal that is Ada's to lead."""
+    return GoalOrder.model_validate({"goal": text, "goal_id": goal_id, "agent": "ada", **options})
+
+
+async def test_a_goal_goes_from_its_launch_to_its_result(plane: Plane, members: Members) -> None:
+    """It is on record before it has a group or a result; its result is what was concluded, whoever asks and how often."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    assert await client.launch(order()) == GOAL
+    opened = await members.launch()
+    waiting = asyncio.create_task(client.wait_for_result(GOAL))
+    before = await client.goal(GOAL)
+    assert (before.record.goal.goal, before.result, await client.result(GOAL)) == ("Count to ten.", None, None)
+    assert before.standing is not None and before.standing.charter == opened.charter
+
+    await members.conclude(ADA, "Ten.")
+    result = await waiting
+
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "Ten.")
+    assert [await client.wait_for_result(GOAL), await eventually(lambda: client.result(GOAL))] == [result, result]
+    assert (await client.goal(GOAL)).result == result
+
+
+async def test_files_come_along_and_are_fetched(plane: Plane, members: Members, tmp_path: Path) -> None:
+    """A goal's input is what was read; one that cannot be read, or two of one name, are refused before anything is launched."""
+    client, file = plane.client, tmp_path / "numbers.csv"
+    file.write_text("1,2,3")
+    await members.register(ADA, BOB)
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        await client.launch(order(), [tmp_path / "missing.csv"])
+    with pytest.raises(InvalidInputError, match="same file name"):
+        await client.launch(order(), [file, tmp_path / "other" / "numbers.csv"])
+    await client.launch(order(), [file])
+    [artifact] = (await members.launch()).charter.inputs  # type: ignore[union-attr]
+    assert (artifact.name, artifact.media_type, await client.fetch(artifact)) == ("numbers.csv", "text/csv", b"1,2,3")
+    with pytest.raises(NotFoundError):
+        await client.fetch(artifact.model_copy(update={"object_name": f"{GOAL}/in/9-nothing"}))
+
+
+async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Members) -> None:
+    """A page goes on where the one before ended; ended goals are left out on request; groups are those of the goals listed."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    assert ((await client.goals()).goals, (await client.groups()).groups) == ([], [])
+    for number in (1, 2, 3):
+        await client.launch(order(f"goal-{number}"))
+        await members.launch(GoalId(f"goal-{number}"))
+    await members.conclude(ADA, "Two.", comm_id_of_goal(GoalId("goal-2")))
+    await client.wait_for_result(GoalId("goal-2"))
+
+    first = await client.goals(limit=2)
+    second = await client.goals(limit=2, before=first.before)
+    told = [(row.record.goal.goal_id, row.standing is not None, row.result is not None) for row in (*first.goals, *second.goals)]
+    assert told == [("goal-3", True, False), ("goal-2", False, True), ("goal-1", True, False)]
+    assert second.before is None
+    still_open = await eventually(lambda: client.goals(open_only=True), lambda found: len(found.goals) == 2)
+    assert [row.record.goal.goal_id for row in still_open.goals] == ["goal-3", "goal-1"]
+    groups = [comm_id_of_goal(GoalId(f"goal-{number}")) for number in (3, 2, 1)]
+    assert [one.state.comm_id for one in (await client.groups()).groups] == groups
+    assert [one.state.comm_id for one in (await client.groups(open_only=True)).groups] == [groups[0], groups[2]]
+
+
+async def test_ids_are_completed(plane: Plane, members: Members) -> None:
+    """From a beginning that only one has; several, or none, are refused with what helps."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    for goal_id in ("sum-1", "sum-2", "list-1"):
+        await client.launch(order(goal_id))
+        await members.launch(GoalId(goal_id))
+    assert [await client.find_goal(start) for start in ("li", "sum-1")] == ["list-1", "sum-1"]
+    room = comm_id_of_goal(GoalId("list-1"))
+    assert [await client.find_group(room), await client.find_group(room[:12])] == [room, room]
+    with pytest.raises(InvalidInputError, match="2 goals begin with sum"):
+        await client.find_goal("sum")
+    for find in (client.find_goal, client.find_group):
+        with pytest.raises(NotFoundError):
+            await find("nothing-like-it")
+
+
+async def test_what_is_not_there_is_not_found(plane: Plane) -> None:
+    """Neither a goal nor a group; a log that was never begun is empty."""
+    with pytest.raises(NotFoundError, match="There is no goal goal-1"):
+        await plane.client.goal(GOAL)
+    with pytest.raises(NotFoundError, match="There is no group"):
+        await plane.client.group(ROOM)
+    with pytest.raises(NotFoundError):
+        await plane.client.cancel(CancelGroup(goal_id=GOAL))
+    assert (await plane.client.entries(ROOM), await plane.client.result(GOAL)) == ([], None)
+
+
+async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Members) -> None:
+    """Before it has a group, in the middle of it, and again after its end, which changes nothing."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    for goal_id, launched in (("waits", False), ("works", True)):
+        await client.launch(order(goal_id))
+        if launched:
+            await members.launch(GoalId(goal_id))
+        else:
+            await eventually(lambda: members._is_known(GoalId("waits")))
+        await client.cancel(CancelGroup(goal_id=GoalId(goal_id), why="No more need."))
+        result = await client.wait_for_result(GoalId(goal_id))
+        assert (result.reason, result.content) == (Reason.CANCELLED, "No more need.")
+        await client.cancel(CancelGroup(goal_id=GoalId(goal_id)))
+        assert await client.result(GoalId(goal_id)) == result
+
+
+def _is_whole(heard: list[StoredEntry | Said], entries: int) -> bool:
+    return sum(isinstance(one, StoredEntry) for one in heard) == entries
+
+
+async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: Members) -> None:
+    """Whoever begins before there is a group, or in the middle, is told every entry once, in order; progress from then on."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    early: list[StoredEntry | Said] = []
+    late: list[StoredEntry | Said] = []
+    async with asyncio.TaskGroup() as group:
+        followers = [group.create_task(client.follow(ROOM, early.append))]
+        await client.launch(order())
+        await members.launch()
+        await members.assign()
+        followers.append(group.create_task(client.follow(ROOM, late.append)))
+        await eventually(lambda: len(late) >= 3)
+        await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, content="Half.", fraction=0.5))
+        await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
+        await members.conclude(ADA, "Ten.")
+        entries = await client.entries(ROOM)
+        for heard in (early, late):
+            await eventually(partial(_is_whole, heard, len(entries)))
+        for follower in followers:
+            follower.cancel()
+    for heard in (early, late):
+        assert [(one.seq, one.entry) for one in heard if isinstance(one, StoredEntry)] == [(one.seq, one.entry) for one in entries]
+        [report] = [one.message.payload for one in heard if isinstance(one, Said)]
+        assert isinstance(report, InformTaskProgress) and report.content == "Half."
+
+
+async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: Members) -> None:
+    """Read afterwards and watched as it happens, its entries stand before its parent hears of its end; it is listed behind it."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    nested = comm_id_of_task(ROOM, TASK)
+    seen: list[StoredEntry | Said] = []
+
+    async def look() -> None:
+        async with watch(client, ROOM) as coming:
+            seen.extend([news async for news in coming])
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(look())
+        await client.launch(order())
+        await members.launch()
+        await members.assign()
+        await members.launch(parent=ParentTask(comm_id=ROOM, task_id=TASK))
+        assert [one.state.comm_id for one in (await client.groups()).groups] == [ROOM, nested]
+        await members.say(BOB, Discussion(content="You count.", next_speaker=ADA), nested)
+        await members.conclude(ADA, "Five.", nested)
+        await eventually(lambda: client.group(ROOM), lambda found: not found.state.open_tasks)
+        await members.conclude(ADA, "Ten.")
+
+    watched = [(one.entry.state.comm_id, one.seq) for one in seen if isinstance(one, StoredEntry)]
+    entries = await conversation(client, ROOM)
+    assert sorted(watched) == sorted((one.entry.state.comm_id, one.seq) for one in entries)
+    assert {comm_id for comm_id, _ in watched} == {ROOM, nested}
+    closing = next(one.seq for one in entries if one.entry.event.type == "subgroup_closed")
+    order_seen = [seq for _, seq in watched]
+    assert all(order_seen.index(seq) < order_seen.index(closing) for comm_id, seq in watched if comm_id == nested)
+
+
+async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> None:
+    """By id, whether they are online, and by what they do; the index holds as many cards as the registry."""
+    client = plane.client
+    assert (list(await client.agents()), (await client.index_status()).cards) == ([], 0)
+    await members.register(BOB, ADA)
+    roster = await client.roster()
+    assert ([(one.card.agent_id, one.online) for one in roster.agents], list(roster.skipped)) == (
+        [("ada", True), ("bob", True)],
+        [],
+    )
+    found = await client.search(Search(needs=(Need(text="counts ada"),)))
+    assert found.merged[0].card.agent_id == "ada"
+
+    await plane.network.deregister(Deregister(agent_id=BOB))
+    await eventually(lambda: client.agents(online_only=True), lambda online: len(online) == 1)
+    assert [(one.card.agent_id, one.online) for one in await client.agents()] == [("ada", True), ("bob", False)]
+
+
+async def test_operators_forget_agents_that_are_away(plane: Plane, members: Members) -> None:
+    """One that is online only by force; one that nobody knows is not found."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    with pytest.raises(ConflictError, match="ada is online"):
+        await client.remove_agent(RemoveAgent(agent_id=ADA))
+    await client.remove_agent(RemoveAgent(agent_id=ADA, force=True))
+    await eventually(client.agents, lambda known: [one.card.agent_id for one in known] == ["bob"])
+    await eventually(client.index_status, lambda status: status.cards == 1)
+    with pytest.raises(NotFoundError):
+        await client.remove_agent(RemoveAgent(agent_id=AgentId("nobody")))
+
+
+async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Members) -> None:
+    """What is open stays; of what was removed only how it ended is known, and nobody waits for it."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    for goal_id in ("ended", "open"):
+        await client.launch(order(goal_id))
+        await members.launch(GoalId(goal_id))
+    await members.conclude(ADA, "Ten.", comm_id_of_goal(GoalId("ended")))
+    await client.wait_for_result(GoalId("ended"))
+
+    counted = await client.prune(Prune(older_than=timedelta(0), after=0, dry_run=True))
+    pruned = await client.prune(Prune(older_than=timedelta(0), after=0))
+
+    assert (counted.goals, pruned.goals, pruned.groups, pruned.failed) == ({"concluded": 1}, {"concluded": 1}, 1, 0)
+    assert [row.record.goal.goal_id for row in (await client.goals()).goals] == ["open"]
+    for ask in (client.goal, client.wait_for_result):
+        with pytest.raises(NotFoundError, match=r"has ended .* and was removed"):
+            await ask(GoalId("ended"))
+    assert (await client.find_goal("ended"), await client.entries(comm_id_of_goal(GoalId("ended")))) == ("ended", [])
+
+
+async def test_what_cannot_be_accepted_is_a_dead_letter(plane: Plane, members: Members) -> None:
+    """The newest comes first; one can be read by its number, and put back once, which takes it off the list."""
+    client = plane.client
+    await members.register(ADA, BOB)
+    box = client.dead_letters
+    assert (await box.page(limit=10)).letters == []
+    await client.launch(order())
+    await members.launch()
+    for text in ("Count to eleven.", "Count to twelve."):
+        await client.launch(order(text=text))
+    page = await eventually(lambda: box.page(limit=10), lambda found: len(found.letters) == 2)
+    assert [(letter.reason, letter.subject) for letter in page.letters] == [("conflict", "ioa.v1.goal.ada")] * 2
+    newest, older = page.letters
+    first = await box.page(limit=1)
+    assert ([one.seq for one in first.letters], [one.seq for one in (await box.page(limit=1, before=first.before)).letters]) == (
+        [newest.seq],
+        [older.seq],
+    )
+    assert (await box.read(older.seq)).data == older.data
+
+    assert await box.put_back(older)
+    with pytest.raises(NotFoundError, match="There is no dead letter"):
+        await box.read(older.seq)
+    again = await eventually(lambda: box.page(limit=10), lambda found: len(found.letters) == 2)
+    assert [letter.seq for letter in again.letters if letter.seq in (newest.seq, older.seq)] == [newest.seq]

@@ -1,0 +1,142 @@
+"""An agent in a real group whose other members a test speaks for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ioa import InvalidInputError
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import ConcludeGroupDiscussion, Discussion
+from ioa.testing import ScriptedBrain
+from ioa_testkit import ScriptError, System
+from tests.unit.testkit.agents import hanging, translator
+
+BOTH = pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
+
+
+@BOTH
+async def test_a_conversation_goes_as_scripted(ioa_system: System) -> None:
+    """Every line is in the real group's log, in order, with what the agent answered."""
+    async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
+        lead, cook = group["lead"], group["cook"]
+        await lead.says("What is on the menu?", to=cook)
+        await cook.says("Soup.", to=lead)
+        answer = await lead.asks("translator", "translate soup into French")
+        result = await lead.concludes(f"Today: {answer.content}")
+        senders = [message.header.sender for message in group.messages()]
+    assert (answer.succeeded, answer.content, answer.files) == (True, "soupe", {"menu.txt": b"soupe"})
+    assert [(one.content, one.fraction) for one in answer.progress] == [("looking up", 0.5), ("writing down", None)]
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "Today: soupe")
+    assert list(dict.fromkeys(senders)) == ["lead", "cook", "translator"]
+    assert [entry.entry.state.phase.is_terminal for entry in group.log[-2:]] == [False, True]
+
+
+@BOTH
+async def test_tasks_run_beside_the_discussion_and_feed_each_other(ioa_system: System) -> None:
+    """A scripted member does one, the agent under test one that builds on it; the discussion goes on, and waits at last."""
+    async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
+        lead, cook = group["lead"], group["cook"]
+        cooked = await lead.assigns(cook, "say what is there", beside=True)
+        await cook.reports(cooked, "looking into the pot", 0.5)
+        await lead.says("How long will it take?", to=cook)
+        await cook.finishes(cooked, "Bread is there.")
+        await cook.says("It is done.", to=lead)
+        given = await lead.assigns(group.agent_id, "translate bread into French", uses=[cooked], beside=True)
+        await lead.waits_for(given)
+        answer = await given.answer()
+        assert (await cooked.answer()).content == "Bread is there."
+        await lead.concludes("Done.")
+    assert answer.files == {"menu.txt": b"pain\nBread is there."}
+
+
+async def test_a_task_that_fails_is_an_answer(ioa_system: System) -> None:
+    """With the words in which the group is told."""
+    async with ioa_system.group("Print the menu", agent=translator()) as group:
+        answer = await group["lead"].asks("translator", "translate wine into French")
+    assert (answer.succeeded, "I know soup and bread only." in answer.content, answer.files) == (False, True, {})
+
+
+async def test_the_agent_speaks_when_it_has_the_floor(ioa_system: System) -> None:
+    """What its brain says is the next message; the script goes on behind it."""
+    brain = ScriptedBrain(utterances=[Discussion(content="Which one?", next_speaker="lead")])
+    async with ioa_system.group("Print the menu", agent=translator(), brain=brain) as group:
+        await group["lead"].says("Translate it.", to=group.agent_id)
+        message = await group.next_message()
+        await group["lead"].concludes("Never mind.", failed=True)
+        result = await group.result()
+    assert isinstance(message.payload, Discussion)
+    assert (message.payload.content, [view.state.goal_id for view in brain.views]) == ("Which one?", [result.goal_id])
+    assert result.reason is Reason.FAILED
+
+
+async def test_rules_speak_for_an_agent_by_default(ioa_system: System) -> None:
+    """As they do in a system without a model."""
+    async with ioa_system.group("translate soup into French", agent=translator()) as group:
+        await group["lead"].says("It is yours.", to=group.agent_id)
+        message = await group.next_message()
+        assert (await group.result()).succeeded
+    assert not isinstance(message.payload, ConcludeGroupDiscussion)
+
+
+@BOTH
+async def test_a_refused_line_fails_with_the_routers_reason(ioa_system: System) -> None:
+    """At the line, with what happened so far; the group stands as it stood, and the script may go on."""
+    async with ioa_system.group("Print the menu", agent=translator(), members=["lead", "cook"]) as group:
+        before = len(group.log)
+        why = r"(?s)The router refused cook's DISCUSSION: lead holds the floor, not cook.*So far in the group:.*lead \[team\]"
+        with pytest.raises(ScriptError, match=why):
+            await group["cook"].says("Me first!", to="lead")
+        assert len(group.log) == before
+        await group["lead"].says("Now you.", to="cook")
+        await group["cook"].says("Soup.", to="lead")
+
+
+async def test_a_line_that_cannot_be_sent_fails_alike(ioa_system: System) -> None:
+    """Such as a report on a task that is another one's, or closed."""
+    async with ioa_system.group("Print the menu", agent=translator()) as group:
+        lead = group["lead"]
+        given = await lead.assigns("translator", "translate soup into French")
+        await given.answer()
+        with pytest.raises(ScriptError, match="The router refused lead's INFORM_TASK_RESULT"):
+            await lead.finishes(given, "It was me.")
+
+
+async def test_a_line_that_is_none_fails(ioa_system: System) -> None:
+    """What no member could send at all is told in words."""
+    async with ioa_system.group("Print the menu", agent=translator()) as group:
+        with pytest.raises(ScriptError, match="lead cannot say that: next_speaker: 'no such id!' is not a valid id"):
+            await group["lead"].says("Hello", to="no such id!")
+        with pytest.raises(InvalidInputError, match=r"'cook' is no scripted member.*There are lead"):
+            group["cook"]
+
+
+async def test_an_agent_that_stays_silent_fails_the_next_line(ioa_system: System) -> None:
+    """It is told who is waited for, and for what."""
+    ioa_system.within = timedelta(seconds=0.5)
+    async with ioa_system.group("Print the menu", agent=translator(), brain=ScriptedBrain()) as group:
+        await group["lead"].says("Translate it.", to="translator")
+        with pytest.raises(ScriptError, match=r"translator has the floor, and is not done after 0\.5 s"):
+            await group["lead"].says("Well?", to="translator")
+        with pytest.raises(ScriptError, match="translator has not said anything more"):
+            await group.next_message()
+
+
+async def test_an_answer_that_does_not_come_fails(ioa_system: System) -> None:
+    """So does a result; the agent that still works is stopped with the group."""
+    ioa_system.within = timedelta(seconds=0.5)
+    async with ioa_system.group("Rest", agent=hanging()) as group:
+        with pytest.raises(ScriptError, match=r"(?s)Task t1-task1 has no result after 0\.5 s.*sleep now"):
+            await group["lead"].asks("sleeper", "sleep now")
+        with pytest.raises(ScriptError, match="sleeper works on a task that the discussion waits for"):
+            await group["lead"].concludes("Enough.")
+        with pytest.raises(ScriptError, match="The group has not ended"):
+            await group.result()
+
+
+async def test_an_assertion_in_the_block_comes_out_as_it_is(ioa_system: System) -> None:
+    """So that pytest shows the line and the values."""
+    with pytest.raises(AssertionError, match="soup is not bread"):
+        async with ioa_system.group("Print the menu", agent=translator()):
+            raise AssertionError("soup is not bread")

@@ -1,0 +1,126 @@
+"""A whole system in a test: what authors get of a goal, of a failure, and when they are stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa import Agent, InvalidInputError
+from ioa.errors import ModelError
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId
+from ioa.testing import ScriptedBrain, ScriptedModel
+from ioa_testkit import ScriptError, System
+from tests.unit.testkit.agents import counter, hanging, translator
+
+BOTH = pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
+
+
+@BOTH
+async def test_a_goal_comes_to_its_typed_result(ioa_system: System) -> None:
+    """With its files, all that was reported, what was said by whom, and a transcript to read."""
+    goal = await ioa_system.run("translate soup into French", agents=[translator(), counter()])
+    assert (goal.succeeded, goal.result.reason, goal.files) == (True, Reason.CONCLUDED, {"menu.txt": b"soupe"})
+    assert [(one.agent, one.content, one.fraction) for one in goal.progress] == [
+        ("translator", "looking up", 0.5),
+        ("translator", "writing down", None),
+    ]
+    kinds = [message.payload.type for message in goal.messages(by="translator")]
+    assert "INFORM_TASK_RESULT" in kinds
+    assert ("done: soupe" in goal.transcript, "soupe" in repr(goal)) == (True, True)
+
+
+@BOTH
+async def test_the_files_of_a_goal_reach_the_agent(ioa_system: System, tmp_path: Path) -> None:
+    """As they were given, whatever else there is."""
+    (tmp_path / "rows.txt").write_text("a\nb\nc\n")
+    goal = await ioa_system.run("count the lines of the file", agents=[counter()], files=[tmp_path / "rows.txt"])
+    assert (goal.succeeded, "3 lines" in goal.content) == (True, True)
+
+
+async def test_agents_work_together(ioa_system: System) -> None:
+    """A goal of two parts is done by the two agents that fit them, whoever leads it."""
+    goal = await ioa_system.run("1. translate soup into French\n2. count the lines of the file", agents=[counter(), translator()])
+    workers = {message.header.sender for message in goal.messages() if message.payload.type == "INFORM_TASK_RESULT"}
+    assert (goal.succeeded, workers) == (True, {"counter", "translator"})
+
+
+async def test_one_system_serves_many_goals(ioa_system: System) -> None:
+    """Each with its own result; the client is the system as its users see it."""
+    async with ioa_system.serve(translator()) as running:
+        goals = [await running.run(f"translate {word} into French") for word in ("soup", "bread")]
+        listed = await running.client.goals()
+        assert [status.card.agent_id for status in await running.client.agents()] == ["translator"]
+    assert [goal.files["menu.txt"] for goal in goals] == [b"soupe", b"pain"]
+    assert [row.record.goal.goal_id for row in listed.goals] == [goal.result.goal_id for goal in reversed(goals)]
+    assert [len(goal.progress) for goal in goals] == [2, 2]
+
+
+async def test_nothing_is_left_of_the_goal_before(ioa_system: System) -> None:
+    """Each call has a system of its own: the same id is free again."""
+    order = GoalOrder(goal="translate soup into French", goal_id="goal-1")
+    assert [(await ioa_system.run(order, agents=[translator()])).succeeded for _ in range(2)] == [True, True]
+
+
+async def test_a_goal_that_nobody_serves_is_a_result_too(ioa_system: System) -> None:
+    """It says why, and who came nearest, since discovery in a test goes by words."""
+    goal = await ioa_system.run("paint the fence green", agents=[translator()])
+    assert (goal.succeeded, goal.result.reason) == (False, Reason.NO_AGENT)
+
+
+async def test_a_model_decides_what_the_script_says(ioa_system: System) -> None:
+    """Each call of the model gets the next line; where the script fails it, rules decide."""
+    model = ScriptedModel(lambda asked: ModelError("The model is away."))
+    goal = await ioa_system.run("translate soup into French", agents=[translator()], model=model)
+    assert (goal.succeeded, bool(model.asked)) == (True, True)
+    with pytest.raises(InvalidInputError, match="Both a brain and a model"):
+        await ioa_system.run("translate soup", agents=[translator()], model=model, brain=ScriptedBrain())
+
+
+async def test_a_goal_without_a_result_tells_what_happened(ioa_system: System) -> None:
+    """Within the time the test gives it; the error shows the group so far."""
+    ioa_system.within = timedelta(seconds=0.5)
+    with pytest.raises(ScriptError, match=r"(?s)no result after 0.5 s.*So far in the group:.*sleeper"):
+        await ioa_system.run("sleep for a while", agents=[hanging()])
+
+
+async def test_what_is_wrong_with_an_agent_is_told_before_anything_runs(ioa_system: System) -> None:
+    """An agent without a function, an id that is taken twice, and a goal that is none."""
+    with pytest.raises(InvalidInputError, match="has no task function"):
+        await ioa_system.run("do it", agents=[Agent("idle", description="Does nothing")])
+    with pytest.raises(InvalidInputError, match="two agents called translator"):
+        await ioa_system.run("do it", agents=[translator(), translator()])
+    with pytest.raises(InvalidInputError, match="The goal is empty"):
+        await ioa_system.run("  ", agents=[translator()])
+
+
+@BOTH
+async def test_what_a_test_raises_comes_out_as_it_is(ioa_system: System) -> None:
+    """Neither wrapped into a group nor hidden by the end of the agents."""
+    with pytest.raises(ZeroDivisionError):
+        async with ioa_system.serve(translator()):
+            raise ZeroDivisionError
+
+
+@BOTH
+async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System) -> None:
+    """As by Ctrl-C in the middle of a goal whose agent hangs; that no task is left is seen to by every test here."""
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(ioa_system.run("sleep for a while", agents=[hanging()]))
+        for _ in range(50):
+            await asyncio.sleep(0.01)  # somewhere in the middle, wherever that is on this machine
+        running.cancel()
+    assert running.cancelled()
+
+
+async def test_an_agent_keeps_its_own_card(ioa_system: System) -> None:
+    """What is served is the author's agent, by its card and its limits."""
+    agent = translator()
+    async with ioa_system.serve(agent) as running:
+        [status] = await running.client.agents()
+    assert json.loads(status.card.model_dump_json()) == json.loads(agent.card_as(AgentId("translator")).model_dump_json())
