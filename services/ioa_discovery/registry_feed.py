@@ -69,7 +69,7 @@ class RegistryFeed:
 
 
 def present(view: RegistryView, agent_id: AgentId) -> tuple[RegistryEvent, ...]:
-    """What an agent is now, as events."""
+    """Return what an agent is now, as events."""
     record = view.card(agent_id)
     if record is None:
         return (AgentRemoved(agent_id),)

@@ -55,7 +55,7 @@ class FinishedGoal:
         return self.result.content
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """What was said in the group and its nested teams, in order; by one agent, or by all."""
+        """Return what was said in the group and its nested teams, in order; by one agent, or by all."""
         return messages_of(self.log, by)
 
     def __repr__(self) -> str:
@@ -64,14 +64,14 @@ class FinishedGoal:
 
 
 def messages_of(news: Sequence[News], by: str | None = None) -> list[Message]:
-    """The messages among entries, in order; by one agent, or by all."""
+    """Return the messages among entries, in order; by one agent, or by all."""
     events = [one.entry.event for one in news if isinstance(one, StoredEntry)]
     said = [event.message for event in events if isinstance(event, Said)]
     return [message for message in said if by in (None, message.header.sender)]
 
 
 def all_messages(news: Sequence[News]) -> list[Message]:
-    """The messages among entries and reports of progress, in the order in which they were heard."""
+    """Return the messages among entries and reports of progress, in the order in which they were heard."""
     events = [one if isinstance(one, Said) else one.entry.event for one in news]
     return [event.message for event in events if isinstance(event, Said)]
 

@@ -219,7 +219,7 @@ class ScriptedGroup:
         return self.state.phase is Phase.CONCLUDING
 
     def messages(self, *, by: str | None = None) -> list[Message]:
-        """What was said so far, in order; by one member, or by all."""
+        """Return what was said so far, in order; by one member, or by all."""
         return messages_of(self._news, by)
 
     async def next_message(self) -> Message:
@@ -330,5 +330,5 @@ class ScriptedGroup:
 
 
 def id_of(one: str | ScriptedMember | AgentDefinition) -> AgentId:
-    """The id of whoever is meant."""
+    """Return the id of whoever is meant."""
     return AgentId(one if isinstance(one, str) else one.agent_id)

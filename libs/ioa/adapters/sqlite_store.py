@@ -209,7 +209,7 @@ class SqliteStore:
         return await self._transaction(write, synced=False)
 
     async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
-        """The messages of a group that were not answered, by the keys of their duties."""
+        """Return the messages of a group that were not answered, by the keys of their duties."""
 
         def read(db: sqlite3.Connection) -> dict[str, Message]:
             rows = db.execute("SELECT key, data FROM outbox WHERE comm_id = ?", (comm_id,))
@@ -471,7 +471,7 @@ def _write_entries(db: sqlite3.Connection, applied: Sequence[_Applied]) -> bool:
 
 
 def _cursor(db: sqlite3.Connection, comm_id: CommId) -> int:
-    """The sequence of the last entry that the file holds of a group."""
+    """Return the sequence of the last entry that the file holds of a group."""
     row = db.execute("SELECT cursor FROM groups WHERE comm_id = ?", (comm_id,)).fetchone()
     return int(row[0]) if row else 0
 
@@ -483,7 +483,7 @@ def _packed(data: bytes, before: bytes) -> bytes:
 
 
 def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
-    """The encoded entries of a group, in order."""
+    """Return the encoded entries of a group, in order."""
     row = b""
     for (packed,) in db.execute("SELECT data FROM entries WHERE comm_id = ? ORDER BY seq", (comm_id,)):
         try:
@@ -494,7 +494,7 @@ def _unpacked(db: sqlite3.Connection, comm_id: CommId) -> Iterator[bytes]:
 
 
 def _split(row: bytes) -> Iterator[bytes]:
-    """The encoded entries that a row holds."""
+    """Return the encoded entries that a row holds."""
     unpacker, start = msgpack.Unpacker(), 0
     unpacker.feed(row)
     while start < len(row):

@@ -245,7 +245,7 @@ class AgentClient:
         _log.warning("agent_fit_again", agent_id=me)
 
     def _complaints(self) -> list[str]:
-        """What keeps the agent from being trusted with work."""
+        """Return what keeps the agent from being trusted with work."""
         abandoned = self._functions.abandoned
         return [
             *([] if self._store.is_well else ["its memory does not answer"]),

@@ -233,7 +233,7 @@ class AgentDefinition:
         return other
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
-        """The arguments the function wants: the task and the context, or the task alone, with the results that it builds on."""
+        """Return the arguments the function wants: the task and the context, or the task alone, with the results that it builds on."""
         if _arity(self.function) == 2:
             return task, context
         told = [f"{result.task_desc}\n{result.content}" for result in context.results]
@@ -268,7 +268,7 @@ def _check_function(function: TaskFunction) -> None:
 
 
 def _return_type(function: TaskFunction) -> object | None:
-    """What the function says it returns; None where it says nothing, or nothing that can be told here."""
+    """Return what the function says it returns; None where it says nothing, or nothing that can be told here."""
     try:
         told = get_type_hints(function).get("return", Any)
     except (NameError, TypeError, AttributeError):

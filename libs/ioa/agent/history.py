@@ -59,7 +59,7 @@ class GroupHistory:
         self.cursor = sequenced.seq
 
     def view(self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = ()) -> GroupView:
-        """What `me` knows at a time. Only a group that was launched can be viewed."""
+        """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         return GroupView(
             me=me,
@@ -78,7 +78,7 @@ class GroupHistory:
         return tuple(self._record(spec) for spec in self._specs.values())
 
     def spec(self, task_id: TaskId) -> TaskSpec | None:
-        """A task as it was given out."""
+        """Return a task as it was given out."""
         return self._specs.get(task_id)
 
     def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:

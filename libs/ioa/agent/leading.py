@@ -230,7 +230,7 @@ class Leader:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 
     def _remembered(self, goal_id: GoalId) -> _Leadership:
-        """What is remembered of a goal's deliveries; what came longest ago is forgotten first."""
+        """Return what is remembered of a goal's deliveries; what came longest ago is forgotten first."""
         leadership = self._leaderships.setdefault(goal_id, _Leadership())
         self._leaderships.move_to_end(goal_id)
         if len(self._leaderships) > _MAX_REMEMBERED:

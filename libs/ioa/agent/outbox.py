@@ -28,12 +28,12 @@ def shortened(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
 
 
 def duty_of(payload: Payload, turn: int) -> str:
-    """The key of the duty a message fulfils: a turn, or the result of a task."""
+    """Return the key of the duty a message fulfils: a turn, or the result of a task."""
     return f"result:{payload.task_id}" if isinstance(payload, InformTaskResult) else duty_of_turn(turn)
 
 
 def duty_of_turn(turn: int) -> str:
-    """The key of the duty to say something for a turn."""
+    """Return the key of the duty to say something for a turn."""
     return f"turn:{turn}"
 
 
@@ -70,7 +70,7 @@ class Outbox:
         return kept
 
     async def pending(self, history: GroupHistory) -> dict[str, Message]:
-        """What was prepared in a group and not answered yet, by the keys of the duties."""
+        """Return what was prepared in a group and not answered yet, by the keys of the duties."""
         return dict(await until_answered(lambda: self.store.outgoing(history.comm_id), agent_id=self.me))
 
     async def send(self, message: Message) -> Accepted | Rejected:

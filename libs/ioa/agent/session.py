@@ -110,7 +110,7 @@ class GroupSession:
         return looked
 
     def working(self) -> list[asyncio.Task[None]]:
-        """The tasks this member is working on now."""
+        """Return the tasks this member is working on now."""
         return [duty for name, duty in self._duties.items() if name.startswith("task:")]
 
     async def run(self) -> None:

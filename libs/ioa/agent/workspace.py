@@ -133,7 +133,7 @@ class RunningTask:
         self._meter.add(spent(tokens, answer_tokens, cost))
 
     def take_progress(self) -> tuple[str, float | None] | None:
-        """The latest report that was not taken yet."""
+        """Return the latest report that was not taken yet."""
         with self._lock:
             latest, self._latest = self._latest, None
         return latest

@@ -62,7 +62,7 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
 
 
 def _lent(state: GroupState) -> Usage:
-    """What teams that were cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
+    """Return what teams that were cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
     return Usage(
         tokens_in=sum(loan.tokens or 0 for loan in state.loans),
         cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),
@@ -70,7 +70,7 @@ def _lent(state: GroupState) -> Usage:
 
 
 def _conclusion(state: GroupState) -> tuple[Effect, ...]:
-    """What an ended group tells its goal's owner, or its parent."""
+    """Return what an ended group tells its goal's owner, or its parent."""
     if not isinstance(state.stage, Ended):
         return ()
     ended, turns = state.stage, state.turns_taken + state.nested_turns

@@ -167,7 +167,7 @@ def kind_of(event: Event) -> Kind:
 
 
 def name_of(kind: Kind) -> str:
-    """The name of a kind, as it travels."""
+    """Return the name of a kind, as it travels."""
     return str(kind.model_fields["type"].default)
 
 
@@ -227,7 +227,7 @@ _CUT = " […]"
 
 
 def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
-    """The same end of a nested team with little text, for a group whose entries have no room for all of it; None if it has little.
+    """Return the same end of a nested team with little text, for a group whose entries have no room for all of it; None if it has little.
 
     What the team made is kept, and its own log holds the text.
     """

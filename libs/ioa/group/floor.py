@@ -105,7 +105,7 @@ def end(
 
 
 def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
-    """The living member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
+    """Return the living member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
     order = [member.agent_id for member in state.members]
     at = order.index(agent_id) if agent_id in order else -1
     living = set(state.living())

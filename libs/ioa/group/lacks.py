@@ -32,7 +32,7 @@ def of_team(state: GroupState, task_id: TaskId, degraded: Degraded) -> GroupStat
 
 
 def _missing(state: GroupState, lost: frozenset[str]) -> tuple[TaskId, ...]:
-    """The tasks of lost members that were not done, and that nobody did under the same name in a later turn.
+    """Return the tasks of lost members that were not done, and that nobody did under the same name in a later turn.
 
     Only tasks that are still in the state are known. Of a failure that lies further back, whoever concludes has long known.
     """

@@ -77,7 +77,7 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime) -> tuple[Kin
 
 
 def _with_way_out(refused: IllegalEventError, state: GroupState, event: Event) -> IllegalEventError:
-    """The same refusal, which names what the sender of a message could say instead."""
+    """Return the same refusal, which names what the sender of a message could say instead."""
     legal = legal_kinds(state, event.message.header.sender, event.at) if isinstance(event, Said) else ()
     return IllegalEventError(refused.code, refused.message, legal=tuple(map(name_of, legal)), repeats_turn=refused.repeats_turn)
 
@@ -145,7 +145,7 @@ def _check_sender(state: GroupState, said: Said, row: Row) -> None:
 
 
 def _newly_owed(before: GroupState, after: GroupState, event: Event) -> tuple[Effect, ...]:
-    """What the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
+    """Return what the group owes now and did not owe before; a nested team that has just ended by itself is not cancelled."""
     owed = owed_effects(after)
     if not owed:
         return ()

@@ -377,11 +377,11 @@ class GroupState(Model):
         return agent_id in [member.agent_id for member in self.members]
 
     def living(self) -> tuple[AgentId, ...]:
-        """The members whose lease stands, in the order they joined."""
+        """Return the members whose lease stands, in the order they joined."""
         return tuple([member.agent_id for member in self.members if not member.lost])
 
     def reachable(self, at: datetime) -> tuple[AgentId, ...]:
-        """The members that may be named next speaker or assignee: the living, and those lost for less than a floor timeout.
+        """Return the members that may be named next speaker or assignee: the living, and those lost for less than a floor timeout.
 
         Who is lost so briefly is most often back before it is its turn.
         """

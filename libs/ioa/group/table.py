@@ -121,7 +121,7 @@ def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
 def _message(
     kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
 ) -> Row:
-    """The row of a kind of message; its rule is handed the payload by itself."""
+    """Return the row of a kind of message; its rule is handed the payload by itself."""
 
     def apply_payload(state: GroupState, event: Said) -> GroupState:
         payload: Any = event.message.payload
@@ -131,12 +131,12 @@ def _message(
 
 
 def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
-    """The row of an event of the control plane."""
+    """Return the row of an event of the control plane."""
     return _row(kind, sender, apply, cells)
 
 
 def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *cells: Cell) -> Row:
-    """The row of an event that opens a log, and is legal nowhere else."""
+    """Return the row of an event that opens a log, and is legal nowhere else."""
 
     def begin(state: None, event: E) -> GroupState:
         return apply(event)

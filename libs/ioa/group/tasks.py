@@ -203,7 +203,7 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
 
 
 def _bytes_of(open_tasks: Sequence[OpenTask]) -> int:
-    """What open tasks take up in an entry, to some bytes."""
+    """Return what open tasks take up in an entry, to some bytes."""
     return sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in open_tasks])
 
 
@@ -262,5 +262,5 @@ def _each_open(state: GroupState, change: Callable[[OpenTask], Task]) -> GroupSt
 
 
 def _on_grid(at: datetime, width: timedelta) -> datetime:
-    """The first instant, not before `at`, of those that lie `width` apart."""
+    """Return the first instant, not before `at`, of those that lie `width` apart."""
     return _EPOCH - (_EPOCH - at) // width * width

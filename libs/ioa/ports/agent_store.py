@@ -66,7 +66,7 @@ class AgentStore(Protocol):
         """
 
     async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
-        """The messages of a group that were not answered, by the keys of their duties."""
+        """Return the messages of a group that were not answered, by the keys of their duties."""
 
     async def drop_outgoing(self, comm_id: CommId, message_id: MessageId) -> None:
         """Forget a message that was answered; another one under the same key stays. A crash may undo it."""

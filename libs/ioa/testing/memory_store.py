@@ -101,7 +101,7 @@ class MemoryStore:
         return self._outbox.setdefault((message.header.comm_id, key), message)
 
     async def outgoing(self, comm_id: CommId) -> Mapping[str, Message]:
-        """The messages of a group that were not answered, by the keys of their duties."""
+        """Return the messages of a group that were not answered, by the keys of their duties."""
         await self._arrive()
         return {key: message for (group, key), message in self._outbox.items() if group == comm_id}
 

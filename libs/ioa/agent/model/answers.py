@@ -131,7 +131,7 @@ def reply_of(decisions: Sequence[type[BaseModel]], budget: Budget) -> type[BaseM
 
 
 def formation(found: Sequence[AgentId], budget: Budget, *, may_search: bool, may_give_up: bool) -> type[BaseModel]:
-    """The shape of a step of team formation: search, launch with agents that were found, or report needs nobody serves."""
+    """Return the shape of a step of team formation: search, launch with agents that were found, or report needs nobody serves."""
     decisions: list[type[BaseModel]] = []
     if may_search:
         needs = _list_of(_text(min(budget.content_chars, 500)), budget.max_tasks)
@@ -145,7 +145,7 @@ def formation(found: Sequence[AgentId], budget: Budget, *, may_search: bool, may
 
 
 def speech(view: GroupView, kinds: Iterable[Kind], budget: Budget) -> type[BaseModel] | None:
-    """The shape of a floor holder's answer: the kinds that are legal now, with names of members in reach and known tasks only.
+    """Return the shape of a floor holder's answer: the kinds that are legal now, with names of members in reach and known tasks only.
 
     None if nothing can be said.
     """
@@ -154,12 +154,12 @@ def speech(view: GroupView, kinds: Iterable[Kind], budget: Budget) -> type[BaseM
 
 
 def conclusion(budget: Budget) -> type[BaseModel]:
-    """The shape of a conclusion."""
+    """Return the shape of a conclusion."""
     return reply_of([create_model("Conclude", __base__=Conclude, content=(_text(budget.content_chars), ...))], budget)
 
 
 def approach(budget: Budget, *, may_team_up: bool) -> type[BaseModel]:
-    """The shape of an assignee's answer to its task."""
+    """Return the shape of an assignee's answer to its task."""
     alone = create_model("DoAlone", __base__=DoAlone, task_desc=(_text(budget.content_chars, least=0), ...))
     return reply_of([alone, TeamUp] if may_team_up else [alone], budget)
 

@@ -47,6 +47,6 @@ class Budget:
     answer_price: float = 0.0
 
     def usage_of(self, answer: ModelAnswer) -> Usage:
-        """What an answer has cost. A price for a million tokens is the price of one token in millionths."""
+        """Return what an answer has cost. A price for a million tokens is the price of one token in millionths."""
         cost = answer.prompt_tokens * self.prompt_price + answer.answer_tokens * self.answer_price
         return Usage(tokens_in=answer.prompt_tokens, tokens_out=answer.answer_tokens, cost_micros=math.ceil(cost))

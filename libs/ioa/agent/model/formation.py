@@ -38,12 +38,12 @@ class Findings:
                 self.best.append(hits.hits[0].card.agent_id)
 
     def team(self, members: Sequence[str], me: AgentId) -> Team:
-        """The team of these agents without their owner, who belongs to it unnamed."""
+        """Return the team of these agents without their owner, who belongs to it unnamed."""
         found = [agent for agent in self.cards if agent in set(members) and agent != me]
         return Team(members=tuple(found[: MAX_MEMBERS - 1]))
 
     def best_team(self, me: AgentId) -> Team:
-        """The team of the best hit for each need."""
+        """Return the team of the best hit for each need."""
         return self.team(self.best, me)
 
 

@@ -22,7 +22,7 @@ _STOP = frozenset(
 
 
 def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
-    """The group's plan; a group that was launched without one gets it from its goal and its members' cards.
+    """Return the group's plan; a group that was launched without one gets it from its goal and its members' cards.
 
     It depends on the charter alone, so that every member comes to the same plan.
     """
@@ -43,7 +43,7 @@ def plan_of(charter: Charter) -> tuple[PlannedTask, ...]:
 
 
 def substitute(task: PlannedTask, charter: Charter, state: GroupState, *, instead_of: AgentId) -> AgentId | None:
-    """A living member that can do a task another one cannot: a replica of it, else one whose card speaks of such things."""
+    """Return a living member that can do a task another one cannot: a replica of it, else one whose card speaks of such things."""
     cards, replica = _others(charter, state, instead_of), replica_of(instead_of, charter, state)
     if replica is not None or not cards:
         return replica
@@ -52,7 +52,7 @@ def substitute(task: PlannedTask, charter: Charter, state: GroupState, *, instea
 
 
 def replica_of(agent_id: AgentId, charter: Charter, state: GroupState) -> AgentId | None:
-    """A living member of the same pool, which does everything as well."""
+    """Return a living member of the same pool, which does everything as well."""
     pool = next((card.pool for card in charter.team_members if card.agent_id == agent_id), None)
     return next((card.agent_id for card in _others(charter, state, agent_id) if card.pool == pool), None)
 

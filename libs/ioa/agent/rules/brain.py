@@ -62,7 +62,7 @@ class RuleBrain:
 
 
 def _legible(view: GroupView) -> GroupView:
-    """A group without a plan whose goal is too long to be split has one task, the goal as it is."""
+    """Return a group without a plan whose goal is too long to be split has one task, the goal as it is."""
     charter = view.charter
     if charter.plan or len(charter.goal) <= MAX_READ_CHARS:
         return view

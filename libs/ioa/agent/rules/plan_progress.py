@@ -112,7 +112,7 @@ def _after_silence(planned: PlannedTask, attempts: Sequence[TaskRecord], view: G
 
 
 def _next_candidate(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> AgentId | None:
-    """The best of those who fit the task and were not given it yet."""
+    """Return the best of those who fit the task and were not given it yet."""
     if attempts[-1].outcome is not TaskOutcome.FAILED:
         return None
     tried = {task.spec.assignee for task in attempts}

@@ -72,7 +72,7 @@ def _serves_all(whole: Hit, parts: Sequence[Sequence[Hit]]) -> bool:
 
 
 def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: AgentId) -> Team:
-    """The team that serves these needs, each by who fits best. The others who fit are members too, and stand by."""
+    """Return the team that serves these needs, each by who fits best. The others who fit are members too, and stand by."""
     plan = tuple(
         PlannedTask(
             task_id=task_id_of(position),
@@ -88,5 +88,5 @@ def team_of(needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], owner: 
 
 
 def task_id_of(position: int) -> TaskId:
-    """The id of a plan's task: `t1` is the first."""
+    """Return the id of a plan's task: `t1` is the first."""
     return TaskId(f"t{position + 1}")

@@ -70,7 +70,7 @@ def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
 
 
 def _triggers(view: GroupView, jobs: Sequence[Job], open_tasks: tuple[TaskId, ...]) -> tuple[TaskId, ...]:
-    """The fewest open tasks that free another one; all of them if none does, or if there are no turns to spare."""
+    """Return the fewest open tasks that free another one; all of them if none does, or if there are no turns to spare."""
     waves = 2 * sum(job.standing is PlanStatus.BLOCKED for job in jobs) + TURNS_OF_ASYNC
     if view.state.turns_left < waves:
         return open_tasks

@@ -46,7 +46,7 @@ def needs_of(requests: Sequence[Request], mask: Mask) -> tuple[GoalNeed, ...]:
 
 
 def _told(request: Request, uses: tuple[int, ...]) -> str:
-    """A request with the input that was named for it beforehand, if it is of no result and names none itself."""
+    """Return a request with the input that was named for it beforehand, if it is of no result and names none itself."""
     if not request.given or uses or _NAMED.search(request.text):
         return request.text
     return f"{request.text.rstrip('.?! ')} in {request.given}"

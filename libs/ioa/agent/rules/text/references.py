@@ -84,7 +84,7 @@ def _refers(text: str) -> bool:
 
 
 def _before(at: int, requests: Sequence[Request]) -> int:
-    """The request that `it` speaks of: the one before; for a picture the last that asks for neither picture nor document."""
+    """Return the request that `it` speaks of: the one before; for a picture the last that asks for neither picture nor document."""
     figures = [place for place in range(at) if not _is_picture(requests[place].text) and not is_document(requests[place].text)]
     return figures[-1] if figures and _is_picture(requests[at].text) else at - 1
 
