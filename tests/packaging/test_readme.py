@@ -91,7 +91,7 @@ def test_the_readme_works_from_top_to_bottom(copy: Path, tmp_path: Path) -> None
 @pytest.mark.timeout(600)
 def test_the_tutorial_works_from_top_to_bottom(wheel: Path, locked: Path, tmp_path: Path) -> None:
     """Whoever does what the tutorial says in an empty folder sees what it shows, and can publish goals to what then runs."""
-    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "publishing.md")]
+    pages = [(ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("tutorial.md", "files.md", "publishing.md")]
     # Where nothing but the wheel under test is called so; its dependencies come from wherever pip has them.
     links = f"{os.environ.get('PIP_FIND_LINKS', '')} {wheel.parent}".strip()
     pip = {"PIP_FIND_LINKS": links, "PIP_CONSTRAINT": str(locked), "COLUMNS": "120"}
