@@ -391,3 +391,21 @@ async def test_a_group_whose_memory_is_put_aside_is_read_from_its_beginning(tmp_
             again = [await store.append(entry) for entry in story]
 
     assert (refused, found, set(again), {line["event"] for line in lines}) == (False, [], {True}, {"memory_damaged"})
+
+
+async def test_a_memory_with_a_row_for_each_entry_is_gone_on_with(tmp_path: Path) -> None:
+    """The version before wrote each entry by itself; what it left is read as ever, and what comes is put behind it."""
+    path, story = tmp_path / "memory.sqlite", sequenced()
+    async with open_sqlite_store(path) as store:
+        for number, entry in enumerate(story[:3]):
+            await store.append(entry)
+            await store.finish_task(COMM, result("done", f"t{number}"))  # has it written
+    with closing(sqlite3.connect(path)) as database:
+        [rows] = database.execute("SELECT count(*) FROM entries").fetchone()
+        database.execute("PRAGMA user_version = 3")
+
+    async with open_sqlite_store(path) as store:
+        applied = [await store.append(entry) for entry in story[3:]]
+        found = await store.entries(COMM)
+
+    assert (rows, set(applied), found) == (3, {True}, story)
