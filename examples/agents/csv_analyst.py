@@ -9,10 +9,11 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ioa import Agent, InvalidInputError, TaskContext
-from task_files import have, named_in, pick_inputs, upstream_files
+from task_files import TABLES, have, named_in, pick_inputs, upstream_files
 
 if TYPE_CHECKING:
     from tables import Table
@@ -51,7 +52,10 @@ def run(task: str, ctx: TaskContext) -> str:
     for index, found in enumerate(answers):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""
-            ctx.artifact(f"{prefix}{found.name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
+            name = re.sub(r"[^a-z0-9]+", "-", f"{list(found.frame)[-1]} by {' '.join(list(found.frame)[:-1])}".lower()).strip("-")[
+                :80
+            ]
+            ctx.artifact(f"{prefix}{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return "\n\n".join(found.text for found in answers)
 
 
@@ -61,10 +65,10 @@ def read_tables(task: str, ctx: TaskContext) -> list[Table]:
     Raises:
         InvalidInputError: There is none, or it cannot be read.
     """
-    from tables import SUFFIXES, read_table
+    from tables import read_table
 
-    files = pick_inputs(task, ctx, SUFFIXES)
-    earlier = upstream_files(ctx, SUFFIXES)
+    files = pick_inputs(task, ctx, TABLES)
+    earlier = upstream_files(ctx, TABLES)
     if not files or named_in(task, earlier):
         files = named_in(task, earlier) or earlier
     if not files:

@@ -8,153 +8,106 @@ can mean two things is refused with both.
 from __future__ import annotations
 
 import re
-from calendar import month_abbr, month_name
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
 from ioa import InvalidInputError
-from tables import Table
-from words import fold, name_words
+from tables import Column, Table
+from words import fold
 
-LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|tell|find)?(?: me)?"
-FILLER = r"the|an|a|all|please"
-_OPERATIONS = {
+_LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|tell|find)?(?: me)?"
+_FILLER = r"the|an|a|all|please"
+_FIGURES = {
+    "count": r"how many|(?:total )?number of|count(?: of)?", "correlation": r"correlation (?:between|of)",
     "sum": r"sum|total", "mean": r"average|mean", "median": r"median", "std": r"standard deviation",
     "min": r"minimum|min|lowest|smallest|earliest", "max": r"maximum|max|highest|largest|latest",
 }  # fmt: skip
-_SPOKEN = {"sum": "sum", "mean": "average", "median": "median", "std": "standard deviation", "min": "minimum", "max": "maximum"}
+_SPOKEN = {"std": "standard deviation", "mean": "average", "min": "minimum", "max": "maximum", "distinct": "number of distinct"}
 _SIGNS = {"*": r"times|multiplied by|\*|×", "/": r"divided by|/|÷", "+": r"plus|\+", "-": r"minus|-|−"}
 _COMPARISONS = {
     ">=": r">=|at least|no less than|since", "<=": r"<=|at most|no more than|up to|until", "!=": r"!=|not equal to",
-    ">": r">|above|over|more than|greater than|after", "<": r"<|below|under|less than|fewer than|before", "=": r"=|equals|equal to",
+    ">": r">|above|over|more than|greater than|after", "<": r"<|below|under|less than|fewer than|before", "=": r"=|equals|equal to|one of|in",
 }  # fmt: skip
-_GRAINS = {"day": "D", "week": "W", "month": "M", "quarter": "Q", "year": "Y"}
-_COUNT = r"how many|(?:total )?number of|count(?: of)?"
+_GRAINS = "day|week|month|quarter|year|weekday"
 _ROWS = r"rows?|records?"
-_ROWS_END = r"are there|there are|are"
 _PER = r"per|by|grouped by|for each|for every|in each"
 _WHERE = r"where|with|whose|having|have|has|that have"
 _IN = r"in|for|from|on|during"
 _EXCEPT = r"excluding|except for|except|not in|not from|not for"
 _DATE = r"\d{4}(?:-\d\d(?:-\d\d)?)?(?![\w.,-]*\d)"
-_DATES = "Write dates as 2024, 2024-03 or 2024-03-31."
-_MONTHS = frozenset(name.lower() for name in (*month_name, *month_abbr))
+_DATES = "Dates are written 2024, 2024-03 or 2024-03-31."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
-_QUOTED = r"[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]"
-_FIXED = frozenset(
-    re.findall(
-        r"[a-z]+",
-        " ".join(
-            (
-                LEAD, FILLER, *_OPERATIONS.values(), *_SIGNS.values(), *_COMPARISONS.values(), *_GRAINS, _COUNT, _ROWS, _ROWS_END,
-                _PER, _WHERE, _IN, _EXCEPT, "of between and or is not missing empty one top bottom which what has had distinct",
-                "different unique correlation then also weekday most least fewest does",
-            )
-        ),
-    )
-)  # fmt: skip
-
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Expression:
-    """Columns and numbers with signs between them: the columns' positions, and what is written."""
-
-    operands: tuple[int | float, ...]  # a column is an int, a number a float
-    signs: tuple[str, ...] = ()
-
-    @property
-    def columns(self) -> list[int]:
-        """The columns in it."""
-        return [one for one in self.operands if isinstance(one, int)]
-
-    def written(self, table: Table) -> str:
-        """Write it with the table's names."""
-        names = [table.names[one] if isinstance(one, int) else f"{one:g}" for one in self.operands]
-        return names[0] + "".join(f" {sign} {name}" for sign, name in zip(self.signs, names[1:], strict=True))
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A figure: `operation` of an expression; `count`, `distinct` and `correlation` are operations, too."""
+class Figure:
+    """What is computed of columns: one, two with a sign between them, or none when rows are counted."""
 
     operation: str
-    what: Expression | None = None
+    columns: tuple[Column, ...] = ()
+    sign: str = ""
 
-    def written(self, table: Table) -> str:
-        """Say what it is of."""
-        if self.what is None:
-            return "number of rows"
-        if self.operation == "correlation":
-            return "correlation between " + " and ".join(table.names[one] for one in self.what.columns)
-        name = {"distinct": "number of distinct"}.get(self.operation) or f"{_SPOKEN[self.operation]} of"
-        return f"{name} {self.what.written(table)}"
+    def __str__(self) -> str:
+        match self.operation:
+            case "count":
+                return "number of rows"
+            case "correlation":
+                return f"correlation between {self.columns[0]} and {self.columns[1]}"
+            case "distinct":
+                return f"number of distinct {self.columns[0]}"
+        return f"{_SPOKEN.get(self.operation, self.operation)} of {f' {self.sign} '.join(map(str, self.columns))}"
 
 
 @dataclass(frozen=True)
 class Key:
     """What rows are grouped by: a column, or the day, week, month, quarter, year or weekday of a date."""
 
-    column: int
+    column: Column
     grain: str = ""
 
-    def written(self, table: Table) -> str:
-        """Say it."""
-        return f"{self.grain} of {table.names[self.column]}" if self.grain else table.names[self.column]
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Which rows are kept: a sign and what a column is compared with. `kind` is number, date, value or missing."""
-
-    column: int
-    kind: str
-    sign: str
-    operands: tuple[Any, ...] = ()
-
-    def written(self, table: Table) -> str:
-        """Say it."""
-        name = table.names[self.column]
-        if self.kind == "missing":
-            return f"{name} is {'not ' * (self.sign == '!=')}missing"
-        shown = [
-            one.written if isinstance(one, Span) else f"{one:g}" if isinstance(one, float) else str(one) for one in self.operands
-        ]
-        if self.sign == "between":
-            return f"{name} is between {shown[0]} and {shown[1]}"
-        return f"{name} {({'=': 'is', '!=': 'is not'}).get(self.sign, self.sign)} {' or '.join(shown)}"
+    def __str__(self) -> str:
+        return f"{self.grain} of {self.column}" if self.grain else self.column.name
 
 
 @dataclass(frozen=True)
 class Span:
-    """A day, a month or a year: from `start` to before `end`."""
+    """A number, from itself to itself, or the days of a date such as 2024-03."""
 
     written: str
-    start: pd.Timestamp
-    end: pd.Timestamp
+    first: Any
+    last: Any
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Which rows are kept: those whose cell stands to spans, or to values, as `sign` says."""
+
+    column: Column
+    sign: str
+    spans: tuple[Span, ...] = ()
+    values: tuple[object, ...] = ()
+
+    def __str__(self) -> str:
+        shown = [span.written for span in self.spans] or [str(value) for value in self.values]
+        sign = {"=": "is", "!=": "is not", "between": "is between"}.get(self.sign, self.sign)
+        return f"{self.column} {sign} {(' and ' if self.sign == 'between' else ' or ').join(shown)}".rstrip()
 
 
 @dataclass(frozen=True)
 class Question:
     """One question, understood."""
 
-    measure: Measure | None
+    figure: Figure
     keys: tuple[Key, ...] = ()
     conditions: tuple[Condition, ...] = ()
-    limit: int | None = None
-    descending: bool | None = None
-    plots: tuple[int, ...] = ()
-
-    @property
-    def is_narrowed(self) -> bool:
-        """Whether it is of groups or of some rows only."""
-        return bool(self.keys or self.conditions)
+    limit: int = 0
+    descending: bool = False
 
 
 def understand(text: str, tables: Sequence[Table]) -> list[tuple[Table, Question]]:
@@ -165,7 +118,7 @@ def understand(text: str, tables: Sequence[Table]) -> list[tuple[Table, Question
     """
     readers = [_Reader(text, table) for table in tables]
     found: list[tuple[Table, Question]] = []
-    at, joined = 0, False
+    at, joint = 0, ""
     while True:
         fitting, errors = [], []
         for reader in readers:
@@ -180,7 +133,8 @@ def understand(text: str, tables: Sequence[Table]) -> list[tuple[Table, Question
             names = " and ".join(reader.table.name for reader, *_ in fitting)
             raise InvalidInputError(f"The question fits {names}.", hint="Ask for each by itself and say which, as in '… in FILE'.")
         reader, question, more = fitting[0]
-        if joined and question.is_narrowed and not found[-1][1].is_narrowed:
+        bare = found and not (found[-1][1].keys or found[-1][1].conditions)
+        if bare and ("and" in joint or "," in joint) and (question.keys or question.conditions):
             raise InvalidInputError(
                 f"{text!r} can be read in two ways: what is said last may hold for the last figure, or for all.",
                 hint="Ask one question at a time, or say it for each.",
@@ -188,7 +142,7 @@ def understand(text: str, tables: Sequence[Table]) -> list[tuple[Table, Question
         found.append((reader.table, question))
         if not more:
             return found
-        at, joined = reader.at, "and" in more or "," in more
+        at, joint = reader.at, more
 
 
 def understand_plot(text: str, table: Table) -> Question:
@@ -202,204 +156,45 @@ def understand_plot(text: str, table: Table) -> Question:
 
 class _Reader:
     def __init__(self, text: str, table: Table) -> None:
-        self.text, self.table, self.at = fold(" ".join(text.split())), table, 0
-        self.far = 0
+        self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         name = re.escape(fold(table.name))
-        self.file = rf"(?:(?:in|of|from|for|on|using) (?:the )?(?:file )?)?{name}(?!\.?\w)"
+        has = r"(?: (?:have|has)(?=\W*$|\W*\band\b))?"
+        self.file = rf"(?:(?:in|of|from|for|on|using|does) )?(?:the )?(?:file )?{name}(?!\.?\w){has}"
 
     # -- the shape of a question ---------------------------------------------------------------------------------------------
 
     def question(self) -> tuple[Question, str]:
         """Read the question that stands here, and what joins it to the next; empty at the end."""
-        question = self._question()
-        more = "" if self._ended() else self._take(r"[,;.?!]? ?(?:and then|and also|and|then|also)|[,;.?!]") or self._fail()
-        return question, "" if self._ended() else more
+        if self._take(self.file):
+            self._take("[,:]")
+        self._take(_LEAD)
+        question = self._clauses(self._try(self._ranked) or Question(self._figure()))
+        joint = "" if self._ended() else self._take(r"[,;.?!]? ?(?:and then|and also|and|then|also)|[,;.?!]") or self._fail()
+        return question, "" if self._ended() else joint
 
     def plot(self) -> Question:
-        columns = [self._column() or self._fail()]
-        while self._take(r"against|and|versus|,"):
-            columns.append(self._column() or self._fail())
-        question = self._clauses(Question(None, plots=tuple(columns)))
+        columns = self._list(self._column, "against|and|versus|,")
+        question = self._clauses(Question(Figure("values", tuple(columns))))
         return question if self._ended() else self._fail()
 
     def _ended(self) -> bool:
         return re.fullmatch(r"[\s.?!,;]*", self.text[self.at :]) is not None
 
-    def _question(self) -> Question:
-        if self._take(self.file):
-            self._take("[,:]")
-        self._take(LEAD)
-        if ranked := self._try(self._which) or self._try(self._top):
-            return self._clauses(ranked)
-        return self._clauses(Question(self._measure()))
-
-    def _which(self) -> Question | None:
-        if not self._take("which|what"):
-            return None
-        key = self._key()
+    def _ranked(self) -> Question | None:
+        """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
+        if side := self._take("top|bottom"):
+            count = self._take(r"\d{1,6}")
+            key = self._key() if count else None
+            if key is None or not self._take("by"):
+                return None
+            return Question(self._figure(), (key,), limit=int(count), descending=side == "top")
+        key = self._key() if self._take("which|what") else None
         if key is None or not self._take("has|have|had|with"):
             return None
-        self._fillers()
-        if sign := self._take("most|fewest|least"):
-            if not self._take(_ROWS):
-                return None
-            return Question(Measure("count"), (key,), (), 1, sign == "most")
-        sign = self._take("highest|largest|lowest|smallest")
-        if not sign:
-            return None
-        if (column := self._peek_column()) is not None:
-            name, by = self.table.names[column], key.written(self.table)
-            figures = ["average", "maximum", "minimum"]
-            first, *others, last = figures if self.table.why_rate(column) else ["total", *figures]
-            raise InvalidInputError(
-                f"'{sign} {name}' can be meant of one row or of all rows of a {by}.",
-                hint=f"Say 'which {by} has the {sign} {first} {name}', or {', '.join(others)} or {last} instead of {first}.",
-            )
-        return Question(self._measure(), (key,), (), 1, sign in ("highest", "largest"))
-
-    def _top(self) -> Question | None:
-        side = self._take("top|bottom")
-        count = side and self._take(r"\d{1,6}")
-        if not count:
-            return None
-        key = self._key()
-        if key is None or not self._take("by"):
-            return None
-        if (column := self._peek_column()) is not None:
-            raise InvalidInputError(
-                f"Which figure of {self.table.names[column]} counts is not said.",
-                hint=f"Say 'by total {self.table.names[column]}', or by average, maximum or minimum.",
-            )
-        return Question(self._measure(), (key,), (), int(count), side == "top")
-
-    # -- measures ------------------------------------------------------------------------------------------------------------
-
-    def _measure(self) -> Measure:
-        if self._take(_COUNT):
-            return self._counted()
-        if self._take("correlation (?:between|of)"):
-            first = self._column()
-            second = self._column() if first is not None and self._take("and") else None
-            if first is None or second is None:
-                self._fail()
-            return Measure("correlation", Expression((first, second), ("*",)))
-        named = self._peek_end()
-        for operation, words in _OPERATIONS.items():
-            start = self.at
-            if not self._take(words):
-                continue
-            if named > self.at:  # a column that is called `Total cost`
-                self.at = start
-                break
-            self._take("of")
-            what = self._expression()
-            if what is None:
-                self._fail()
-            return Measure(operation, self._checked(operation, what))
-        if (column := self._peek_column()) is not None:
-            name = self.table.names[column]
-            raise InvalidInputError(
-                f"It is not said what to compute of {name}.",
-                hint=f"Say 'total {name}', 'average {name}', 'number of distinct {name}' or another figure{self._foreign_too()}. "
-                f"{self._sentence()}",
-            )
-        return self._fail()
-
-    def _counted(self) -> Measure:
-        if self._take("distinct|different|unique"):
-            column = self._column()
-            if column is None:
-                self._fail()
-            self._take(_ROWS_END)
-            return Measure("distinct", Expression((column,)))
-        if (column := self._peek_column()) is not None:
-            name = self.table.names[column]
-            raise InvalidInputError(
-                f"'How many {name}' can mean rows, distinct values or a sum.",
-                hint=f"Say 'how many rows', 'number of distinct {name}'"
-                + (f" or 'total {name}'." if column in self.table.number_columns else "."),
-            )
-        if not self._take(_ROWS):
-            self._fail("Rows are counted by 'how many rows', values by 'number of distinct COLUMN'.")
-        self._take(_ROWS_END)
-        return Measure("count")
-
-    def _expression(self) -> Expression | None:
-        first = self._operand()
-        if first is None:
-            return None
-        operands, signs = [first], []
-        while sign := next((sign for sign, words in _SIGNS.items() if self._take(words)), ""):
-            operand = self._operand()
-            if operand is None:
-                self._fail()
-            signs.append(sign)
-            operands.append(operand)
-        return Expression(tuple(operands), tuple(signs)) if any(isinstance(one, int) for one in operands) else None
-
-    def _operand(self) -> int | float | None:
-        column = self._column()
-        if column is not None:
-            return column
-        number = self._take(_NUMBER)
-        return float(number.replace(",", "")) if number else None
-
-    def _checked(self, operation: str, what: Expression) -> Expression:
-        table = self.table
-        if operation in ("min", "max") and not what.signs and table.dates(what.columns[0]) is not None:
-            return what
-        for column in what.columns:
-            table.numbers(column)
-        per_cent = [column for column in what.columns if table.is_per_cent(column)]
-        if operation == "sum" and any(
-            sign in "+-" and isinstance(operand, float) for sign, operand in zip(("+", *what.signs), what.operands, strict=True)
-        ):
-            raise InvalidInputError(
-                f"In the total of {what.written(table)} the number may be meant once, or once for each row.",
-                hint="Ask for the total first, and let the calculator do the rest.",
-            )
-        if operation == "sum" and (why := self._rate(what)):
-            name = what.written(table)
-            others = [table.names[one] for one in table.amounts if one not in what.columns]
-            scaled = " divided by 100" * bool(per_cent)
-            raise InvalidInputError(
-                f"{name} is taken for a rate or a price of one unit, {why}; rates are not added up.",
-                hint=f"Say 'average {name}'"
-                + (
-                    f", or multiply it by an amount, as in 'total of {others[0]} times {name}{scaled}'."
-                    if others and not what.signs
-                    else "."
-                ),
-            )
-        if per_cent and {"*", "/"} & set(what.signs) and 100.0 not in what.operands:
-            raise InvalidInputError(
-                f"{table.names[per_cent[0]]} is in per cent, so that {what.written(table)} would be a hundred times too much.",
-                hint=f"Say '{what.written(table).replace('*', 'times')} divided by 100'.",
-            )
-        return what
-
-    def _rate(self, what: Expression) -> str:
-        """Say why an expression is a rate, as a unit is: a rate times an amount is an amount, an amount over one is a rate."""
-        parts: list[list[str]] = [[self._why(what.operands[0])]]
-        kinds: list[list[bool]] = [[isinstance(what.operands[0], float)]]
-        for sign, operand in zip(what.signs, what.operands[1:], strict=True):
-            if sign in "+-":
-                parts.append([])
-                kinds.append([])
-            elif sign == "/" and isinstance(operand, int):
-                return "since it is a ratio"
-            parts[-1].append(self._why(operand))
-            kinds[-1].append(isinstance(operand, float))
-        for reasons, plain in zip(parts, kinds, strict=True):
-            columns = [why for why, number in zip(reasons, plain, strict=True) if not number]
-            if columns and all(columns):
-                return columns[0]
-        return ""
-
-    def _why(self, operand: int | float) -> str:
-        return self.table.why_rate(operand) if isinstance(operand, int) else ""
-
-    # -- what follows the measures -------------------------------------------------------------------------------------------
+        if side := self._take("most|fewest|least"):
+            return Question(Figure("count"), (key,), limit=1, descending=side == "most") if self._take(_ROWS) else None
+        side = self._take("highest|largest|lowest|smallest")
+        return Question(self._figure(), (key,), limit=1, descending=side in ("highest", "largest")) if side else None
 
     def _clauses(self, question: Question) -> Question:
         keys, conditions = list(question.keys), list(question.conditions)
@@ -407,92 +202,194 @@ class _Reader:
             start = self.at
             self._take(",")
             if self._take(self.file):
-                self._take(r"(?:have|has)(?=[\s?.!]*(?:$|[,;]|and\b))")
-            elif self._take(rf"does {re.escape(fold(self.table.name))} have"):
-                pass
-            elif not question.limit and not question.plots and self._take(_PER):
+                continue
+            if not question.limit and question.figure.operation not in ("values", "correlation") and self._take(_PER):
                 keys += self._list(self._key, ",|and|per|by")
             elif self._take(_WHERE):
                 conditions += self._list(self._condition, "and")
-            elif self._take(_EXCEPT):
-                conditions.append(self._value_somewhere("!="))
-            elif (condition := self._dated()) is not None:
+            elif condition := self._try(self._since) or self._try(self._within):
                 conditions.append(condition)
-            elif self._take(_IN):
-                named = self._try(self._condition)
-                conditions.append(named or self._value_somewhere("="))
             else:
                 self.at = start
                 break
         if len({(key.column, key.grain) for key in keys}) < len(keys):
-            raise InvalidInputError("The question groups by the same column twice.", hint=self._sentence())
-        return Question(
-            question.measure, tuple(keys), tuple(conditions), question.limit, question.descending, question.plots
-        )  # fmt: skip
+            raise InvalidInputError("The question groups by the same column twice.")
+        return replace(question, keys=tuple(keys), conditions=tuple(conditions))
 
-    def _list(self, read: Callable[[], T | None], apart: str) -> list[T]:
-        first = read()
-        if first is None:
+    # -- figures -------------------------------------------------------------------------------------------------------------
+
+    def _figure(self) -> Figure:
+        named = self._column_here()
+        operation = next((operation for operation, words in _FIGURES.items() if self._take(words)), "")
+        if named and named[0] > self.at:  # `Total cost` is a column's name, too
+            self._say_figure(named[1][0])
+        if operation == "count":
+            return self._counted()
+        if operation == "correlation":
+            return Figure(operation, (self._number(), self._number("and")))
+        if not operation:
             self._fail()
-        found = [first]
-        while (more := self._try(lambda: read() if self._take(apart) else None)) is not None:
-            found.append(more)
-        return found
+        self._take("of")
+        first = self._column() or self._fail()
+        sign = next((sign for sign, words in _SIGNS.items() if self._take(words)), "")
+        if not sign and operation in ("min", "max") and first.dates is not None:
+            return Figure(operation, (first,))
+        columns = (self._numeric(first), self._number()) if sign else (self._numeric(first),)
+        return self._checked(Figure(operation, columns, sign))
 
-    def _key(self) -> Key | None:
-        self._fillers()
-        column = self._column()
-        if column is not None:
-            return Key(column)
-        grain = self._take("|".join(f"{grain}s?" for grain in ("weekday", *_GRAINS)))
-        if not grain:
-            return None
-        column = self._column() if self._take("of") else self._the_date()
-        if column is None:
-            self._fail()
-        if self.table.dates(column) is None:
-            raise InvalidInputError(f"{self.table.names[column]} holds no dates.", hint=self._dates_hint())
-        return Key(column, grain.rstrip("s"))
+    def _counted(self) -> Figure:
+        counted = Figure("distinct", (self._column() or self._fail(),)) if self._take("distinct|different|unique") else None
+        if counted is None and not self._take(_ROWS):
+            if column := self._peek_column():
+                self._say_figure(column)
+            self._fail("Rows are counted by 'how many rows', values by 'number of distinct COLUMN'.")
+        self._take("are there|there are|are")
+        return counted or Figure("count")
 
-    def _the_date(self) -> int:
-        columns = self.table.date_columns
-        if len(columns) != 1:
-            for column in range(len(self.table.names)):
-                if re.search("date|day|time", fold(self.table.names[column])) and column not in columns:
-                    self.table.dates(column)  # says why it cannot be read
-            said = f"several columns of dates: {self.table.listed(columns)}" if columns else "no column of dates"
-            raise InvalidInputError(f"{self.table.name} has {said}.", hint=self._dates_hint())
-        return columns[0]
-
-    def _dates_hint(self) -> str:
-        columns = self.table.date_columns
-        return (
-            f"Say 'per month of {self.table.names[columns[0]]}' or 'where {self.table.names[columns[0]]} is 2024-03'."
-            if columns
-            else ""
+    def _say_figure(self, column: Column) -> NoReturn:
+        figures = ["average", "maximum", "number of distinct"]
+        if column in self.table.amounts:
+            figures.insert(0, "total")
+        raise InvalidInputError(
+            f"It is not said in {self.text!r} what to compute of {column}.",
+            hint=f"Say '{figures[0]} {column}', {', '.join(figures[1:])} or 'how many rows'. {self._sentence()}",
         )
 
-    def _dated(self) -> Condition | None:
-        """`in 2024-03`, `since 2024-01-15`, `between 2024-01 and 2024-03`: of the only column of dates."""
-        start = self.at
-        if self._take("between|from"):
-            first = self._date()
-            last = self._date() if first and self._take("and|to|until") else None
-            if first and last:
-                return Condition(self._the_date(), "date", "between", (first, last))
-        self.at = start
-        for sign, words in (("=", "in|during|on|for"), (">=", "since|from"), (">", "after"), ("<", "before"), ("<=", "until")):
-            if self._take(words) and (span := self._date()):
-                others = [one for one in range(len(self.table.names)) if one not in self.table.date_columns] if sign == "=" else []
-                holders = [one for one in others if span.written in self.table.values_like(one)] if span.written.isdigit() else []
-                if holders:
-                    named = [*self.table.date_columns, *holders]
-                    if len(named) > 1:
-                        self._several(span.written, named)
-                    return Condition(holders[0], "value", "=", tuple(self.table.values_like(holders[0])[span.written]))
-                return Condition(self._the_date(), "date", sign, (span,))
+    def _number(self, joint: str = "") -> Column:
+        if joint and not self._take(joint):
+            self._fail()
+        return self._numeric(self._column() or self._fail())
+
+    def _numeric(self, column: Column) -> Column:
+        if column.numbers is None:
+            found = ", ".join(map(str, self.table.those(lambda one: one.numbers is not None))) or "none"
+            example = next(iter(column.cells.dropna().astype(str)), "")
+            raise InvalidInputError(
+                f"{column} holds no numbers, but cells such as {example!r}.", hint=f"Columns of numbers: {found}."
+            )
+        return column
+
+    def _checked(self, figure: Figure) -> Figure:
+        """Refuse the sum of rates: a rate times an amount is an amount, an amount over one is a rate, as units are."""
+        reasons, what = [column.why_rate for column in figure.columns], f" {figure.sign} ".join(map(str, figure.columns))
+        if figure.sign in ("*", "/") and any(column.is_per_cent for column in figure.columns):
+            raise InvalidInputError(f"A column is in per cent, so that {what} would be a hundred times too much.")
+        is_rate = all(reasons) if figure.sign == "*" else any(reasons) or figure.sign == "/"
+        if figure.operation == "sum" and is_rate:
+            why = next(filter(None, reasons), "since it is a ratio")
+            amount = next((one for one in self.table.amounts if not figure.sign and not figure.columns[0].is_per_cent), None)
+            raise InvalidInputError(
+                f"{what} is taken for a rate or a price of one unit, {why}; rates are not added up.",
+                hint=f"Say 'average {what}'" + (f", or 'total of {amount} times {what}'." if amount else "."),
+            )
+        return figure
+
+    # -- keys and conditions -------------------------------------------------------------------------------------------------
+
+    def _key(self) -> Key | None:
+        if column := self._column():
+            return Key(column)
+        grain = self._take(f"(?:{_GRAINS})s?").rstrip("s")
+        if not grain:
+            return None
+        column = (self._column() or self._fail()) if self._take("of") else self._the_date()
+        if column.dates is None:
+            raise InvalidInputError(f"{column} holds no dates.", hint=_DATES)
+        return Key(column, grain)
+
+    def _the_date(self) -> Column:
+        columns = self.table.date_columns
+        if len(columns) == 1:
+            return columns[0]
+        for column in self.table.columns:
+            _ = column.dates  # one that can be read in two ways says so
+        said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
+        hint = f"Say 'per month of {columns[0]}' or 'where {columns[0]} is 2024-03'." if columns else ""
+        raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
+
+    def _since(self) -> Condition | None:
+        """Read `since 2024-01-15` or `between 2024-01 and 2024-03`: of the only column of dates."""
+        if first := self._try(lambda: self._date() if self._take("between|from") else None):
+            if self._take("and|to|until"):
+                return Condition(self._the_date(), "between", (first, self._date() or self._fail()))
+            return Condition(self._the_date(), ">=", (first,))
+        sign = next(
+            (sign for sign, words in ((">=", "since"), (">", "after"), ("<", "before"), ("<=", "until")) if self._take(words)), ""
+        )
+        span = self._date() if sign else None
+        return Condition(self._the_date(), sign, (span,)) if span else None
+
+    def _within(self) -> Condition | None:
+        """Read `in VALUE`, `excluding VALUE` or `in 2024-03`: of the only column that holds it."""
+        sign = "!=" if self._take(_EXCEPT) else "=" if self._take(_IN) else ""
+        if not sign:
+            return None
+        if sign == "=" and (condition := self._try(self._condition)):
+            return condition
+        start, ends, found = self.at, 0, list[Condition]()
+        for column in self.table.columns:
             self.at = start
-        return None
+            if values := self._value(column):
+                found = [
+                    *(found if self.at == ends else () if self.at > ends else found),
+                    Condition(column, sign, values=tuple(values)),
+                ]
+                ends = max(ends, self.at)
+        self.at = start
+        if (span := self._date()) and self.at >= ends:
+            dated = self.table.date_columns if found and self.at == ends else [self._the_date()]
+            found, ends = [*(found if self.at == ends else ()), *(Condition(column, sign, (span,)) for column in dated)], self.at
+        if not found:
+            self._fail()
+        self.at = ends
+        if len(found) > 1:
+            names = [str(one.column) for one in found]
+            raise InvalidInputError(
+                f"{self.text[start:ends].strip()!r} stands in several columns of {self.table.name}: {', '.join(names)}.",
+                hint=f"Say which is meant, as in 'where {str(found[0]).replace('is not', 'is')}'.",
+            )
+        condition = self._or_values(found[0]) if found[0].values else found[0]
+        self._try(lambda: self._column() if self._peek_column() is condition.column else None)  # `in the North region`
+        return condition
+
+    def _condition(self) -> Condition | None:
+        column = self._column()
+        if column is None:
+            return None
+        verb, here = self._take("is|are|was|were|of"), self.at
+        if re.match(r"\s*(?:not|missing|empty)\b", self.text[here:]) and (literal := self._value(column)):
+            raise InvalidInputError(
+                f"{self.text[here : self.at].strip()!r} is a value of {column}, and words of the language.",
+                hint=f"Put it in quotes: 'where {column} is \"{literal[0]}\"'.",
+            )
+        negated = bool(self._take("not"))
+        if (verb or negated) and self._take("missing|empty"):
+            return Condition(column, "is not missing" if negated else "is missing")
+        if not negated and self._take("between"):
+            first = self._span(column) or self._fail()
+            return Condition(column, "between", (first, (self._span(column) if self._take("and") else None) or self._fail()))
+        sign = "=" if negated else next((sign for sign, words in _COMPARISONS.items() if self._take(words)), "=")
+        if span := self._span(column):
+            return Condition(column, "!=" if negated else sign, (span,))
+        if sign not in ("=", "!="):
+            self._fail()
+        values = self._value(column) or self._unknown_value(column)
+        return self._or_values(Condition(column, "!=" if negated else sign, values=tuple(values)))
+
+    def _or_values(self, condition: Condition) -> Condition:
+        while more := self._try(lambda: self._value(condition.column) if self._take(r", or|,|or") else None):
+            condition = replace(condition, values=(*condition.values, *more))
+        return condition
+
+    def _span(self, column: Column) -> Span | None:
+        if column.dates is not None:
+            return self._date()
+        start = self.at
+        number = self._take(_NUMBER).replace(",", "") if column.numbers is not None else ""
+        if not number or (self._take("%|per cent|percent") and not column.is_per_cent):
+            self.at = start
+            return None
+        return Span(f"{float(number):g}" if abs(float(number)) < 1e6 else number, float(number), float(number))
 
     def _date(self) -> Span | None:
         text = self._take(_DATE)
@@ -503,235 +400,121 @@ class _Reader:
         except ValueError:
             raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
         step = {4: pd.DateOffset(years=1), 7: pd.DateOffset(months=1)}.get(len(text), pd.DateOffset(days=1))
-        return Span(text, start, start + step)
+        return Span(text, start, start + step - pd.Timedelta(1, "ns"))
 
-    def _condition(self) -> Condition | None:
-        self._fillers()
-        column = self._column()
-        return None if column is None else self._compared(column)
-
-    def _compared(self, column: int) -> Condition:
-        verb = self._take("is|are|was|were|of")
-        here = self.at
-        literal = self.text[here:].lstrip().startswith(("not ", "missing", "empty")) and self._value(column)
-        if literal:  # `status is not paid`, and `not paid` is a value
-            raise InvalidInputError(
-                f"{self.text[here : self.at].strip()!r} is a value of {self.table.names[column]}, and words of the language.",
-                hint=f"Put it in quotes: 'where {self.table.names[column]} is \"{literal[0]}\"'.",
-            )
-        negated = bool(self._take("not"))
-        if (verb or negated) and self._take("missing|empty"):
-            return Condition(column, "missing", "!=" if negated else "=")
-        if not negated and self._take("between"):
-            first = self._operand_of(column)
-            if first is None or not self._take("and"):
-                self._fail()
-            second = self._operand_of(column)
-            return Condition(column, first[0], "between", (first[1], second[1])) if second else self._fail()
-        sign = next((sign for sign, words in _COMPARISONS.items() if self._take(words)), "")
-        if sign in ("", "=", "!=") and not (sign == "!=" and negated):
-            sign = "!=" if negated or sign == "!=" else "="
-            self._take("one of|in")
-            return self._values(column, sign)
-        operand = None if negated else self._operand_of(column)
-        if operand is None:
-            self._fail()
-        return Condition(column, operand[0], sign, (operand[1],))
-
-    def _operand_of(self, column: int) -> tuple[str, object] | None:
-        if self.table.dates(column) is not None:
-            span = self._date()
-            return ("date", span) if span else None
-        number = self._take(_NUMBER)
-        if number:
-            self.table.numbers(column)
-            if self.table.is_per_cent(column):
-                self._take("%|per cent|percent")
-            return "number", float(number.replace(",", ""))
-        return None
-
-    def _values(self, column: int, sign: str) -> Condition:
-        has_figures = self.table.dates(column) is not None or self.table.holds_numbers(column)
-        operand = self._try(lambda: self._operand_of(column)) if has_figures else None
-        if operand:
-            return Condition(column, operand[0], sign, (operand[1],))
-        found = self._value(column)
-        if found is None:
-            self._unknown_value(column)
-        values = list(found)
-        while (more := self._try(lambda: self._value(column) if self._take(r", or|,|or") else None)) is not None:
-            values += more
-        return Condition(column, "value", sign, tuple(values))
-
-    def _value(self, column: int) -> list[object] | None:
-        known = self.table.values_like(column)
-        for _ in ("as it stands", "after `the`"):
-            for written, end in self._candidates():
-                for one in (written, written.removesuffix("s")):
-                    if one in known:
-                        self.at = end
-                        self.far = max(self.far, end)
-                        return known[one]
-            if not self._take("the"):
-                break
-        return None
-
-    def _candidates(self) -> list[tuple[str, int]]:
-        """What may be a value here: a quotation, or the next words, the most first."""
-        if quoted := re.compile(rf"\s*{_QUOTED}").match(self.text, self.at):
-            return [(" ".join(re.sub(r"[\W_]+", " ", quoted[1]).split()), quoted.end())]
-        ends = [match.end() for match in re.compile(r"[^\W_]+").finditer(self.text, self.at)][:10]
-        return [(" ".join(re.sub(r"[\W_]+", " ", self.text[self.at : end]).split()), end) for end in reversed(ends)]
-
-    def _value_somewhere(self, sign: str) -> Condition:
-        """A value without its column: of the only column that holds it."""
+    def _value(self, column: Column) -> list[object] | None:
+        """Read a quotation, or the next words, the most first, as a value of a column."""
         start = self.at
-        found: list[tuple[int, list[object], int]] = []
-        longest = 0
-        for column in range(len(self.table.names)):
-            self.at = start
-            values = self._value(column)
-            if values is not None and self.at >= longest:
-                found = [*(one for one in found if one[2] == self.at), (column, values, self.at)]
-                longest = self.at
+        self._try(lambda: self._take(r"(?:the )?(?=[\"“”'‘`])"))
+        if quoted := re.compile(r"\s*[\"“”'‘`]([^\"“”'’`]+)[\"“”'’`]").match(self.text, self.at):
+            candidates = [(quoted[1], quoted.end())]
+        else:
+            ends = [match.end() for match in re.compile(r"[^\W_]+").finditer(self.text, self.at)][:10]
+            candidates = [(self.text[self.at : end], end) for end in reversed(ends)]
+        for written, end in candidates:
+            words = " ".join(re.sub(r"[\W_]+", " ", written).split())
+            for one in (words, words.removeprefix("the "), words.removesuffix("s"), words.removeprefix("the ").removesuffix("s")):
+                if one in column.values:
+                    self.at, self.far = end, max(self.far, end)
+                    return column.values[one]
         self.at = start
-        if not found:
-            self._fail()
-        if len(found) > 1:
-            self._several(str(found[0][1][0]), [column for column, _, _ in found])
-        column, values, self.at = found[0]
-        while (more := self._try(lambda: self._value(column) if self._take("or") else None)) is not None:
-            values = [*values, *more]
-        here = self.at
-        if self._column() != column:  # `in the North region`
-            self.at = here
-        return Condition(column, "value", sign, tuple(values))
-
-    def _several(self, value: str, columns: Sequence[int]) -> NoReturn:
-        names = [self.table.names[column] for column in columns]
-        raise InvalidInputError(
-            f"{value!r} stands in several columns of {self.table.name}: {', '.join(names)}.",
-            hint=f"Say which is meant, as in 'where {names[0]} is {value}'.",
-        )
+        return None
 
     # -- words ---------------------------------------------------------------------------------------------------------------
 
     def _take(self, words: str) -> str:
         """Take one of these words if it stands here, and the filler before it."""
         # a word ends where it ends: `mean` does not stand in `meaning`, while `>` stands before any figure
-        match = re.compile(rf"\s*(?:(?:{FILLER})\s+)*({words})(?:(?<!\w)|(?!\w))").match(self.text, self.at)
+        match = re.compile(rf"\s*(?:(?:{_FILLER})\s+)*({words})(?:(?<!\w)|(?!\w))").match(self.text, self.at)
         if match is None or not match[1]:
             return ""
         self.at = match.end()
         self.far = max(self.far, self.at)
         return match[1]
 
-    def _fillers(self) -> None:
-        if self._column_here() is None:
-            match = re.compile(rf"\s*(?:(?:{FILLER})\b\s*)*").match(self.text, self.at)
-            self.at = match.end() if match else self.at
-
-    def _column_here(self) -> tuple[int, list[int]] | None:
+    def _column_here(self) -> tuple[int, list[Column]] | None:
         """The longest name of a column that stands here, and the columns that have it."""
-        place = re.compile(r"[\s\"“”'`]*").match(self.text, self.at)
-        start = place.end() if place else self.at
-        ends: dict[int, list[int]] = {}
-        for pattern, column in self.table.patterns:
-            if match := pattern.match(self.text, start):
-                ends.setdefault(match.end(), []).append(column)
-        if not ends:
-            return None
-        end = max(ends)
-        after = re.compile(r"[\"“”'`]*").match(self.text, end)
-        exact = [column for column in ends[end] if fold(self.table.names[column]) == self.text[start:end]]
-        columns = list(dict.fromkeys(exact if len(exact) == 1 else ends[end]))
-        return (after.end() if after else end), columns
+        start = self._after(r"[\s\"“”'`]*", self.at)
+        found = [
+            (match.end(), column)
+            for column in self.table.columns
+            for name in column.patterns
+            if (match := name.match(self.text, start))
+        ]
+        end = max((end for end, _ in found), default=0)
+        columns = list(dict.fromkeys(column for one, column in found if one == end))
+        exact = [column for column in columns if fold(column.name) == self.text[start:end]]
+        return (self._after(r"[\"“”'`]*", end), exact if len(exact) == 1 else columns) if found else None
 
-    def _column(self) -> int | None:
+    def _after(self, pattern: str, at: int) -> int:
+        match = re.compile(pattern).match(self.text, at)
+        return match.end() if match else at
+
+    def _column(self) -> Column | None:
+        before = self.at
         here = self._column_here()
         if here is None:
-            before = self.at
-            self._fillers()
+            self.at = self._after(rf"\s*(?:(?:{_FILLER})\b\s*)*", self.at)
             here = self._column_here()
-            if here is None:
-                self.at = before
-                return None
+        if here is None:
+            self.at = before
+            return None
         self.at, columns = here
         self.far = max(self.far, self.at)
         if len(columns) > 1:
-            places = " and ".join(f"{self.table.names[column]!r} (column {column + 1})" for column in columns)
+            places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
             raise InvalidInputError(
                 f"{len(columns)} columns of {self.table.name} go by that name: {places}.",
                 hint="Say the whole name, or give them different names in the file.",
             )
         return columns[0]
 
-    def _peek_end(self) -> int:
-        here = self._column_here()
-        return here[0] if here else 0
-
-    def _peek_column(self) -> int | None:
+    def _peek_column(self) -> Column | None:
         before = self.at
         column = self._column()
         self.at = before
         return column
 
+    def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:
+        found = [read() or self._fail()]
+        while (more := self._try(lambda: read() if self._take(joint) else None)) is not None:
+            found.append(more)
+        return found
+
     def _try(self, read: Callable[[], T | None]) -> T | None:
         before = self.at
         found = read()
-        if found is None:
+        if not found:
             self.at = before
         return found
 
     # -- refusals ------------------------------------------------------------------------------------------------------------
 
-    def _unknown_value(self, column: int) -> NoReturn:
-        known = self.table.values_like(column)
-        rest = self.text[self.at :].strip(" ?.!")
-        near = get_close_matches(" ".join(rest.split()[:2]), list(known)[:5_000], 1) or get_close_matches(
-            rest.split()[0] if rest else "", list(known)[:5_000], 1
-        )
-        name = self.table.names[column]
-        said = f" Did you mean {known[near[0]][0]}?" if near else ""
-        some = ", ".join(str(values[0]) for values in list(known.values())[:8])
+    def _unknown_value(self, column: Column) -> NoReturn:
+        rest, known = self.text[self.at :].strip(" ?.!"), list(column.values)[:5_000]
+        near = get_close_matches(rest, known, 1) or get_close_matches(rest.partition(" ")[0], known, 1)
+        some = ", ".join(str(column.values[one][0]) for one in known[:8])
         raise InvalidInputError(
-            f"{name} has no value {' '.join(rest.split()[:4])!r}.{said}",
+            f"{column} has no value {' '.join(rest.split()[:4])!r}.{f' Did you mean {column.values[near[0]][0]}?' if near else ''}",
             hint=f"Its values: {some}{', …' if len(known) > 8 else ''}.",
         )
 
     def _fail(self, hint: str = "") -> NoReturn:
-        understood = self.text[: self.far].strip()
-        rest = self.text[self.far :].strip(" ?.!,;")
-        if not rest:
-            raise InvalidInputError(
-                f"Something is missing at the end of {understood!r}.", hint=f"{hint} {self._sentence()}".strip()
-            )
-        foreign = self._foreign(rest)
-        what = ", ".join(repr(word) for word in foreign[:5]) if foreign else repr(" ".join(rest.split()[:6]))
-        dates = _DATES if _MONTHS & set(foreign) else ""
-        verb = "are not understood" if len(foreign) > 1 else "is not understood" if foreign else "cannot stand there"
-        raise InvalidInputError(
-            f"{what} {verb}{f' (understood: {understood!r})' if understood else ''}.",
-            hint=f"{hint or dates} The columns of {self.table.name} are: {', '.join(self.table.names)}. {self._sentence()}".strip(),
-        )
-
-    def _foreign(self, text: str) -> list[str]:
-        """The words that are neither of the language nor of a column's name or a value."""
-        named = {word for name in (*self.table.names, self.table.name) for word in name_words(name)}
-        named |= {word for column in self.table.text_columns for value in self.table.values_like(column) for word in value.split()}
-        return [
-            word for word in re.findall(r"[^\W\d_][^\W_]*", text) if word not in _FIXED | named and word.rstrip("s") not in named
-        ]
-
-    def _foreign_too(self) -> str:
-        foreign = self._foreign(self.text)
-        return f", and leave out or say otherwise {', '.join(map(repr, foreign[:5]))}" if foreign else ""
+        understood, rest = self.text[: self.far].strip(), self.text[self.far :].strip(" ?.!,;")
+        if rest:
+            said = f"{rest.split()[0]!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
+        else:
+            said = f"Something is missing at the end of {understood!r}."
+        columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
+        dates = _DATES if self.table.date_columns else ""
+        raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, dates, self._sentence()))))
 
     def _sentence(self) -> str:
-        """The nearest sentence of the language, of this table's own names."""
-        table = self.table
-        here = [column for pattern, column in table.patterns if pattern.search(self.text)]
-        figures = [one for one in (*here, *table.amounts) if one in table.amounts]
-        keys = [one for one in (*here, *table.text_columns) if one in table.text_columns]
-        figure = f"total {table.names[figures[0]]}" if figures else "how many rows"
-        return f"Ask for example: '{figure}{f' per {table.names[keys[0]]}' if keys else ''}'."
+        """A sentence of the language, of this table's own names."""
+
+        def first(columns: Sequence[Column]) -> Column | None:
+            said = [one for one in columns if any(name.search(self.text) for name in one.patterns)]
+            return next(iter([*said, *columns]), None)
+
+        amount, key = first(self.table.amounts), first(self.table.text_columns)
+        return f"Ask for example: '{f'total {amount}' if amount else 'how many rows'}{f' per {key}' if key else ''}'."

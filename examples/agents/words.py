@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from ioa import InvalidInputError
 
+QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PART = re.compile(r"[^\W_]+")
 NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
@@ -24,6 +25,11 @@ def fold(text: str) -> str:
 def name_words(name: str) -> tuple[str, ...]:
     """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
     return tuple(fold(part) for part in _PART.findall(_CAMEL.sub(" ", name)))
+
+
+def quotations(text: str) -> list[str]:
+    """What stands in quotes of any kind, in order."""
+    return [next(filter(None, match.groups())) for match in QUOTED.finditer(text)]
 
 
 def format_number(value: float) -> str:
