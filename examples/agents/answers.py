@@ -37,7 +37,7 @@ def answer(question: Question, table: Table) -> Answer:
     figure, operation = question.figure, question.figure.operation
     cells, reading = used_rows(question, table)
     per = " and ".join(str(key) for key in question.keys)
-    title = f"{figure}{' of each row' * bool(figure.sign)}{f' per {per}' if per else ''}"
+    title = f"{figure}{' of each row' * (figure.sign in _SIGNS)}{f' per {per}' if per else ''}"
     values = cells["figure"]
     if not question.keys:
         method = {"count": "size", "distinct": "nunique"}.get(operation, operation)
@@ -89,7 +89,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     for name, column in columns.items():
         leave_out(column, cells[name])
-    if figure.sign:
+    if figure.sign in _SIGNS:
         cells["figure"] = _SIGNS[figure.sign](cells["figure"], cells["other"])
     if pd.api.types.is_float_dtype(cells["figure"]):
         endless = used & ~cells["figure"].abs().lt(float("inf"))

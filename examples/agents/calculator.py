@@ -11,15 +11,13 @@ add 19 % to it
 
 from __future__ import annotations
 
-import operator
+import math
 import re
 import statistics
 from collections.abc import Callable
 from fractions import Fraction
-from functools import reduce
-from typing import Any
 
-from arithmetic import Parser, Percent, computing, convert, plus, show, unit_of
+from arithmetic import NUMBER, Percent, compute, computing, convert, plus, show, times
 from ioa import Agent, InvalidInputError, TaskContext
 from words import NUMBER_WORDS
 
@@ -43,7 +41,7 @@ agent = Agent(
     tags=["math", "units"],
     may_team_up=False,
 )
-_VALUE = r"-?[€$£]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+_VALUE = rf"-?[€$£]?{NUMBER}"
 _LEAD = re.compile(
     r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)"
     r"|calculate|compute|work out|evaluate|solve|convert|find|tell me|give me|the (?:result|value|amount) of|determine|the)\s+)+",
@@ -55,8 +53,6 @@ _WORDS = (
     (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"), (r"\bhalf(?: of)?\b", "0.5 *"),
     (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"), (r"\b(?:twice|double)\b", "2 *"),
     (r"\bper ?cent(?:age)?\b", "%"),
-    # `5 feet 10 inches` is one length
-    (r"(?<=\d)\s*(feet|foot|ft|hours?|h|pounds?|lb|minutes?|min|kg|km|m)\s+(?:and\s+)?(?=\d)", r"\1 + "),
 )  # fmt: skip
 
 
@@ -69,59 +65,62 @@ def run(task: str, ctx: TaskContext) -> str:
     text = re.sub(r"[€$£](?=\d)", "", text)
     for word, number in NUMBER_WORDS.items():
         text = re.sub(rf"\b{word}\b", str(number), text, flags=re.IGNORECASE)
-    text = _LEAD.sub("", text).strip()
-    for pattern, compute in _FORMS:
+    text = _LEAD.sub("", re.sub(r"^how many ([^\d]+?) (?:are|is)(?: there)? in (?:an? (?=\D))?(.+)", _as_conversion, text)).strip()
+    if match := _CONVERSION.fullmatch(text):
+        return f"{text} = {convert(match['amount'], match['unit'])}"
+    for pattern, form in _FORMS:
         if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            parts = [_value(part) for _, part in sorted(match.groupdict().items())]
             with computing(text):
-                value = compute(*(_evaluate(part) for _, part in sorted(match.groupdict().items())))
-            return f"{text} = {_shown(value)}"
+                return f"{text} = {show(form(*parts))}"
     if match := re.fullmatch(rf"({'|'.join(_AGGREGATES)})(?: (?:of|between))? (?:the )?(?:numbers )?(.*\d.*)", text, re.IGNORECASE):
-        values = [_evaluate(part) for part in re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])]
+        values = [_value(part) for part in re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])]
         if len(values) < 2 or (match[1].lower() == "difference" and len(values) > 2):
             raise InvalidInputError(f"{match[1]} is of {'two' if len(values) > 2 else 'several'} numbers, not of {len(values)}.")
-        with computing(text):
-            return f"{text} = {_shown(_AGGREGATES[match[1].lower()](values))}"
-    return f"{text} = {_shown(_evaluate(text))}"
+        return f"{text} = {show(_AGGREGATES[match[1].lower()](values))}"
+    return f"{text} = {show(_value(text))}"
 
 
-def _shown(value: Any) -> str:
-    return f"{show(Fraction(value) * 100)} %" if isinstance(value, Percent) else show(value)
+def _as_conversion(match: re.Match[str]) -> str:
+    return f"{match[2] if match[2][0].isdigit() else f'1 {match[2]}'} in {match[1]}"
 
 
-def _evaluate(text: str) -> Any:
-    """Compute an expression, with `… in UNIT` at its end or not."""
+def _value(text: str) -> Fraction:
     text = _LEAD.sub("", text)
-    match = re.fullmatch(r"(?P<what>.*\d.*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d]+[23]?)", text, re.IGNORECASE)
-    if match:
-        return convert(_evaluate(match["what"]), unit_of(match["unit"]))
     for pattern, sign in _WORDS:
         text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
-    return Parser(text).value()
+    return compute(text)
 
 
-def _mean(values: list[Any]) -> Any:
-    return reduce(operator.add, values) / len(values)
+def _share(part: Fraction, whole: Fraction) -> Fraction:
+    return Percent(part / whole)
 
 
-_AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
-    **dict.fromkeys(("sum", "total", "add"), lambda values: reduce(operator.add, values)),
-    **dict.fromkeys(("product", "multiply"), lambda values: reduce(operator.mul, values)),
-    **dict.fromkeys(("average", "mean"), _mean), "median": statistics.median, "difference": lambda values: abs(values[0] - values[1]),
+def _minus(left: Fraction, right: Fraction) -> Fraction:
+    return plus(left, right, -1)
+
+
+_CONVERSION = re.compile(
+    r"(?P<amount>-?[\d.].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d%]+[23]?)(?<!percentage)", re.IGNORECASE
+)
+_AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    **dict.fromkeys(("sum", "total", "add"), sum), **dict.fromkeys(("product", "multiply"), math.prod),
+    **dict.fromkeys(("average", "mean"), statistics.mean), "median": statistics.median, "difference": lambda values: abs(values[0] - values[1]),
     **dict.fromkeys(("maximum", "max", "largest", "highest"), max), **dict.fromkeys(("minimum", "min", "smallest", "lowest"), min),
 }  # fmt: skip
-_FORMS: list[tuple[str, Callable[..., Any]]] = [
-    (r"(?P<a>.+?) is (?:what|which|how many) (?:percent(?:age)?|%) of (?P<b>.+)", lambda a, b: Percent(a / b)),
-    (r"(?:percent(?:age)?|%)\s*of (?P<b>.+?) is (?P<a>.+)", lambda a, b: Percent(a / b)),
-    (r"(?P<a>.+?) (?:out )?of (?P<b>[^%]+?) (?:as|in) (?:a )?(?:percent(?:age)?|%)", lambda a, b: Percent(a / b)),
-    (r"(?:percent(?:age)?|%) change from (?P<a>.+?) to (?P<b>.+)", lambda a, b: Percent((b - a) / a)),
-    (r"add (?P<b>.+?)(?<=%)(?: VAT| tax)? to (?P<a>.+)", plus),
-    (r"add (?P<b>.+?) to (?P<a>.+)", plus),
+_PER_CENT = r"(?:percent(?:age)?|per cent|%)"
+_FORMS: list[tuple[str, Callable[[Fraction, Fraction], Fraction]]] = [
+    (rf"(?P<a>.+?) is what {_PER_CENT} of (?P<b>.+)", _share),
+    (rf"{_PER_CENT}\s*of (?P<b>.+?) is (?P<a>.+)", _share),
+    (rf"(?P<a>.+?) (?:out )?of (?P<b>[^%]+?) (?:as|in) (?:a )?{_PER_CENT}", _share),
+    (rf"{_PER_CENT} change from (?P<a>.+?) to (?P<b>.+)", lambda a, b: _share(b - a, a)),
+    (r"add (?P<b>.+?)(?:(?<=%) (?:VAT|tax))? to (?P<a>.+)", plus),
     (r"(?:increase|raise) (?P<a>.+?) by (?P<b>.+)", plus),
-    (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", lambda a, b: plus(a, b, -1)),
-    (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", lambda a, b: plus(a, b, -1)),
-    (r"(?P<b>[^%]+%) off (?P<a>.+)", lambda a, b: plus(a, b, -1)),
-    (r"divide (?P<a>.+?) by (?P<b>.+)", operator.truediv),
-    (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", operator.mul),
+    (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", _minus),
+    (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", _minus),
+    (r"(?P<b>[^%]+%) off (?P<a>.+)", _minus),
+    (r"divide (?P<a>.+?) by (?P<b>.+)", lambda a, b: a / b),
+    (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", times),
 ]
 _REFERENCE = re.compile(
     r"\b(?:(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count)|it|that|this)\b",

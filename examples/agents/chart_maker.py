@@ -129,7 +129,8 @@ def _of_question(rest: str, task: str, ctx: TaskContext) -> list[Chart]:
     from questions import understand
 
     charts = []
-    for table, question in understand(rest, read_tables(task, ctx)):
+    table, questions = understand(rest, read_tables(task, ctx))
+    for question in questions:
         found = answer(question, table)
         if found.frame is None:
             raise InvalidInputError("One figure makes no chart.", hint=f"Group it, as in 'per {table.columns[0]}'.")

@@ -48,7 +48,8 @@ def run(task: str, ctx: TaskContext) -> str:
     from answers import answer  # pandas takes longer to load than an agent to start
     from questions import understand
 
-    answers = [answer(question, table) for table, question in understand(task, read_tables(task, ctx))]
+    table, questions = understand(task, read_tables(task, ctx))
+    answers = [answer(question, table) for question in questions]
     for index, found in enumerate(answers):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""

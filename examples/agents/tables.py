@@ -24,7 +24,7 @@ from words import fold, name_words
 _SAMPLE_ROWS = 1_000
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
 _AMOUNT = (
-    rf"(?P<open>\()?(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<inner>[-+])?(?P<number>[\d.,]+)\s*"
+    rf"^(?P<open>\()?(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<inner>[-+])?(?P<number>[\d.,]+)\s*"
     rf"(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?(?(open)\))$"
 )
 _POINT, _COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
