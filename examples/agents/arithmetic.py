@@ -1,4 +1,4 @@
-"""Exact arithmetic and conversion of units. Python's own grammar parses, fractions compute, pint knows the units; nothing is executed."""
+"""Exact arithmetic and conversion of units: Python's grammar parses, fractions compute, pint knows units; nothing is executed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ _AMBIGUOUS = {
 }  # fmt: skip
 _TEMPERATURES = {"c": "degC", "°c": "degC", "celsius": "degC", "f": "degF", "°f": "degF", "fahrenheit": "degF"}
 _UNIT_WORDS = (
-    (r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+", r"\1_"), (r"\bfluid\s+", "fluid_"), (r"\bdegrees?\s+", ""),
-    (r"\bsquare (\w+)", r"\1^2"), (r"\bcubic (\w+)", r"\1^3"), ("²", "^2"), ("³", "^3"), (r"\s+per\s+", "/"), (r"(?<=[a-z])([23])\b", r"^\1"),
+    (r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+", r"\1_"), (r"fluid\s+", "fluid_"), (r"\bdegrees?\s+", ""),
+    (r"\bsquare (\w+)", r"\1^2"), (r"\bcubic (\w+)", r"\1^3"), ("²", "^2"), ("³", "^3"), (r"\s+per\s+", "/"),
+    (r"(?<=[a-z])([23])\b", r"^\1"),
 )  # fmt: skip
 _PYTHON: tuple[tuple[str, Any], ...] = (
     ("×", "*"), ("÷", "/"), ("−", "-"), (r"\^", "**"), (r"\bof\b", "*"),
     (rf"({NUMBER})\s*({'|'.join(_SCALES)})\b", lambda match: f"({match[1]}*{_SCALES[match[2]]})"),
-    (rf"({NUMBER})\s*%", r"percent(\1)"), (r"\b(\d+)\s*!", r"factorial(\1)"), (rf"\b({'|'.join(_FUNCTIONS)}) ({NUMBER})$", r"\1(\2)"),
+    (rf"({NUMBER})\s*%", r"percent(\1)"), (r"\b(\d+)\s*!", r"factorial(\1)"),
+    (rf"\b({'|'.join(_FUNCTIONS)}) ({NUMBER})$", r"\1(\2)"),
 )  # fmt: skip
 _REGISTRY_LOCK = Lock()
 
@@ -70,7 +72,8 @@ def times(left: Fraction, right: Fraction) -> Fraction:
 
 
 _OPERATIONS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: plus, ast.Sub: lambda left, right: plus(left, right, -1), ast.Mult: times, ast.Div: lambda left, right: times(left, 1 / right),
+    ast.Add: plus, ast.Sub: lambda left, right: plus(left, right, -1), ast.Mult: times,
+    ast.Div: lambda left, right: times(left, 1 / right),
 }  # fmt: skip
 
 
@@ -176,7 +179,7 @@ def _unit(text: str) -> Any:
             continue
         for name, word in zip(names, re.findall(r"[^\W\d]+", spelling), strict=True):
             if name in _AMBIGUOUS and ("_" not in word or word.startswith("fluid")):
-                raise InvalidInputError(f"{word!r} in {text!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.")
+                raise InvalidInputError(f"{word!r} in {text!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.".replace("_", " "))
         return found
     raise InvalidInputError(f"{text!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C.")
 

@@ -101,7 +101,7 @@ def _minus(left: Fraction, right: Fraction) -> Fraction:
 
 
 _CONVERSION = re.compile(
-    r"(?P<amount>-?[\d.].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d%]+[23]?)(?<!percentage)", re.IGNORECASE
+    r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d%]+[23]?)(?<!percentage)", re.IGNORECASE
 )
 _AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
     **dict.fromkeys(("sum", "total", "add"), sum), **dict.fromkeys(("product", "multiply"), math.prod),

@@ -26,7 +26,6 @@ from words import fold
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.axes import Axes
 
 agent = Agent(
     "chart-maker",
@@ -56,7 +55,6 @@ _EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|t
 _TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q\d|-W\d\d)?"
 _UNITS = {"bar": "values", "pie": "values", "histogram": "rows", "line": "points", "scatter": "points"}
 _MOST = {"bar": 60, "pie": 12}
-_MOST_SERIES = 10
 
 
 @dataclass(frozen=True)
@@ -114,14 +112,13 @@ def _of_table(path: Path, name: str) -> Chart:
     from tables import read_table
 
     table = read_table(path, name)
-    *labels, figure = table.columns
-    if figure.numbers is None or not labels:
+    if len(table.columns) != 2 or table.columns[1].numbers is None:
         raise InvalidInputError(
-            f"{name} has no labels and figures to draw.", hint="Say which, as in 'bar chart of total COLUMN per COLUMN'."
+            f"{name} is no table of a label and a figure.", hint="Group by one column, as in 'total … per COLUMN'."
         )
-    cells, reading = used_rows(Question(Figure("values", (figure,)), tuple(map(Key, labels))), table)
-    frame = cells[[*(str(at) for at in range(len(labels))), "figure"]].set_axis([str(column) for column in table.columns], axis=1)
-    return Chart(frame, f"{figure} by {' and '.join(map(str, labels))}", f"{reading} of {name}")
+    label, figure = table.columns
+    cells, reading = used_rows(Question(Figure("values", (figure,)), (Key(label),)), table)
+    return Chart(cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}", f"{reading} of {name}")
 
 
 def _of_question(rest: str, task: str, ctx: TaskContext) -> list[Chart]:
@@ -154,7 +151,7 @@ def _of_rows(rest: str, kind: str, task: str, ctx: TaskContext) -> Chart:
             "A scatter plot needs two columns, a histogram one.", hint="Say 'scatter plot of COLUMN against COLUMN'."
         )
     cells, reading = used_rows(question, table)
-    title = f"distribution of {names[0]}" if kind == "histogram" else f"{names[1]} against {names[0]}"
+    title = f"distribution of {names[0]}" if kind == "histogram" else " and ".join(names)
     return Chart(cells.iloc[:, : len(names)].set_axis(names, axis=1), title + where(question), reading, kind)
 
 
@@ -177,60 +174,40 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     from matplotlib.figure import Figure  # it takes longer to load than an agent to start
     from matplotlib.ticker import StrMethodFormatter
 
-    *labels, name = (str(column) for column in frame.columns)
-    values = frame[name].astype(float)
+    if len(frame.columns) > 2:
+        raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, and say for which rows.")
+    label, name = map(str, frame.columns[[0, -1]])
+    values, labels = frame[name].astype(float), [str(one) for one in frame[label]]
     if len(frame) > _MOST.get(kind, len(frame)):
         raise InvalidInputError(
-            f"{len(frame)} values are too many for a {kind} chart.", hint="Ask for 'top 10 COLUMN by …', or for a line."
+            f"{len(frame)} values are too many for a {kind} chart.", hint="Ask for 'top 10 COLUMN by …', or a line."
         )
-    if kind == "pie" and (len(labels) > 1 or values.lt(0).any() or not values.sum()):
-        raise InvalidInputError("A pie is of one grouping and of values that are not negative.", hint="Ask for a bar chart.")
-    figure = Figure(
-        figsize=(8, max(4.6, 0.24 * len(frame))) if kind == "bar" and len(labels) == 1 else (8, 4.6), dpi=150, layout="constrained"
-    )
+    if kind == "pie" and (values.lt(0).any() or not values.sum()):
+        raise InvalidInputError("A pie chart needs values that are not negative.", hint="Ask for a bar chart.")
+    figure = Figure(figsize=(8, max(4.6, 0.24 * len(frame)) if kind == "bar" else 4.6), dpi=150, layout="constrained")
     figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
     axis = figure.subplots()
-    axis.set(xlabel=labels[0] if labels else name, ylabel=name if labels else "number of rows")
-    number = StrMethodFormatter("{x:,.10g}")
-    axis.yaxis.set_major_formatter(number)
-    if kind == "pie":
-        axis.pie(
-            list(values), labels=[str(label) for label in frame[labels[0]]], autopct="%.1f %%", startangle=90, counterclock=False
-        )
-    elif kind == "scatter":
-        axis.scatter(frame[labels[0]], values, s=14, alpha=0.6)
-    elif kind == "histogram":
-        axis.hist(values, bins="auto" if len(values) < 2_000 else 40, edgecolor="white")
-    elif kind == "bar" and len(labels) == 1:
-        axis.barh(range(len(frame)), list(values), tick_label=[str(label) for label in frame[labels[0]]])
-        axis.invert_yaxis()
-        axis.xaxis.set_major_formatter(number)
-        axis.set(xlabel=name, ylabel=labels[0])
-    else:
-        _draw_series(axis, frame.set_index(labels)[name].astype(float), kind)
+    axis.set(xlabel=label, ylabel="number of rows" if kind == "histogram" else name)
+    match kind:
+        case "pie":
+            axis.pie(list(values), labels=labels, autopct="%.1f %%", startangle=90, counterclock=False)
+        case "scatter":
+            axis.scatter(frame[label], values, s=14, alpha=0.6)
+        case "histogram":
+            axis.hist(values, bins="auto" if len(values) < 2_000 else 40, edgecolor="white")
+        case "bar":
+            axis.barh(range(len(labels)), list(values), tick_label=labels)
+            axis.invert_yaxis()
+            axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+            axis.set(xlabel=name, ylabel=label)
+        case _:
+            axis.plot(range(len(labels)), list(values), marker="o", markersize=3)
+            step = -(-len(labels) // 14)
+            axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35)
+            axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
-
-
-def _draw_series(axis: Axes, values: pd.Series, kind: str) -> None:
-    """Draw lines, or bars in groups: time runs along the axis, else the label with more values."""
-    table = values.unstack(sort=False) if values.index.nlevels == 2 else values.to_frame()
-    if values.index.nlevels > 2 or min(table.shape) > _MOST_SERIES:
-        raise InvalidInputError("That are too many series for one chart.", hint="Filter the rows, or group by one column.")
-    if table.columns.astype(str).str.fullmatch(_TIME).all() or table.shape[0] < table.shape[1]:
-        table = table.T
-    places, width = range(len(table)), 0.8 / table.shape[1]
-    for at, series in enumerate(table.columns):
-        if kind == "line":
-            axis.plot(places, table[series].to_numpy(), marker="o", markersize=3, label=str(series))
-        else:
-            axis.bar([place + at * width for place in places], table[series].to_numpy(), width, label=str(series))
-    step = -(-len(table) // 14)
-    axis.set_xticks(places[::step], [str(label) for label in table.index[::step]], rotation=35)
-    axis.set_xlabel(str(table.index.name))
-    if table.shape[1] > 1:
-        axis.legend(title=str(table.columns.name), fontsize=8, frameon=False)
 
 
 if __name__ == "__main__":

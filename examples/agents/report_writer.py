@@ -15,10 +15,8 @@ import base64
 import csv
 import io
 import re
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from ioa import Agent, InvalidInputError, TaskContext, UpstreamResult
 from task_files import decode, read_text, with_suffix
@@ -57,8 +55,6 @@ _VERBS = re.compile(
     r"^(?:(?:please|compute|calculate|find|determine|get|tell me|show|load|analy[sz]e|give me|make|draw|prepare|the|a|an)\s+)+",
     re.IGNORECASE,
 )
-Block = tuple[str, Any]
-"""A piece of a report: `h2`, `p`, `ul`, `img`, `table`, `pre` or `by`, and what is in it."""
 
 
 @agent.task
@@ -78,99 +74,71 @@ def run(task: str, ctx: TaskContext) -> str:
         )
     known = _WORDS.union(*(re.findall(r"\w+", result.task_desc.lower()) for result in ctx.results))
     account_for(_TITLE.sub("", task), known, "Ask for 'a report of the results', with a title in quotes if you like.")
-    blocks = [block for result in ctx.results for block in _section(result)]
-    headings = [content for kind, content in blocks if kind == "h2"]
+    sections = [_section(result) for result in ctx.results]
+    headings = [heading for heading, _, _ in sections]
     title = match["title"] if (match := _TITLE.search(task)) else headings[0]
-    ctx.artifact("report.md", "\n\n".join([f"# {_plain(title)}", *map(_markdown, blocks)]) + "\n", "text/markdown")
-    ctx.artifact("report.html", _page(title, blocks), "text/html")
-    kinds = [("section", "h2"), ("table", "table"), ("chart", "img")]
-    counts = [(noun, sum(one == kind for one, _ in blocks)) for noun, kind in kinds]
-    sections, tables, charts = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts)
-    return f"Report '{title}' (report.md and report.html) with {sections}, {tables} and {charts}: {'; '.join(headings)}."
+    charts = {file.name: file.path for result in ctx.results for file in with_suffix(result.artifacts, (".png",))}
+    report = "\n\n".join([f"# {_plain(title)}", *(text for _, text, _ in sections)]) + "\n"
+    ctx.artifact("report.md", report, "text/markdown")
+    ctx.artifact("report.html", _page(title, report, charts), "text/html")
+    counts = (("section", len(sections)), ("table", sum(tables for *_, tables in sections)), ("chart", len(charts)))
+    first, second, third = (f"{count} {noun}{'s' * (count != 1)}" for noun, count in counts)
+    return f"Report '{title}' (report.md and report.html) with {first}, {second} and {third}: {'; '.join(headings)}."
 
 
-def _section(result: UpstreamResult) -> list[Block]:
+def _section(result: UpstreamResult) -> tuple[str, str, int]:
+    """A result as Markdown: its heading, its text, and how many tables are in it."""
     heading = _VERBS.sub("", result.task_desc.strip()).strip(" .,:")
     heading = (
         re.sub(r"\s+(?:of|from|for|in|with)\s+(?:it|that|this|both|them)$", "", heading, flags=re.IGNORECASE) or result.agent_id
     )
+    heading = heading[:1].upper() + heading[1:]
+    tables = [table for file in with_suffix(result.artifacts, (".csv", ".tsv")) if (table := _table(file.path))]
     lines = [line.strip() for line in result.content.splitlines() if line.strip()]
-    tables = [rows for file in with_suffix(result.artifacts, (".csv", ".tsv")) if (rows := _rows(file.path))]
-    points = [line[2:] for line in lines if line.startswith("- ")]
-    blocks: list[Block] = [("h2", heading[:1].upper() + heading[1:])]
-    blocks += [("p", re.sub(r":$", ".", line) if tables else line) for line in lines if not line.startswith("- ")]
+    points = [f"- {_plain(line[2:])}" for line in lines if line.startswith("- ")]
+    parts = [f"## {_plain(heading)}"]
+    parts += [_plain(re.sub(r":$", ".", line) if tables else line) for line in lines if not line.startswith("- ")]
     # The points of a result that brings its table would say the same twice.
-    blocks += [("ul", points)] if points and not tables else []
-    blocks += [("img", file) for file in with_suffix(result.artifacts, (".png",))]
-    for rows in tables:
-        blocks.append(("table", rows[: _ROWS + 1]))
-        blocks += [("p", f"{len(rows) - 1 - _ROWS} more rows are in the table's file.")] * (len(rows) > _ROWS + 1)
+    parts += ["\n".join(points)] if points and not tables else []
+    parts += [f"![{_plain(Path(file.name).stem)}](<{file.name}>)" for file in with_suffix(result.artifacts, (".png",))]
+    parts += tables
     for file in with_suffix(result.artifacts, (".txt", ".md")):
         text = read_text(file.path).strip()
-        blocks.append(("pre", text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS].rsplit(" ", 1)[0] + " …"))
-    return [*blocks, ("by", result.agent_id)]
+        shown = text if len(text) <= _EXCERPT_CHARS else text[:_EXCERPT_CHARS].rsplit(" ", 1)[0] + " …"
+        fence = "~" * (3 + max(map(len, re.findall("~+", shown)), default=0))
+        parts.append(f"{fence}\n{shown}\n{fence}")
+    return heading, "\n\n".join([*parts, f"*By {_plain(result.agent_id)}.*"]), len(tables)
 
 
-def _rows(path: Path) -> list[list[str]]:
-    """The rows of a table, all of one length."""
+def _table(path: Path) -> str:
     text = io.StringIO(decode(path.read_bytes()))
-    rows = [[_cell(cell) for cell in row] for row in csv.reader(text, delimiter="\t" if path.suffix == ".tsv" else ",") if row]
-    width = max(map(len, rows), default=0)
-    return [[*row, *[""] * (width - len(row))] for row in rows]
+    rows = [list(map(_cell, row)) for row in csv.reader(text, delimiter="\t" if path.suffix == ".tsv" else ",") if row]
+    lines = ["| " + " | ".join(row) + " |" for row in rows[: _ROWS + 1]]
+    lines[1:1] = ["|" + " --- |" * len(rows[0])] if rows else []
+    more = f"\n\n{len(rows) - 1 - _ROWS} more rows are in the table's file." if len(rows) > _ROWS + 1 else ""
+    return "\n".join(lines) + more
 
 
 def _cell(text: str) -> str:
-    return format_number(float(text)) if re.fullmatch(r"-?\d+\.\d+(?:[eE][+-]?\d+)?", text) else text
+    return format_number(float(text)) if re.fullmatch(r"-?\d+\.\d+(?:[eE][+-]?\d+)?", text) else _plain(text)
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown would read as a mark-up."""
-    return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
+    """Escape what Markdown would read as a mark-up; one line stays one."""
+    return re.sub(r"([\\`*_\[\]<>#|&~])", r"\\\1", " ".join(text.split()))
 
 
-def _markdown(block: Block) -> str:
-    kind, content = block
-    match kind:
-        case "h2":
-            return f"## {_plain(content)}"
-        case "ul":
-            return "\n".join(f"- {_plain(point)}" for point in content)
-        case "img":
-            return f"![{_plain(Path(content.name).stem)}]({content.name})"
-        case "table":
-            lines = [[_plain(cell) for cell in row] for row in content]
-            return "\n".join("| " + " | ".join(row) + " |" for row in [lines[0], ["---"] * len(lines[0]), *lines[1:]])
-        case "pre":
-            return "\n".join(f"> {line}".rstrip() for line in content.splitlines())
-    return f"*By {content}.*" if kind == "by" else _plain(content)
+def _page(title: str, report: str, charts: dict[str, Path]) -> str:
+    """The report as a page that needs nothing else: its charts are in it. Whatever is HTML in a result is shown as text."""
+    from markdown_it import MarkdownIt  # here, since an agent that has nothing to do yet should not load it
 
-
-def _html(block: Block) -> str:
-    kind, content = block
-    match kind:
-        case "h2":
-            return f"</section>\n<section>\n<h2>{escape(content)}</h2>"
-        case "ul":
-            return "<ul>" + "".join(f"<li>{escape(point)}</li>" for point in content) + "</ul>"
-        case "img":
-            image, caption = base64.b64encode(content.path.read_bytes()).decode(), escape(Path(content.name).stem.replace("-", " "))
-            return f'<figure><img alt="{caption}" src="data:image/png;base64,{image}"></figure>'
-        case "table":
-            head, *body = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in content]
-            rows = "".join(f"<tr>{row}</tr>" for row in body)
-            return (
-                f'<div class="table"><table><thead><tr>{head.replace("td>", "th>")}</tr></thead><tbody>{rows}</tbody></table></div>'
-            )
-    return f'<p class="by">{escape(content)}</p>' if kind == "by" else f"<{kind}>{escape(content)}</{kind}>"
-
-
-def _page(title: str, blocks: Sequence[Block]) -> str:
-    body = "\n".join(map(_html, blocks)).removeprefix("</section>\n")
+    for name, path in charts.items():
+        report = report.replace(f"](<{name}>)", f"](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})")
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(report)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
-        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<header><h1>{escape(title)}</h1></header>\n<main>\n{body}\n"
-        "</section>\n</main>\n</body>\n</html>\n"
+        f"<style>{_STYLE.read_text()}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
     )
 
 

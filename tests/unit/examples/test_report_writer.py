@@ -86,8 +86,8 @@ def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
     note.write_text("A long story.\n")
     done = run(agent, "a report titled 'My <Title>'", results=[upstream("read it", "found:\n- one\n- two", note)], goal="read it")
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    items = [item.get_text() for item in page.select("section li")]
-    assert (items, page.select("pre")[0].get_text(), page.select("h1")[0].get_text()) == (
+    items = [item.get_text() for item in page.select("main li")]
+    assert (items, page.select("pre")[0].get_text().strip(), page.select("h1")[0].get_text()) == (
         ["one", "two"],
         "A long story.",
         "My <Title>",
