@@ -20,12 +20,11 @@ agent = Agent(
         "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
         "have a team prepare a complete data briefing",
         "prepare a briefing on data.csv with the average per group, a chart of it and a report",
-        "organise a briefing package for the management",
-        "lead the preparation of a briefing on the data file",
+        "organise a briefing package for the management", "lead the preparation of a briefing on the data file",
     ],
     tags=["briefing", "coordination"],
     may_team_up=True,
-)
+)  # fmt: skip
 
 
 @agent.task

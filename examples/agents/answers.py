@@ -123,22 +123,22 @@ def _compared(condition: Condition) -> pd.Series:
 
 
 def _passes(condition: Condition) -> pd.Series:
-    if condition.sign in ("is missing", "is not missing"):
-        return condition.column.cells.isna() == (condition.sign == "is missing")
+    if not condition.spans and not condition.values:
+        return condition.column.cells.isna().eq(condition.sign == "is missing")
     cells = _compared(condition)
     if condition.values:
-        return cells.isin(list(condition.values)) == (condition.sign == "=")
+        return cells.isin(list(condition.values)).eq(condition.sign == "=")
     first, last = condition.spans[0].first, condition.spans[-1].last
     match condition.sign:
         case ">":
-            return cells > last
+            return cells.gt(last)
         case ">=":
-            return cells >= first
+            return cells.ge(first)
         case "<":
-            return cells < first
+            return cells.lt(first)
         case "<=":
-            return cells <= last
-    return cells.between(first, last) == (condition.sign != "!=")
+            return cells.le(last)
+    return cells.between(first, last).eq(condition.sign != "!=")
 
 
 def _labels(key: Key) -> pd.Series:

@@ -147,13 +147,13 @@ def convert(amount: str, unit: str) -> str:
     Raises:
         InvalidInputError: The amount has no unit, or one of another dimension, or a unit is not known or has several sizes.
     """
-    part = rf"(-?{NUMBER})\s*([^\d,]+?[23]?)"
-    if not re.fullmatch(rf"{part}(?:\s+(?:and\s+)?{part})*", amount):
+    part = rf"(-?{NUMBER})\s*([^\d,]*?[^\d\s,][23]?)(?:$|\s+(?:and\s+)?(?=[\d.]))"
+    if re.sub(part, "", amount):
         raise InvalidInputError(
             f"{amount!r} is no amount to convert.", hint="Write it as in '12 miles in km', or '5 feet 10 inches in cm'."
         )
     wanted, values = _unit(unit), []
-    for number, name in re.findall(rf"{part}(?=$|\s+(?:and\s+)?-?\d)", amount):
+    for number, name in re.findall(part, amount):
         value = _registry().Quantity(Fraction(number.replace(",", "")), _unit(name))
         if not value.is_compatible_with(wanted):
             raise InvalidInputError(f"{name} cannot be converted to {unit}.")
@@ -164,22 +164,21 @@ def convert(amount: str, unit: str) -> str:
 
 
 def _unit(text: str) -> Any:
-    words = _TEMPERATURES.get(re.sub(r"degrees? |\s", "", text.lower()), text)
+    written = _TEMPERATURES.get(re.sub(r"degrees? |\s", "", text.lower()), text)
     for pattern, replacement in _UNIT_WORDS:
-        words = re.sub(pattern, replacement, words, flags=re.IGNORECASE)
-    for spelling in dict.fromkeys((words, words.lower())):
+        written = re.sub(pattern, replacement, written, flags=re.IGNORECASE)
+    for spelling in dict.fromkeys((written, written.lower())):
+        words = re.findall(r"[^\W\d]+", spelling)
         if not re.fullmatch(r"[\w°µ/^]+", spelling):
             break
         try:
-            names = [
-                next(iter(_registry().parse_units(word.removeprefix("us_"))._units)) for word in re.findall(r"[^\W\d]+", spelling)
-            ]
+            names = [next(iter(_registry().parse_units(word.removeprefix("us_"))._units)) for word in words]
             found = _registry().parse_units(re.sub(r"\bus_", "", spelling))
         except (AttributeError, ValueError, TypeError, StopIteration):  # pint's own for a name that it does not know are such
             continue
-        for name, word in zip(names, re.findall(r"[^\W\d]+", spelling), strict=True):
+        for name, word in zip(names, words, strict=True):
             if name in _AMBIGUOUS and ("_" not in word or word.startswith("fluid")):
-                raise InvalidInputError(f"{word!r} in {text!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.".replace("_", " "))
+                raise InvalidInputError(f"{word!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.".replace("_", " "))
         return found
     raise InvalidInputError(f"{text!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C.")
 

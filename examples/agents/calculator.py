@@ -27,20 +27,13 @@ agent = Agent(
     "of length, mass, time, speed, volume, data and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
-        "what is 15 % of 240",
-        "convert 12 miles to km",
-        "calculate (3.5 + 4) * 2^3",
-        "the sum of 3, 4 and 5",
-        "100 degrees fahrenheit in celsius",
-        "20 is what percent of 80?",
-        "divide the total by 12",
-        "add 19 % VAT to it",
-        "how many litres are in 5 imperial gallons",
-        "square root of 144",
+        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "the sum of 3, 4 and 5",
+        "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
+        "how many litres are in 5 imperial gallons", "square root of 144",
     ],
     tags=["math", "units"],
     may_team_up=False,
-)
+)  # fmt: skip
 _VALUE = rf"-?[€$£]?{NUMBER}"
 _LEAD = re.compile(
     r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)"
@@ -50,8 +43,9 @@ _LEAD = re.compile(
 _WORDS = (
     (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b|²", "^2"), (r"\bcubed\b|³", "^3"),
     (r"\bplus\b", "+"), (r"\bminus\b", "-"), (r"\b(?:multiplied by|times)\b", "*"), (r"(?<=[\d)])\s*x\s*(?=[\d(])", "*"),
-    (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"), (r"\bhalf(?: of)?\b", "0.5 *"),
-    (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"), (r"\b(?:twice|double)\b", "2 *"),
+    (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"),
+    (r"\bhalf(?: of)?\b", "0.5 *"), (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"),
+    (r"\b(?:twice|double)\b", "2 *"),
     (r"\bper ?cent(?:age)?\b", "%"),
 )  # fmt: skip
 
@@ -105,8 +99,10 @@ _CONVERSION = re.compile(
 )
 _AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
     **dict.fromkeys(("sum", "total", "add"), sum), **dict.fromkeys(("product", "multiply"), math.prod),
-    **dict.fromkeys(("average", "mean"), statistics.mean), "median": statistics.median, "difference": lambda values: abs(values[0] - values[1]),
-    **dict.fromkeys(("maximum", "max", "largest", "highest"), max), **dict.fromkeys(("minimum", "min", "smallest", "lowest"), min),
+    **dict.fromkeys(("average", "mean"), lambda values: sum(values, Fraction()) / len(values)), "median": statistics.median,
+    "difference": lambda values: abs(values[0] - values[1]),
+    **dict.fromkeys(("maximum", "max", "largest", "highest"), lambda values: max(values)),
+    **dict.fromkeys(("minimum", "min", "smallest", "lowest"), lambda values: min(values)),
 }  # fmt: skip
 _PER_CENT = r"(?:percent(?:age)?|per cent|%)"
 _FORMS: list[tuple[str, Callable[[Fraction, Fraction], Fraction]]] = [

@@ -33,18 +33,13 @@ agent = Agent(
     "earlier result or from a CSV file.",
     skills=["bar, line and pie charts", "data visualisation", "plots and graphs as PNG"],
     examples=[
-        "make a bar chart of it",
-        "draw a pie chart of total revenue per region",
-        "line chart of total sales per month",
-        "histogram of price in products.csv",
-        "scatter plot of units against revenue",
-        "visualise the totals",
-        "create a graph of the results",
-        "chart these figures",
+        "make a bar chart of it", "draw a pie chart of total revenue per region", "line chart of total sales per month",
+        "histogram of price in products.csv", "scatter plot of units against revenue", "visualise the totals",
+        "create a graph of the results", "chart these figures",
     ],
     tags=["chart", "plot", "png", "visualisation"],
     may_team_up=False,
-)
+)  # fmt: skip
 _TITLE = re.compile(r",?\s*(?:titled|called|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _WISH = re.compile(
     r"\s*(?:(?:please|make|draw|create|a|an|the)\s+)*(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)"

@@ -24,22 +24,16 @@ agent = Agent(
     "or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
-        "compute the total sales per region in sales.csv",
-        "total units per category in data.csv",
-        "total amount per category and month in 2024",
-        "which city has the lowest average value?",
-        "which region had the highest total amount in data.csv",
-        "top 5 customers by total amount in orders.csv",
-        "how many rows have a price above 100",
-        "the median salary where city is Berlin",
-        "correlation between price and quantity",
-        "number of distinct customers in this CSV file",
-        "total of price times quantity per product",
-        "how many rows are in the table",
+        "compute the total sales per region in sales.csv", "total units per category in data.csv",
+        "total amount per category and month in 2024", "which city has the lowest average value?",
+        "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
+        "how many rows have a price above 100", "the median salary where city is Berlin",
+        "correlation between price and quantity", "number of distinct customers in this CSV file",
+        "total of price times quantity per product", "how many rows are in the table",
     ],
     tags=["csv", "data", "statistics"],
     may_team_up=False,
-)
+)  # fmt: skip
 
 
 @agent.task
@@ -53,9 +47,8 @@ def run(task: str, ctx: TaskContext) -> str:
     for index, found in enumerate(answers):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""
-            name = re.sub(r"[^a-z0-9]+", "-", f"{list(found.frame)[-1]} by {' '.join(list(found.frame)[:-1])}".lower()).strip("-")[
-                :80
-            ]
+            *keys, figure = map(str, found.frame)
+            name = re.sub(r"[^a-z0-9]+", "-", f"{figure} by {' '.join(keys)}".lower()).strip("-")[:80]
             ctx.artifact(f"{prefix}{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return "\n\n".join(found.text for found in answers)
 

@@ -54,18 +54,13 @@ def create_agent(workspace: Path | None) -> Agent:
         "path, line and excerpt of every hit.",
         skills=["search in files", "find files by name", "grep"],
         examples=[
-            "find all files named *.csv",
-            "which files mention 'sundial'?",
-            "search for 'total revenue' in the files",
-            "in which line of notes.txt does 'Tuesday' occur",
-            "list the files in the workspace",
-            "grep 'TODO' in *.py",
-            "where is the word 'harbour' mentioned",
-            "find markdown files that contain 'install'",
+            "find all files named *.csv", "which files mention 'sundial'?", "search for 'total revenue' in the files",
+            "in which line of notes.txt does 'Tuesday' occur", "list the files in the workspace", "grep 'TODO' in *.py",
+            "where is the word 'harbour' mentioned", "find markdown files that contain 'install'",
         ],
         tags=["files", "search"],
         may_team_up=False,
-    )
+    )  # fmt: skip
 
     @agent.task
     def run(task: str, ctx: TaskContext) -> str:

@@ -36,17 +36,13 @@ agent = Agent(
     "output and the files they wrote.",
     skills=["execute Python code", "run a script"],
     examples=[
-        "run this Python code: print(sum(range(10)))",
-        "execute `2 ** 10`",
-        "run script.py",
-        "execute the following snippet and return its output",
-        "what does this python code print",
-        "run the script and give me the file it writes",
-        "evaluate the python expression `sorted([3, 1, 2])`",
+        "run this Python code: print(sum(range(10)))", "execute `2 ** 10`", "run script.py",
+        "execute the following snippet and return its output", "what does this python code print",
+        "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ],
     tags=["python", "code"],
     may_team_up=False,
-)
+)  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
 _AFTER = re.compile(r"[^:\n]*:\s*(.+)$", re.DOTALL)

@@ -26,8 +26,8 @@ _FIGURES = {
     "min": r"minimum|min|lowest|smallest|earliest", "max": r"maximum|max|highest|largest|latest",
 }  # fmt: skip
 _SPOKEN = {
-    "count": "number of rows", "correlation": "correlation between", "distinct": "number of distinct", "sum": "sum of", "mean": "average of",
-    "median": "median of", "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
+    "count": "number of rows", "correlation": "correlation between", "distinct": "number of distinct", "sum": "sum of",
+    "mean": "average of", "median": "median of", "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
     "values": "values of",
 }  # fmt: skip
 _SIGNS = {"*": r"times|multiplied by|\*|×", "/": r"divided by|/|÷", "+": r"plus|\+", "-": r"minus|-|−"}
@@ -180,7 +180,7 @@ class _Reader:
         if side := self.take("top|bottom"):
             count = self.take(r"\d{1,6}")
             key = self._key() if count else None
-            is_ranked = key and self.take("by")
+            is_ranked = key is not None and bool(self.take("by"))
         else:
             key, count = self._key() if self.take("which|what") else None, "1"
             side = self.take("most|fewest|least|highest|largest|lowest|smallest") if key and self.take("has|have|had|with") else ""
@@ -240,10 +240,10 @@ class _Reader:
         return self._checked(Figure(operation, (self._numeric(first), *((self.number(),) if sign else ())), sign))
 
     def _say_figure(self, column: Column) -> NoReturn:
-        figures = [*(["total"] if column in self.table.amounts else []), "average", "maximum", "number of distinct"]
+        first = "average" if column.numbers is None or column.why_rate else "total"
         raise InvalidInputError(
             f"It is not said in {self.text!r} what to compute of {column}.",
-            hint=f"Say '{figures[0]} {column}', {', '.join(figures[1:])} or 'how many rows'.",
+            hint=f"Say '{first} {column}', 'maximum {column}', 'number of distinct {column}' or 'how many rows'.",
         )
 
     def number(self) -> Column:
@@ -263,10 +263,9 @@ class _Reader:
             raise InvalidInputError(f"A column is in per cent, so that {what} would be a hundred times too much.")
         if figure.operation == "sum" and (all(reasons) if figure.sign == "*" else any(reasons) or figure.sign == "/"):
             why = next(filter(None, reasons), "since it is a ratio")
-            amount = next((one for one in self.table.amounts if not figure.sign and not figure.columns[0].is_per_cent), None)
             raise InvalidInputError(
                 f"{what} is taken for a rate or a price of one unit, {why}; rates are not added up.",
-                hint=f"Say 'average {what}'" + (f", or 'total of {amount} times {what}'." if amount else "."),
+                hint=f"Say 'average {what}', or multiply it by an amount, as in 'total of COLUMN times {what}'.",
             )
         return figure
 
@@ -313,7 +312,8 @@ class _Reader:
                 found.append((self.at, Condition(column, sign, values=values)))
         self.at = start
         if span := self._date():
-            found += [(self.at, Condition(column, sign, (span,))) for column in self.table.date_columns or [self._the_date()]]
+            dates = self.table.date_columns if found else [self._the_date()]
+            found += [(self.at, Condition(column, sign, (span,))) for column in dates]
         self.at = max((end for end, _ in found), default=start)
         longest = [condition for end, condition in found if end == self.at]
         if len(longest) != 1:
@@ -466,6 +466,7 @@ class _Reader:
 
     @property
     def _example(self) -> str:
-        amount, key = next(iter(self.table.amounts), None), next(iter(self.table.text_columns), None)
-        example = f"'{f'total {amount}' if amount else 'how many rows'}{f' per {key}' if key else ''}'"
-        return f"Ask for example: {example}.{f' {_DATES}' if self.table.date_columns else ''}"
+        amounts = self.table.those(lambda column: column.numbers is not None and not column.why_rate)
+        keys = self.table.those(lambda column: column.numbers is None and column.dates is None)
+        example = f"{f'total {amounts[-1]}' if amounts else 'how many rows'}{f' per {keys[0]}' if keys else ''}"
+        return f"Ask for example: '{example}'.{f' {_DATES}' if self.table.date_columns else ''}"

@@ -27,18 +27,14 @@ agent = Agent(
     description="Writes reports of earlier results as Markdown and as one self-contained HTML page with their tables and charts.",
     skills=["report writing", "Markdown and HTML documents", "merging results into one document"],
     examples=[
-        "write a report of both",
-        "a report of the results",
-        "put everything into an HTML report",
-        "create a markdown document with the figures and the chart",
-        "write up the findings as a report titled 'Sales 2024'",
-        "summarise all results in one document",
-        "produce a final report with the table and the charts",
+        "write a report of both", "a report of the results", "put everything into an HTML report",
+        "create a markdown document with the figures and the chart", "write up the findings as a report titled 'Sales 2024'",
+        "summarise all results in one document", "produce a final report with the table and the charts",
         "combine the results into a web page",
     ],
     tags=["report", "markdown", "html"],
     may_team_up=False,
-)
+)  # fmt: skip
 _ROWS = 60
 _EXCERPT_CHARS = 1_500
 _STYLE = Path(__file__).with_name("report.css")

@@ -116,6 +116,8 @@ class Column:
     def values(self) -> dict[str, list[object]]:
         """Its different cells by their folded words; several that differ in case or punctuation only stand together."""
         unique = pd.unique(self.cells.dropna())
+        if pd.api.types.is_float_dtype(self.cells.dtype):  # of figures only whole ones can be said as a value, such as a year
+            unique = unique[unique % 1 == 0].astype("int64")
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
         found: dict[str, list[object]] = {}
         for words, value in zip(folded, unique, strict=False):
@@ -140,12 +142,6 @@ class Column:
         numbers, sign = self._amounts
         named = bool(_PER_CENT_WORDS & set(name_words(self.name))) and numbers is not None and not _are_shares(numbers)
         return named or "%" in (*self.name, sign)
-
-    @property
-    def is_amount(self) -> bool:
-        """Whether it holds numbers that may be added up and are no row's identity: no rates, not different in each row."""
-        is_key = pd.api.types.is_integer_dtype(self.cells.dtype) and self.cells.is_unique
-        return self.numbers is not None and not self.why_rate and not is_key
 
     @property
     def _is_numeric(self) -> bool:
@@ -195,16 +191,6 @@ class Table:
         """The columns that hold dates."""
         return self.those(lambda column: column.dates is not None)
 
-    @cached_property
-    def amounts(self) -> list[Column]:
-        """The columns whose figures may be added up."""
-        return self.those(lambda column: column.is_amount)
-
-    @cached_property
-    def text_columns(self) -> list[Column]:
-        """The columns that hold neither numbers nor dates."""
-        return self.those(lambda column: column.numbers is None and column.dates is None)
-
 
 def read_table(path: Path, name: str | None = None) -> Table:
     """Read a delimited file with a header.
@@ -222,7 +208,8 @@ def read_table(path: Path, name: str | None = None) -> Table:
     delimiter = _delimiter(head)
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     options: dict[str, Any] = {
-        "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True, "encoding": encoding,
+        "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True,
+        "encoding": encoding,
     }  # fmt: skip
     try:
         with warnings.catch_warnings():

@@ -31,18 +31,14 @@ agent = Agent(
     "sentences, paragraphs and characters, unique words, occurrences of a word.",
     skills=["extractive summary of a text", "word count and text statistics", "key phrases and keywords"],
     examples=[
-        "summarise notes.txt in 3 sentences",
-        "count the words in it",
-        "what are the ten most frequent words in the article?",
-        "extract the key phrases of this document",
-        "how many sentences and paragraphs does the text have",
-        "how often does the word 'water' occur in notes.txt",
-        "give a summary of the page",
+        "summarise notes.txt in 3 sentences", "count the words in it", "what are the ten most frequent words in the article?",
+        "extract the key phrases of this document", "how many sentences and paragraphs does the text have",
+        "how often does the word 'water' occur in notes.txt", "give a summary of the page",
         "number of unique words in the text",
     ],
     tags=["text", "summary", "words"],
     may_team_up=False,
-)
+)  # fmt: skip
 _SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
 _TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)

@@ -27,17 +27,13 @@ agent = Agent(
     description="Fetches web pages by URL and turns HTML into readable text, with title, headings and links.",
     skills=["fetch a web page", "HTML to text", "extract headings and links"],
     examples=[
-        "read https://example.org/article",
-        "fetch the page http://localhost:8000/index.html and extract its text",
-        "what are the headings of page.html",
-        "list the links on https://example.org",
-        "download this web page as text",
-        "get the title of the page",
-        "convert page.html to plain text",
+        "read https://example.org/article", "fetch the page http://localhost:8000/index.html and extract its text",
+        "what are the headings of page.html", "list the links on https://example.org", "download this web page as text",
+        "get the title of the page", "convert page.html to plain text",
     ],
     tags=["web", "html", "http"],
     may_team_up=False,
-)
+)  # fmt: skip
 _URL = re.compile(r"https?://[^\s<>\"'`]+", re.IGNORECASE)
 _TEXT_TYPES = re.compile(r"text/|application/(?:xhtml\+xml|xml|json|.*\+json|.*\+xml)", re.IGNORECASE)
 _SHOWN = 40

@@ -198,7 +198,7 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
         ("name,score,score\na,1,2\n", "average score", "'score' (column 2) and 'score' (column 3)"),
         ("who,Weight (kg),Weight (lb)\na,1,2\n", "average weight", "'Weight (kg)' (column 2) and 'Weight (lb)' (column 3)"),
         ("origin,destination,n\nRome,Lima,1\nLima,Rome,2\n", "total n from Rome", "several columns of t.csv: origin, destination"),
-        ("sent,paid,n\n2024-01-01,2024-02-01,1\n", "total n in 2024-01", "several columns of t.csv: sent, paid"),
+        ("sent,paid,n\n2024-01-01,2024-02-01,1\n", "total n in 2024-01", "several columns of dates: sent, paid"),
         ("date,n\n03/04/2024,1\n05/06/2024,2\n", "total n in 2024-03", "begin with the day or with the month"),
         ("who;n\na;1.234\nb;2.500\n", "total n", "has a sign for thousands or decimals"),
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
@@ -443,7 +443,7 @@ def test_a_choice_that_is_offered_is_one_that_is_answered(run: Run, tmp_path: Pa
     """Prices are not added up, so the total of them is not suggested."""
     table = tmp_path / "t.csv"
     table.write_text("shop,price\nA,10\nB,20\n")
-    with pytest.raises(InvalidInputError, match=r"what to compute of price\. Say 'average price', maximum"):
+    with pytest.raises(InvalidInputError, match=r"what to compute of price\. Say 'average price', 'maximum price'"):
         run(agent, "which shop has the highest price", [table])
     assert "20" in run(agent, "which shop has the highest average price", [table]).text
 
