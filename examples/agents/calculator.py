@@ -98,7 +98,8 @@ _CONVERSION = re.compile(
     r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d%]+[23]?)(?<!percentage)", re.IGNORECASE
 )
 _AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
-    **dict.fromkeys(("sum", "total", "add"), sum), **dict.fromkeys(("product", "multiply"), math.prod),
+    **dict.fromkeys(("sum", "total", "add"), lambda values: sum(values, Fraction())),
+    **dict.fromkeys(("product", "multiply"), lambda values: math.prod(values, start=Fraction(1))),
     **dict.fromkeys(("average", "mean"), lambda values: sum(values, Fraction()) / len(values)), "median": statistics.median,
     "difference": lambda values: abs(values[0] - values[1]),
     **dict.fromkeys(("maximum", "max", "largest", "highest"), lambda values: max(values)),

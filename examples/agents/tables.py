@@ -115,9 +115,10 @@ class Column:
     @cached_property
     def values(self) -> dict[str, list[object]]:
         """Its different cells by their folded words; several that differ in case or punctuation only stand together."""
-        unique = pd.unique(self.cells.dropna())
-        if pd.api.types.is_float_dtype(self.cells.dtype):  # of figures only whole ones can be said as a value, such as a year
-            unique = unique[unique % 1 == 0].astype("int64")
+        cells = self.cells.dropna()
+        if pd.api.types.is_float_dtype(cells.dtype):  # of figures only whole ones can be said as a value, such as a year
+            cells = cells[cells % 1 == 0].astype("int64")
+        unique = pd.unique(cells)
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
         found: dict[str, list[object]] = {}
         for words, value in zip(folded, unique, strict=False):
