@@ -1,7 +1,5 @@
 """Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
 
-    prepare a full briefing on sales.csv: total sales per region, a bar chart of it and a report of both
-
 The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
 agents that compute, draw and write. Their results arrive as `ctx.results`.
 """

@@ -1,13 +1,4 @@
-"""Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result.
-
-15 % of 240
-12 miles in km
-(3.5 + 4) * 2^3
-sum of 3, 4 and 5
-100 °F to celsius
-20 is what percent of 80
-add 19 % to it
-"""
+"""Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result."""
 
 from __future__ import annotations
 

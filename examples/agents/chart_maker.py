@@ -1,11 +1,5 @@
 """Draw charts as PNG images, of what an earlier task computed or of a question about a CSV file.
 
-    make a bar chart of it
-    pie chart of the total revenue per region in sales.csv
-    line chart of total units per month
-    histogram of unit_price
-    scatter plot of units against revenue where category is Electronics
-
 The question is of the language of docs/questions.md. Without a word for the kind of chart, the data decides: what follows in time
 becomes a line, everything else bars.
 """

@@ -1,9 +1,5 @@
 """Answer questions about CSV files with exact figures, without a language model.
 
-    total revenue per region in sales.csv
-    which product had the highest total revenue in 2024-03?
-    average units where category is Electronics and revenue is above 100, per month
-
 The language of the questions is small and strict: docs/questions.md. A grouped answer is attached as a CSV file, too.
 """
 

@@ -1,11 +1,5 @@
 """Find files by name or content in the task's inputs and in the folder that `IOA_WORKSPACE` names.
 
-    which files mention "sundial"
-    search for "total revenue" in *.md
-    in which line of notes.txt does "Tuesday" occur
-    find files named *.csv
-    list all python files
-
 A request says at most one text, in quotes, any names or patterns of files, and else nothing but the words of `_WORDS`; any other
 word is refused by name. The answer is `path:line: text`, and the hits are attached as a CSV file. Hidden folders, binary and
 large files, and links that lead out of the folder are passed over.

@@ -1,11 +1,5 @@
 """Run a Python snippet in a process of its own, with limits, and return what it printed and the files it wrote.
 
-    run this: ```python
-    print(sum(range(10)))
-    ```
-    execute `2 ** 10`
-    run script.py
-
 The process has a folder of its own with copies of the task's inputs, no environment, and bounds on processor time, memory, wall
 clock, output and file size; the value of a last expression is printed as well. The limits stop accidents. They are not a
 sandbox: run this agent under a user, or in a container, that may do no harm.

@@ -1,9 +1,5 @@
 """Write a report of what earlier tasks found: one Markdown file and one self-contained HTML page.
 
-    write a report of both
-    put the results into an HTML report titled "Sales 2024"
-    a report of the figures and the chart
-
 A request says nothing but the words of `_WORDS` and those of the tasks that it reports on; any other word is refused by name,
 since it may be a wish that is not fulfilled here. Each result becomes a section with its words, its tables (from CSV files) and its
 charts (from PNG files, embedded in the page). The same results give the same report, byte for byte: it bears no date of its own.

@@ -121,7 +121,7 @@ class Column:
         unique = pd.unique(cells)
         folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
         found: dict[str, list[object]] = {}
-        for words, value in zip(folded, unique, strict=False):
+        for words, value in zip(folded if len(unique) else (), unique, strict=True):
             found.setdefault(" ".join(words.split()), []).append(value)
         return found
 

@@ -1,12 +1,5 @@
 """Measure and condense texts: `.txt`, `.md` and `.html` files, text in the request itself, or what earlier tasks found.
 
-    summarise notes.txt in 3 sentences
-    count the words and sentences in it
-    the 10 most frequent words of notes.txt
-    key phrases of page.html
-    how often does "water" occur in notes.txt
-    how many words are in "to be or not to be"
-
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
 """

@@ -1,9 +1,5 @@
 """Read a web page, or a local HTML file, as text.
 
-    read https://example.org/article.html
-    get the headings of http://localhost:8000/
-    extract the text and the links of page.html
-
 The page's text is attached as a `.txt` file, so that later tasks can summarise or search it. Only text is read, at most 5 MB and
 for at most 20 seconds.
 """

@@ -46,13 +46,7 @@ def format_number(value: float) -> str:
 
 
 def account_for(text: str, known: Collection[str], hint: str) -> None:
-    """Refuse a request with a word that its agent does not know: it may be a wish that would not be fulfilled.
-
-    Args:
-        text: The request without what was understood already.
-        known: Words in lower case.
-        hint: How to say it.
-    """
+    """Refuse a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
     unknown = [word for word in re.findall(r"\w+", text.lower()) if word not in known]
     if unknown:
         raise InvalidInputError(
