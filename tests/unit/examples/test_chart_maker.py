@@ -37,8 +37,10 @@ def size_of(png: bytes) -> tuple[int, int]:
         (
             "total revenue per month",
             "visualise it",
-            "a line chart titled 'Sum of revenue by month of date', 12 points "
-            "(12 of 12 rows of sum-of-revenue-by-month-of-date.csv).",
+            (
+                "a line chart titled 'Sum of revenue by month of date', 12 points "
+                "(12 of 12 rows of sum-of-revenue-by-month-of-date.csv)."
+            ),
         ),
         (
             "compute the total revenue per region in sales.csv",
