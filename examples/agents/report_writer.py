@@ -116,8 +116,9 @@ def _cell(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown would read as a mark-up; one line stays one."""
-    return re.sub(r"([\\`*_\[\]<>#|&~])", r"\\\1", " ".join(text.split()))
+    """Escape what Markdown would read as a mark-up, a list's marker at the beginning included; one line stays one."""
+    escaped = re.sub(r"([\\`*_\[\]<>#|&~])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"^(\d*)([-+.)])(?=[\s-]|$)", r"\1\\\2", escaped)
 
 
 def _page(title: str, report: str, charts: dict[str, Path]) -> str:

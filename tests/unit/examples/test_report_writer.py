@@ -122,3 +122,14 @@ def test_a_report_summarises_nothing(run: Run) -> None:
     with pytest.raises(InvalidInputError, match="does not summarise"):
         run(agent, "summarise the result", results=results)
     assert run(agent, "summarise all results in one document", results=results).files
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["+ 5 % more", "12. floor", "---", "-5 degrees", "a | b", "=====", "    four", "~~~~", "&lt;b&gt;", "1) one", "# no", "> no"],
+)
+def test_words_are_shown_as_they_are(line: str, run: Run) -> None:
+    """What a result says reads the same in the page, whatever Markdown would make of it."""
+    done = run(agent, "a report", results=[upstream("say it", f"before\n{line}\nafter")])
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert [one.get_text() for one in page.select("main > p")[:3]] == ["before", line.strip(), "after"]
