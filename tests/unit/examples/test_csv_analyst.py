@@ -200,7 +200,13 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
         ("origin,destination,n\nRome,Lima,1\nLima,Rome,2\n", "total n from Rome", "several columns of t.csv: origin, destination"),
         ("sent,paid,n\n2024-01-01,2024-02-01,1\n", "total n in 2024-01", "several columns of dates: sent, paid"),
         ("date,n\n03/04/2024,1\n05/06/2024,2\n", "total n in 2024-03", "begin with the day or with the month"),
+        (
+            "date,n\n13/01/2024,1\n05/16/2024,2\n22/03/2024,4\n02/03/2024,8\n",
+            "total n in 2024-03",
+            "begin with the day or with the month",
+        ),
         ("who;n\na;1.234\nb;2.500\n", "total n", "has a sign for thousands or decimals"),
+        ("city,year,at,n\nRome,2024,2024-05-05,1\nLima,,2023-01-01,2\n", "total n in 2024", "several columns of t.csv: year, at"),
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
         ("total cost,cost\n1,2\n", "total cost", "what to compute of total cost"),
         ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", "Put it in quotes"),
@@ -480,3 +486,22 @@ def test_one_table_at_a_time(run: Run, tmp_path: Path) -> None:
     assert run(agent, "tell me how many rows a.csv has", tables).text == "a.csv: number of rows: 2 (2 of 2 rows)."
     with pytest.raises(InvalidInputError, match=r"'b\.csv' is not understood here"):
         run(agent, "tell me how many rows a.csv has and how many rows b.csv has", tables)
+
+
+@pytest.mark.parametrize(
+    ("question", "reading"),
+    [
+        ("total n per shop", "(2 of 6 rows; left out: 1 without n, 1 that cannot be read, such as 'x', 2 without shop)"),
+        ("total n where shop is not A", "(1 of 6 rows; left out: 2 without shop, 1 that cannot be read, such as 'x')"),
+        (
+            "average of n divided by d",
+            "(3 of 6 rows; left out: 1 without n, 1 that cannot be read, such as 'x', 1 without a finite value)",
+        ),
+        ("number of distinct shop where d above 1", "(1 of 6 rows; left out: 1 without shop)"),
+    ],
+)
+def test_each_row_is_used_or_left_out_once(question: str, reading: str, run: Run, tmp_path: Path) -> None:
+    """A row that lacks several things is counted where that is noticed first, so that the counts add up."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,n,d\nA,1,0\nA,,1\nB,x,1\nB,4,2\n,5,3\n,6,1\n")
+    assert reading in run(agent, question, [path]).text
