@@ -55,11 +55,12 @@ def run(task: str, ctx: TaskContext) -> str:
         return f"{text} = {convert(match['amount'], match['unit'])}"
     for pattern, form in _FORMS:
         if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            parts = [_value(part) for _, part in sorted(match.groupdict().items())]
+            parts = [_value(_one_operand(part)) for _, part in sorted(match.groupdict().items())]
             with computing(text):
                 return f"{text} = {show(form(*parts))}"
     if match := re.fullmatch(rf"({'|'.join(_AGGREGATES)})(?: (?:of|between))? (?:the )?(?:numbers )?(.*\d.*)", text, re.IGNORECASE):
-        values = [_value(part) for part in re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])]
+        parts = re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])
+        values = [_value(part) for part in [*parts[:-1], _one_operand(parts[-1], "-+*^×−")]]
         if len(values) < 2 or (match[1].lower() == "difference" and len(values) > 2):
             raise InvalidInputError(f"{match[1]} is of {'two' if len(values) > 2 else 'several'} numbers, not of {len(values)}.")
         return f"{text} = {show(_AGGREGATES[match[1].lower()](values))}"
@@ -72,9 +73,24 @@ def _as_conversion(match: re.Match[str]) -> str:
 
 def _value(text: str) -> Fraction:
     text = _LEAD.sub("", text)
+    if scaled := re.search(r"\b(?:half|a third|a quarter|twice|double)\b(.*)", text, re.IGNORECASE):
+        _one_operand(scaled[1])
+    return compute(_signs(text))
+
+
+def _signs(text: str) -> str:
     for pattern, sign in _WORDS:
         text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
-    return compute(text)
+    return text
+
+
+def _one_operand(text: str, signs: str = "-+*/^×÷−") -> str:
+    """Refuse what may end before its last sign: `half of 50 plus 10` may be 35 or 30."""
+    if re.search(rf"[\d%!)]\s*[{signs}]", re.sub(r"\([^()]*\)", "0", _signs(text))):
+        raise InvalidInputError(
+            f"It is not clear what belongs together in {text.strip()!r}.", hint="Write it with signs and brackets."
+        )
+    return text
 
 
 def _share(part: Fraction, whole: Fraction) -> Fraction:
