@@ -102,7 +102,7 @@ def _minus(left: Fraction, right: Fraction) -> Fraction:
 
 
 _CONVERSION = re.compile(
-    r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d%]+[23]?)(?<!percentage)", re.IGNORECASE
+    r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>(?!(?:a )?per ?cent)[^\d%]+[23]?)", re.IGNORECASE
 )
 _AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
     **dict.fromkeys(("sum", "total", "add"), lambda values: sum(values, Fraction())),

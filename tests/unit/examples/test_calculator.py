@@ -45,6 +45,7 @@ from tests.unit.examples.agent_run import Run
         ("20 is what percent of 80", "25 %"),
         ("what percent of 80 is 20?", "25 %"),
         ("20 out of 80 as a percentage", "25 %"),
+        ("20 of 80 in percent", "25 %"),
         ("percentage change from 50 to 75", "50 %"),
         ("square root of 144", "12"),
         ("what is 5 factorial", "120"),
