@@ -1,7 +1,5 @@
 """Coordinate a briefing: the figures, the chart and the report are others' work, this agent edits them into one answer.
 
-    prepare a full briefing on sales.csv: total sales per region, a bar chart of it and a report of both
-
 The agent has no skill of its own but editing, so its client opens a nested team for the task (paper, section 2.3.2) and finds the
 agents that compute, draw and write. Their results arrive as `ctx.results`.
 """
@@ -20,12 +18,11 @@ agent = Agent(
         "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
         "have a team prepare a complete data briefing",
         "prepare a briefing on data.csv with the average per group, a chart of it and a report",
-        "organise a briefing package for the management",
-        "lead the preparation of a briefing on the data file",
+        "organise a briefing package for the management", "lead the preparation of a briefing on the data file",
     ],
     tags=["briefing", "coordination"],
     may_team_up=True,
-)
+)  # fmt: skip
 
 
 @agent.task

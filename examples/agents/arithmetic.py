@@ -1,60 +1,186 @@
-"""A safe calculator: parses arithmetic with units into exact fractions and pint quantities. Nothing is ever executed.
-
-Grammar: sum = term (("+" | "-") term)* · term = factor (("*" | "/" | "of") factor)* · factor = ("-" | "+") factor | power ·
-power = postfix ("^" factor)? · postfix = atom ("%" | "!" | unit)* · atom = number | "(" sum ")" | function "(" sum ")"
-"""
+"""Exact arithmetic and conversion of units: Python's grammar parses, fractions compute, pint knows units; nothing is executed."""
 
 from __future__ import annotations
 
+import ast
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from threading import Lock
-from types import ModuleType
 from typing import Any
 
 from ioa import InvalidInputError
 
-MAX_DIGITS = 400
-_TOKEN = re.compile(
-    r"\s*(?:(?P<number>(?:\d{1,3}(?:,\d{3})+(?![\d])|\d+)(?:\.\d+)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<word>log10|log2|[^\W\d_]+"
-    r"|[°µ][^\W\d_]*|[€$£])|(?P<sign>\*\*|[-+*/^()%!,×÷·−]))"
-)
-_SIGNS = {"×": "*", "·": "*", "÷": "/", "−": "-", "**": "^"}
-_FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "sqrt": math.sqrt, "cbrt": math.cbrt, "ln": math.log, "log10": math.log10, "log2": math.log2, "exp": math.exp, "abs": abs,
-    "round": round, "floor": math.floor, "ceil": math.ceil,
-}  # fmt: skip
-_CONSTANTS = {"pi": math.pi, "π": math.pi, "e": math.e}
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12, "k": 1_000}
-_UNIT_NAMES = {
-    "c": "degC", "°c": "degC", "celsius": "degC", "centigrade": "degC", "f": "degF", "°f": "degF", "fahrenheit": "degF",
-    "kelvin": "kelvin", "kelvins": "kelvin", "kmh": "km/hour", "kph": "km/hour", "sqm": "m^2", "sqft": "ft^2", "lbs": "lb",
-    "tonne": "metric_ton", "tonnes": "metric_ton", "mins": "minute", "secs": "second", "hrs": "hour", "°": "degree",
-}  # fmt: skip
-
-
-_ANGLES: dict[str, Callable[[float], float]] = {"sin": math.sin, "cos": math.cos, "tan": math.tan}
-_TWO_SIZES = ("gallon", "quart", "pint", "gill", "fluid_ounce")
+NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+)(?![\w.]*\d)"
+_MAX_DIGITS, _MAX_CHARS = 400, 1_000
+_FUNCTIONS = {"sqrt": math.sqrt, "cbrt": math.cbrt, "ln": math.log, "log10": math.log10}
+_SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000, "dozen": 12}
 _AMBIGUOUS = {
-    **{unit: f"'US {name}' or 'imperial {name}'" for unit in _TWO_SIZES for name in (unit.replace("_", " "),)},
-    "ton": "'short ton' (US), 'long ton' (UK) or 'metric ton'",
-    "ounce": "'avoirdupois ounce', 'troy ounce', 'US fluid ounce' or 'imperial fluid ounce'",
-    "hundredweight": "pounds or kg", "barrel": "litres", "cup": "'US cup', 'imperial cup' or millilitres",
-    "tablespoon": "millilitres", "teaspoon": "millilitres", "horsepower": "'metric horsepower' or watts",
-    "calorie": "'kcal' for food, or joules", "month": "days", "year": "days",
+    **{unit: f"'US {unit}' or 'imperial {unit}'" for unit in ("gallon", "quart", "pint", "gill", "fluid_ounce", "cup")},
+    "ton": "'short ton' (US), 'long ton' (UK) or 'metric ton'", "hundredweight": "pounds or kg", "barrel": "litres",
+    "ounce": "'avoirdupois ounce', 'troy ounce', 'US fluid ounce' or 'imperial fluid ounce'", "tablespoon": "millilitres",
+    "teaspoon": "millilitres", "horsepower": "watts", "calorie": "'kcal' for food, or joules", "month": "days", "year": "days",
 }  # fmt: skip
-_QUALIFIED = re.compile(r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+(fluid\s+)?([a-z]+)", re.IGNORECASE)
-
+_TEMPERATURES = {"c": "degC", "°c": "degC", "celsius": "degC", "f": "degF", "°f": "degF", "fahrenheit": "degF"}
+_UNIT_WORDS = (
+    (r"\b(us|imperial|short|long|metric|troy|avoirdupois)\s+", r"\1_"), (r"fluid\s+", "fluid_"), (r"\bdegrees?\s+", ""),
+    (r"\bsquare (\w+)", r"\1^2"), (r"\bcubic (\w+)", r"\1^3"), ("²", "^2"), ("³", "^3"), (r"\s+per\s+", "/"),
+    (r"(?<=[a-z])([23])\b", r"^\1"),
+)  # fmt: skip
+_PYTHON: tuple[tuple[str, Any], ...] = (
+    ("×", "*"), ("÷", "/"), ("−", "-"), (r"\^", "**"), (r"\bof\b", "*"),
+    (rf"({NUMBER})\s*({'|'.join(_SCALES)})\b", lambda match: f"({match[1]}*{_SCALES[match[2]]})"),
+    (rf"({NUMBER})\s*%", r"percent(\1)"), (r"\b(\d+)\s*!", r"factorial(\1)"),
+    (rf"\b({'|'.join(_FUNCTIONS)}) ({NUMBER})$", r"\1(\2)"),
+)  # fmt: skip
 _REGISTRY_LOCK = Lock()
 
 
-def _pint() -> ModuleType:
-    return import_module("pint")  # here, since an agent that has nothing to do yet should not take 10 MB for it
+@contextmanager
+def computing(text: str) -> Iterator[None]:
+    """Raise what goes wrong within as a refusal of `text`."""
+    what = text.strip()[:60]
+    try:
+        yield
+    except ZeroDivisionError:
+        raise InvalidInputError(f"{what} divides by zero.") from None
+    except (OverflowError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{what} is too large to compute.") from None
+    except (SyntaxError, ValueError, TypeError):
+        raise InvalidInputError(f"{what!r} cannot be computed.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.") from None
+
+
+class Percent(Fraction):
+    """A percentage as written: `+ 5 %` adds five percent of what stands before it."""
+
+
+def plus(left: Fraction, right: Fraction, sign: int = 1) -> Fraction:
+    """Add, or subtract; a percentage is one of what it is added to."""
+    if isinstance(right, Percent) and isinstance(left, Percent):
+        raise InvalidInputError("It can mean a sum of percentages, or one percentage of the other.", hint="Leave the % signs out.")
+    return left + sign * (left * Fraction(right) if isinstance(right, Percent) else right)
+
+
+def times(left: Fraction, right: Fraction) -> Fraction:
+    """Multiply; a product of percentages is a plain number."""
+    return Fraction(left) * Fraction(right)
+
+
+_OPERATIONS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: plus, ast.Sub: lambda left, right: plus(left, right, -1), ast.Mult: times,
+    ast.Div: lambda left, right: times(left, 1 / right),
+}  # fmt: skip
+
+
+def compute(text: str) -> Fraction:
+    """Compute an expression of numbers, signs, percentages and functions.
+
+    Raises:
+        InvalidInputError: It is no expression, divides by zero, or grows beyond reason.
+    """
+    if len(text) > _MAX_CHARS:
+        raise InvalidInputError(f"{text[:60]} … is too large to compute.")
+    words = "|".join((*_FUNCTIONS, *_SCALES, "pi", "of"))
+    for wrong in re.sub(rf"{NUMBER}|\b(?:{words})\b|[-+*/^()%!×÷−]", " ", text, flags=re.ASCII).split():
+        raise InvalidInputError(f"{wrong!r} is not arithmetic.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.")
+    source = " ".join(text.replace(",", "").split())
+    for pattern, python in _PYTHON:
+        source = re.sub(pattern, python, source)
+    with computing(text):
+        return _value(ast.parse(source, mode="eval").body, source)
+
+
+def _value(node: ast.expr, source: str) -> Fraction:
+    match node:
+        case ast.Constant():
+            return Fraction(str(ast.get_source_segment(source, node)))
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            value = _value(operand, source)
+            return type(value)(-value) if isinstance(sign, ast.USub) else value
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return _power(_value(left, source), _value(right, source))
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _OPERATIONS:
+            return _OPERATIONS[type(sign)](_value(left, source), _value(right, source))
+        case ast.Name(id="pi"):
+            return _exact(math.pi)
+        case ast.Call(func=ast.Name(id=name), args=[argument], keywords=[]):
+            value = _value(argument, source)
+            if name == "percent":
+                return Percent(value / 100)
+            if name == "factorial" and value > 170:
+                raise OverflowError
+            return Fraction(math.factorial(int(value))) if name == "factorial" else _exact(_FUNCTIONS[name](float(value)))
+    raise TypeError
+
+
+def _exact(value: float) -> Fraction:
+    """The fraction that a float shows, so that 0.1 stays one tenth."""
+    return Fraction(Decimal(repr(value)))
+
+
+def _power(base: Fraction, exponent: Fraction) -> Fraction:
+    if exponent.denominator != 1:
+        return _exact(float(base) ** float(exponent))
+    if abs(exponent) * math.log10(max(abs(base.numerator), base.denominator, 2)) > _MAX_DIGITS:
+        raise OverflowError
+    return Fraction(base) ** int(exponent)
+
+
+def show(number: Fraction) -> str:
+    """Write a number: exactly when its decimals end within fifteen digits, else with fifteen significant digits."""
+    if isinstance(number, Percent):
+        return f"{show(Fraction(number) * 100)} %"
+    if number.denominator == 1:
+        return str(number.numerator) if abs(number) < 10**40 else f"{Decimal(number.numerator):.12e}"
+    text = f"{Decimal(number.numerator) / Decimal(number.denominator):.15g}"
+    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def convert(amount: str, unit: str) -> str:
+    """Convert an amount such as `5 feet 10 inches` to a unit, and write it.
+
+    Raises:
+        InvalidInputError: The amount has no unit, or one of another dimension, or a unit is not known or has several sizes.
+    """
+    part = rf"(-?{NUMBER})\s*([^\d,]*?[^\d\s,][23]?)(?:$|\s+(?:and\s+)?(?=[\d.]))"
+    if re.sub(part, "", amount):
+        raise InvalidInputError(
+            f"{amount!r} is no amount to convert.", hint="Write it as in '12 miles in km', or '5 feet 10 inches in cm'."
+        )
+    wanted, values = _unit(unit), []
+    for number, name in re.findall(part, amount):
+        value = _registry().Quantity(Fraction(number.replace(",", "")), _unit(name))
+        if not value.is_compatible_with(wanted):
+            raise InvalidInputError(f"{name} cannot be converted to {unit}.")
+        values.append(value.to(wanted).magnitude)
+    if len(values) > 1 and "deg" in str(wanted):
+        raise InvalidInputError("Temperatures are converted one at a time.")
+    return f"{show(sum(values))} {unit}"
+
+
+def _unit(text: str) -> Any:
+    written = _TEMPERATURES.get(re.sub(r"degrees? |\s", "", text.lower()), text)
+    for pattern, replacement in _UNIT_WORDS:
+        written = re.sub(pattern, replacement, written, flags=re.IGNORECASE)
+    for spelling in dict.fromkeys((written, written.lower())):
+        words = re.findall(r"[^\W\d]+", spelling)
+        if not re.fullmatch(r"[\w°µ/^]+", spelling):
+            break
+        try:
+            names = [next(iter(_registry().parse_units(word.removeprefix("us_"))._units)) for word in words]
+            found = _registry().parse_units(re.sub(r"\bus_", "", spelling))
+        except (AttributeError, ValueError, TypeError, StopIteration):  # pint's own for a name that it does not know are such
+            continue
+        for name, word in zip(names, words, strict=True):
+            if name in _AMBIGUOUS and ("_" not in word or word.startswith("fluid")):
+                raise InvalidInputError(f"{word!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.".replace("_", " "))
+        return found
+    raise InvalidInputError(f"{text!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, °C.")
 
 
 def _registry() -> Any:
@@ -64,247 +190,5 @@ def _registry() -> Any:
 
 @lru_cache(maxsize=1)
 def _created_registry() -> Any:
-    return _pint().UnitRegistry(non_int_type=Fraction)
-
-
-class Percent(Fraction):
-    """A percentage as written: `+ 5 %` adds five percent of what stands before it."""
-
-
-def unit_of(text: str) -> Any:
-    """Find a unit such as `km`, `miles per hour`, `square metres` or `°F`.
-
-    Raises:
-        InvalidInputError: No such unit is known, or units of several sizes go by its name.
-    """
-    words = text.strip().strip(".?!").replace("²", "^2").replace("³", "^3").replace(" per ", "/")
-    words = _QUALIFIED.sub(lambda match: "_".join(match[0].lower().split()), words)
-    words = re.sub(r"\bfluid\s+(?=\w)", "fluid_", words, flags=re.IGNORECASE)
-    words = re.sub(r"\bdegrees?\s+(?=\w)", "", words, flags=re.IGNORECASE)
-    words = re.sub(r"\bsquare (\w+)", r"\1^2", words)
-    words = re.sub(r"\bcubic (\w+)", r"\1^3", words)
-    words = re.sub(r"(?<=[a-zA-Z])([23])\b", r"^\1", words)
-    words = re.sub(r"[°]?[^\W\d_]+", lambda match: _UNIT_NAMES.get(match[0].lower(), match[0]), words)
-    try:
-        if not re.fullmatch(r"[\w°µ/^* ()]+", words):
-            raise ValueError
-        return _parsed(words, text)
-    except (_pint().UndefinedUnitError, _pint().DefinitionSyntaxError, ValueError, TypeError, AttributeError):
-        try:
-            return _parsed(words.lower(), text)
-        except (_pint().UndefinedUnitError, _pint().DefinitionSyntaxError, ValueError, TypeError, AttributeError):
-            raise InvalidInputError(
-                f"{text.strip()!r} is not a unit that is known.",
-                hint="Use names such as km, mile, kg, litre, °C, and ask for one conversion at a time.",
-            ) from None
-
-
-def _parsed(words: str, text: str) -> Any:
-    for word in re.findall(r"[^\W\d]+", words):
-        names = list(_registry().parse_units(word.removeprefix("us_"))._units)
-        plain = "_" not in word or word.startswith("fluid")
-        if plain and names and names[0] in _AMBIGUOUS:
-            raise InvalidInputError(f"{word!r} in {text.strip()!r} has several sizes.", hint=f"Say {_AMBIGUOUS[names[0]]}.")
-    return _registry().parse_units(re.sub(r"\bus_", "", words))
-
-
-def convert(value: Any, unit: Any) -> Any:
-    """Convert a quantity to a unit.
-
-    Raises:
-        InvalidInputError: The value has no unit, or one of another dimension.
-    """
-    if not isinstance(value, _registry().Quantity):
-        raise InvalidInputError(f"{show(value)} has no unit to convert from.", hint="Write it as in '12 miles in km'.")
-    try:
-        return value.to(unit)
-    except _pint().DimensionalityError as error:
-        raise InvalidInputError(f"{value.units} cannot be converted to {unit}: {error}.".replace("..", ".")) from None
-
-
-class Parser:
-    """Parse one expression of numbers, signs, functions and units."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens: list[tuple[str, str]] = []
-        place = 0
-        while place < len(text.rstrip()):
-            match = _TOKEN.match(text, place)
-            if not match:
-                raise InvalidInputError(f"{text[place:].strip()[:40]!r} is not arithmetic.")
-            kind = match.lastgroup or ""
-            self.tokens.append((kind, _SIGNS.get(match[kind], match[kind])))
-            place = match.end()
-        self.place = 0
-
-    def value(self) -> Any:
-        """Compute the whole expression.
-
-        Raises:
-            InvalidInputError: It is no expression, divides by zero, or grows beyond reason.
-        """
-        try:
-            result = self._sum()
-            if self.place < len(self.tokens):
-                raise InvalidInputError(f"{self.tokens[self.place][1]!r} does not belong in {self.text.strip()!r}.")
-            return result
-        except ZeroDivisionError:
-            raise InvalidInputError(f"{self.text.strip()} divides by zero.") from None
-        except (OverflowError, RecursionError):
-            raise InvalidInputError(f"{self.text.strip()[:60]} is too large to compute.") from None
-        except _pint().PintError as error:
-            raise InvalidInputError(f"{self.text.strip()} does not fit together: {error}.") from None
-        except (ValueError, TypeError) as error:
-            raise InvalidInputError(f"{self.text.strip()} cannot be computed: {error}.") from None
-
-    def _next(self) -> tuple[str, str]:
-        return self.tokens[self.place] if self.place < len(self.tokens) else ("", "")
-
-    def _take(self, *signs: str) -> str:
-        kind, text = self._next()
-        if text.lower() in signs and kind in ("sign", "word"):
-            self.place += 1
-            return text.lower()
-        return ""
-
-    def _sum(self) -> Any:
-        result = self._term()
-        while sign := self._take("+", "-"):
-            right = self._term()
-            if isinstance(right, Percent) and isinstance(result, Percent):
-                raise InvalidInputError(
-                    f"{self.text.strip()!r} can mean a sum of percentages, or one percentage of the other.",
-                    hint="Leave the % signs out to add them up, or say 'of'.",
-                )
-            if isinstance(right, Percent):
-                right = result * Fraction(right)
-            result = result + right if sign == "+" else result - right
-        return result
-
-    def _term(self) -> Any:
-        result = self._factor()
-        while sign := self._take("*", "/", "of"):
-            right = self._factor()
-            left = Fraction(result) if isinstance(result, Percent) else result
-            right = Fraction(right) if isinstance(right, Percent) else right
-            result = left / right if sign == "/" else left * right
-        return result
-
-    def _factor(self) -> Any:
-        if sign := self._take("-", "+"):
-            value = self._factor()
-            return -value if sign == "-" else value
-        base = self._postfix()
-        if self._take("^"):
-            return _power(base, self._factor())
-        return base
-
-    def _postfix(self) -> Any:
-        value = self._atom()
-        while True:
-            if self._take("%", "percent"):
-                value = Percent(value / 100)
-            elif self._take("!"):
-                value = _factorial(value)
-            elif (scale := self._next()[1]) in _SCALES and self._next()[0] == "word":
-                self.place += 1
-                value = value * _SCALES[scale]
-            elif unit := self._unit():
-                value = _registry().Quantity(value, unit_of(unit))
-            else:
-                return value
-
-    def _unit(self) -> str:
-        parts = []
-        while self._next()[0] == "word" and self._next()[1].lower() != "of":
-            parts.append(self._next()[1])
-            self.place += 1
-            ahead = self.tokens[self.place : self.place + 2]
-            is_power = [kind for kind, _ in ahead] == ["sign", "number"] and ahead[0][1] == "^"
-            if is_power or ([kind for kind, _ in ahead] == ["sign", "word"] and ahead[0][1] in "/*"):
-                parts.append(ahead[0][1])
-                self.place += 1
-                if is_power:
-                    parts.append(ahead[1][1])
-                    self.place += 1
-        return " ".join(parts)
-
-    def _atom(self) -> Any:
-        kind, text = self._next()
-        self.place += 1
-        if kind == "number":
-            return Fraction(text.replace(",", "").replace(" ", ""))
-        if text == "(":
-            value = self._sum()
-            if not self._take(")"):
-                raise InvalidInputError(f"A bracket is not closed in {self.text.strip()!r}.")
-            return value
-        word = text.lower()
-        if word in _FUNCTIONS or word in _ANGLES:
-            return self._function(word)
-        if word == "log":
-            raise InvalidInputError("log can mean log10 or ln.", hint="Say 'log10(100)' or 'ln(100)'.")
-        if word in _CONSTANTS:
-            return exact(_CONSTANTS[word])
-        if not text:
-            raise InvalidInputError(f"{self.text.strip()!r} is not complete.")
-        raise InvalidInputError(f"{text!r} is not arithmetic.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.")
-
-    def _function(self, word: str) -> Fraction:
-        in_brackets = self._next()[1] == "("
-        value = self._postfix()
-        if not in_brackets and self._next()[1] in ("+", "-", "*", "/", "^", "of"):
-            raise InvalidInputError(f"It is not clear where {word} ends in {self.text.strip()!r}.", hint=f"Say '{word}(…)'.")
-        if word in _FUNCTIONS:
-            return exact(_FUNCTIONS[word](float(value)))
-        if not isinstance(value, _registry().Quantity):
-            raise InvalidInputError(f"{word} of degrees or of radians?", hint=f"Say '{word}(30 degrees)' or '{word}(0.5 radians)'.")
-        return exact(round(_ANGLES[word](float(value.to("radian").magnitude)), 15))
-
-
-def exact(value: float) -> Fraction:
-    """The fraction that a float shows, so that 0.1 stays one tenth."""
-    return Fraction(Decimal(repr(float(value))))
-
-
-def _power(base: Any, exponent: Any) -> Any:
-    exponent = Fraction(exponent)
-    if exponent.denominator == 1 and abs(exponent) < 2_000:
-        if (
-            isinstance(base, Fraction)
-            and abs(float(exponent)) * math.log10(max(abs(base.numerator), base.denominator, 2)) > MAX_DIGITS
-        ):
-            raise OverflowError
-        return base ** int(exponent)
-    return exact(float(base) ** float(exponent))
-
-
-def _factorial(value: Any) -> Fraction:
-    if value != int(value) or not 0 <= value <= 170:
-        raise InvalidInputError("A factorial needs a whole number from 0 to 170.")
-    return Fraction(math.factorial(int(value)))
-
-
-def show(value: Any) -> str:
-    """Write a value: exactly when its decimals end within fifteen digits, else with fifteen significant digits."""
-    if isinstance(value, _registry().Quantity):
-        return f"{show(value.magnitude)} {_unit_name(value.units)}".strip()
-    number = Fraction(value)
-    if number.denominator == 1:
-        digits = str(number.numerator)
-        return digits if len(digits) <= 40 else f"{Decimal(number.numerator):.12e}"
-    decimal = Decimal(number.numerator) / Decimal(number.denominator)
-    text = f"{decimal:.15g}"
-    return text if "e" in text.lower() else text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def _unit_name(units: Any) -> str:
-    # pint's own short form cannot write the fractions that its exponents are here
-    powers = {
-        _registry().get_symbol(name): int(power) if power == int(power) else float(power) for name, power in units._units.items()
-    }
-    above = [name if power == 1 else f"{name}^{power:g}" for name, power in powers.items() if power > 0]
-    below = [name if power == -1 else f"{name}^{-power:g}" for name, power in powers.items() if power < 0]
-    text = "·".join(above) or ("1" if below else "")
-    return {"Δ°C": "°C", "Δ°F": "°F"}.get(text, "/".join([text, *below]))
+    # here, since an agent that has nothing to do yet should not take 10 MB for it
+    return import_module("pint").UnitRegistry(non_int_type=Fraction)

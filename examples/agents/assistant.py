@@ -30,17 +30,13 @@ agent = Agent(
     description="Does by a language model what needs understanding: translates, rewrites, explains, drafts and classifies texts.",
     skills=["translation", "writing and rewriting", "explanations and general knowledge"],
     examples=[
-        "translate this into German",
-        "rewrite this letter more politely",
-        "explain how a heat pump works",
-        "draft an e-mail that declines the offer",
-        "what is the mood of these reviews",
-        "give me ideas for a slogan",
+        "translate this into German", "rewrite this letter more politely", "explain how a heat pump works",
+        "draft an e-mail that declines the offer", "what is the mood of these reviews", "give me ideas for a slogan",
         "answer this question from general knowledge",
     ],
     tags=["language model", "writing"],
     may_team_up=False,
-)
+)  # fmt: skip
 
 
 class _Reply(BaseModel):

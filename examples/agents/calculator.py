@@ -1,22 +1,14 @@
-"""Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result.
-
-15 % of 240
-12 miles in km
-(3.5 + 4) * 2^3
-sum of 3, 4 and 5
-100 °F to celsius
-20 is what percent of 80
-add 19 % to it
-"""
+"""Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result."""
 
 from __future__ import annotations
 
+import math
 import re
+import statistics
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
 
-from arithmetic import Parser, convert, exact, show, unit_of
+from arithmetic import NUMBER, Percent, compute, computing, convert, plus, show, times
 from ioa import Agent, InvalidInputError, TaskContext
 from words import NUMBER_WORDS
 
@@ -26,34 +18,25 @@ agent = Agent(
     "of length, mass, time, speed, volume, data and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
-        "what is 15 % of 240",
-        "convert 12 miles to km",
-        "calculate (3.5 + 4) * 2^3",
-        "the sum of 3, 4 and 5",
-        "100 degrees fahrenheit in celsius",
-        "20 is what percent of 80?",
-        "divide the total by 12",
-        "add 19 % VAT to it",
-        "how many litres are in 5 imperial gallons",
-        "square root of 144",
+        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "the sum of 3, 4 and 5",
+        "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
+        "how many litres are in 5 imperial gallons", "square root of 144",
     ],
     tags=["math", "units"],
     may_team_up=False,
-)
-_VALUE = r"-?[€$£]?\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?"
+)  # fmt: skip
+_VALUE = rf"-?[€$£]?{NUMBER}"
 _LEAD = re.compile(
-    r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)"
-    r"|how many (?:is|are)|calculate|compute"
-    r"|work out|evaluate|solve|convert|find|tell me|give me|the (?:result|value|amount) of|result of|value of|determine|the)\s+)+",
+    r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)"
+    r"|calculate|compute|work out|evaluate|solve|convert|find|tell me|give me|the (?:result|value|amount) of|determine|the)\s+)+",
     re.IGNORECASE,
 )
-_WORDS: tuple[tuple[str, str], ...] = (
-    (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b", "^2"),
-    (r"\bcubed\b", "^3"), (r"\bplus\b", "+"),
-    (r"\bminus\b|\bless\b", "-"), (r"\b(?:multiplied by|times)\b", "*"), (r"(?<=[\d)])\s*x\s*(?=[\d(])", "*"),
+_WORDS = (
+    (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b|²", "^2"), (r"\bcubed\b|³", "^3"),
+    (r"\bplus\b", "+"), (r"\bminus\b", "-"), (r"\b(?:multiplied by|times)\b", "*"), (r"(?<=[\d)])\s*x\s*(?=[\d(])", "*"),
     (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"),
-    (r"\bhalf(?: of)?\b", "0.5 *"),
-    (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"), (r"\b(?:twice|double)\b", "2 *"),
+    (r"\bhalf(?: of)?\b", "0.5 *"), (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"),
+    (r"\b(?:twice|double)\b", "2 *"),
     (r"\bper ?cent(?:age)?\b", "%"),
 )  # fmt: skip
 
@@ -61,109 +44,87 @@ _WORDS: tuple[tuple[str, str], ...] = (
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Compute the expression the task holds and show it beside its value."""
-    text = _clean(_with_results(task, ctx))
-    for pattern, compute in _FORMS:
-        if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            return f"{text} = {compute(match)}"
-    return f"{text} = {show(_evaluate(text))}"
-
-
-def _clean(task: str) -> str:
-    text = _LEAD.sub("", re.sub(r"[?.= ]+$", "", task.strip()))
+    text = _LEAD.sub("", re.sub(r"[?.= ]+$", "", _with_results(task, ctx).strip()))
     if len(signs := set(re.findall(r"[€$£](?=\d)", text))) > 1:
         raise InvalidInputError(f"{' and '.join(sorted(signs))} are two currencies, whose rate is not known here.")
     text = re.sub(r"[€$£](?=\d)", "", text)
     for word, number in NUMBER_WORDS.items():
         text = re.sub(rf"\b{word}\b", str(number), text, flags=re.IGNORECASE)
-    return _LEAD.sub("", text).strip()
+    text = _LEAD.sub("", re.sub(r"^how many ([^\d]+?) (?:are|is)(?: there)? in (?:an? (?=\D))?(.+)", _as_conversion, text)).strip()
+    if match := _CONVERSION.fullmatch(text):
+        return f"{text} = {convert(match['amount'], match['unit'])}"
+    for pattern, form in _FORMS:
+        if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            parts = [_value(_one_operand(part)) for _, part in sorted(match.groupdict().items())]
+            with computing(text):
+                return f"{text} = {show(form(*parts))}"
+    if match := re.fullmatch(rf"({'|'.join(_AGGREGATES)})(?: (?:of|between))? (?:the )?(?:numbers )?(.*\d.*)", text, re.IGNORECASE):
+        parts = re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])
+        values = [_value(part) for part in [*parts[:-1], _one_operand(parts[-1], "-+*^×−")]]
+        if len(values) < 2 or (match[1].lower() == "difference" and len(values) > 2):
+            raise InvalidInputError(f"{match[1]} is of {'two' if len(values) > 2 else 'several'} numbers, not of {len(values)}.")
+        return f"{text} = {show(_AGGREGATES[match[1].lower()](values))}"
+    return f"{text} = {show(_value(text))}"
 
 
-def _evaluate(text: str) -> Any:
-    """Compute an expression, with `… in UNIT` at its end or not."""
+def _as_conversion(match: re.Match[str]) -> str:
+    return f"{match[2] if match[2][0].isdigit() else f'1 {match[2]}'} in {match[1]}"
+
+
+def _value(text: str) -> Fraction:
     text = _LEAD.sub("", text)
-    match = re.fullmatch(r"(?P<what>.+?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>[^\d]+[23]?)", text, re.IGNORECASE)
-    if match and re.search(r"\d", match["what"]):
-        value = _evaluate(match["what"])
-        if re.fullmatch(r"(?:a )?(?:percent(?:age)?|%)", match["unit"]):
-            return exact(float(value * 100)) if not isinstance(value, Fraction) else value * 100
-        return convert(value, unit_of(match["unit"]))
+    if scaled := re.search(r"\b(?:half|a third|a quarter|twice|double)\b(.*)", text, re.IGNORECASE):
+        _one_operand(scaled[1])
+    return compute(_signs(text))
+
+
+def _signs(text: str) -> str:
     for pattern, sign in _WORDS:
         text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
-    # `5 feet 10 inches` is one length
-    text = re.sub(r"(\d\s*(?:feet|foot|ft|hours?|h|pounds?|lb|minutes?|min|kg|km|m))\s+(?:and\s+)?(\d)", r"\1 + \2", text)
-    return Parser(text.replace("²", "^2").replace("³", "^3")).value()
+    return text
 
 
-def _numbers(text: str) -> list[Any]:
-    parts = [part for part in re.split(r"\s*(?:,\s+and\s+|,\s*(?!\d{3}\b)|,\s+|;|\band\b|&)\s*", text.strip()) if part]
-    return [_evaluate(part) for part in parts]
+def _one_operand(text: str, signs: str = "-+*/^×÷−") -> str:
+    """Refuse what may end before its last sign: `half of 50 plus 10` may be 35 or 30."""
+    if re.search(rf"[\d%!)]\s*[{signs}]", re.sub(r"\([^()]*\)", "0", _signs(text))):
+        raise InvalidInputError(
+            f"It is not clear what belongs together in {text.strip()!r}.", hint="Write it with signs and brackets."
+        )
+    return text
 
 
-def _aggregate(match: re.Match[str]) -> str:
-    values = _numbers(match["list"])
-    match match["what"].lower().split()[0]:
-        case "sum" | "total" | "add":
-            return show(sum(values[1:], values[0]))
-        case "product" | "multiply":
-            result = values[0]
-            for value in values[1:]:
-                result = result * value
-            return show(result)
-        case "average" | "mean":
-            return show(sum(values[1:], values[0]) / len(values))
-        case "median":
-            ordered = sorted(values)
-            middle = len(ordered) // 2
-            return show(ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
-        case "difference" if len(values) != 2:
-            raise InvalidInputError(f"A difference is of two numbers, not of {len(values)}.")
-        case "difference":
-            return show(max(values[:2]) - min(values[:2]))
-        case "maximum" | "max" | "largest" | "highest":
-            return show(max(values))
-    return show(min(values))
+def _share(part: Fraction, whole: Fraction) -> Fraction:
+    return Percent(part / whole)
 
 
-def _share(part: Any, whole: Any) -> str:
-    if whole == 0:
-        raise InvalidInputError("There is no percentage of 0.")
-    return f"{show(Fraction(part) / Fraction(whole) * 100)} %"
+def _minus(left: Fraction, right: Fraction) -> Fraction:
+    return plus(left, right, -1)
 
 
-def _of(names: str, compute: Callable[..., str]) -> Callable[[re.Match[str]], str]:
-    return lambda match: compute(*(_evaluate(match[name]) for name in names))
-
-
-def _counted(match: re.Match[str]) -> str:
-    return show(convert(_evaluate(match["a"] if re.match(r"\d", match["a"]) else f"1 {match['a']}"), unit_of(match["u"])))
-
-
-_FORMS: list[tuple[str, Callable[[re.Match[str]], str]]] = [
-    (r"(?P<a>.+?) is (?:what|which|how many) (?:percent(?:age)?|%) of (?P<b>.+)", _of("ab", _share)),
-    (r"(?:percent(?:age)?|%)\s*of (?P<b>.+?) is (?P<a>.+)", _of("ab", _share)),
-    (r"(?P<a>.+?) (?:out )?of (?P<b>[^%]+?) (?:as|in) (?:a )?(?:percent(?:age)?|%)", _of("ab", _share)),
-    (
-        r"(?:percent(?:age)? |% |relative )?(?:change|increase|decrease|growth) (?:from |between )(?P<a>.+?) (?:to|and) (?P<b>.+)",
-        _of("ab", lambda a, b: f"{show(b - a)} ({_share(b - a, a)})"),
-    ),
-    (
-        (
-            r"(?P<what>sum|total|product|average|mean|median|difference|maximum|minimum|max|min|largest|smallest|highest|lowest)"
-            r"(?: value)? (?:of|between) (?:the )?(?:numbers )?(?P<list>.*\d.*(?:,| and |;|&).*)"
-        ),
-        _aggregate,
-    ),
-    (rf"(?P<what>add|multiply) (?P<list>{_VALUE}(?:(?:,| and| with)\s*{_VALUE})+)", _aggregate),
-    (r"add (?P<p>[^%]+%)(?: VAT| tax)? to (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['p']}"))),
-    (r"(?:increase|raise) (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['b']}"))),
-    (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['b']}"))),
-    (r"add (?P<b>.+?) to (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) + {match['b']}"))),
-    (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['b']}"))),
-    (r"divide (?P<a>.+?) by (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) / ({match['b']})"))),
-    (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", lambda match: show(_evaluate(f"({match['a']}) * ({match['b']})"))),
-    (r"how many (?P<u>[\w°/ ]+?) (?:are|is)(?: there)?(?: in)? (?:an? )?(?P<a>\d.*|[^\d]+)", _counted),
-    (r"(?P<p>[^%]+%) off (?P<a>.+)", lambda match: show(_evaluate(f"({match['a']}) - {match['p']}"))),
-    (r"how many (?P<u>[\w°/ ]+?) (?:does|do|make|makes|equal|=) (?P<a>.+)", _counted),
+_CONVERSION = re.compile(
+    r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>(?!(?:a )?per ?cent)[^\d%]+[23]?)", re.IGNORECASE
+)
+_AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
+    **dict.fromkeys(("sum", "total", "add"), lambda values: sum(values, Fraction())),
+    **dict.fromkeys(("product", "multiply"), lambda values: math.prod(values, start=Fraction(1))),
+    **dict.fromkeys(("average", "mean"), lambda values: sum(values, Fraction()) / len(values)), "median": statistics.median,
+    "difference": lambda values: abs(values[0] - values[1]),
+    **dict.fromkeys(("maximum", "max", "largest", "highest"), lambda values: max(values)),
+    **dict.fromkeys(("minimum", "min", "smallest", "lowest"), lambda values: min(values)),
+}  # fmt: skip
+_PER_CENT = r"(?:percent(?:age)?|per cent|%)"
+_FORMS: list[tuple[str, Callable[[Fraction, Fraction], Fraction]]] = [
+    (rf"(?P<a>.+?) is what {_PER_CENT} of (?P<b>.+)", _share),
+    (rf"{_PER_CENT}\s*of (?P<b>.+?) is (?P<a>.+)", _share),
+    (rf"(?P<a>.+?) (?:out )?of (?P<b>[^%]+?) (?:as|in) (?:a )?{_PER_CENT}", _share),
+    (rf"{_PER_CENT} change from (?P<a>.+?) to (?P<b>.+)", lambda a, b: _share(b - a, a)),
+    (r"add (?P<b>.+?)(?:(?<=%) (?:VAT|tax))? to (?P<a>.+)", plus),
+    (r"(?:increase|raise) (?P<a>.+?) by (?P<b>.+)", plus),
+    (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", _minus),
+    (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", _minus),
+    (r"(?P<b>[^%]+%) off (?P<a>.+)", _minus),
+    (r"divide (?P<a>.+?) by (?P<b>.+)", lambda a, b: a / b),
+    (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", times),
 ]
 _REFERENCE = re.compile(
     r"\b(?:(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count)|it|that|this)\b",
@@ -174,14 +135,12 @@ _THEM = re.compile(r"\b(?:them|these|those|both|the (?:results|numbers|values|fi
 
 def _with_results(task: str, ctx: TaskContext) -> str:
     """Put the figures of earlier results in the place of `it` and `them`."""
-    if not ctx.results:
-        return task
     figures = [figure for result in ctx.results for figure in _figures(result.content)]
-    if _THEM.search(task):
+    if ctx.results and _THEM.search(task):
         if len(figures) < 2:
             raise InvalidInputError(f"The earlier results hold {len(figures)} figures, not several.")
         return _THEM.sub(", ".join(figures[:-1]) + f" and {figures[-1]}", task, count=1)
-    if not _REFERENCE.search(task):
+    if not ctx.results or not _REFERENCE.search(task):
         return task
     if len(set(figures)) != 1:
         found = f"several figures: {', '.join(figures[:10])}" if figures else "no figure"
@@ -193,11 +152,8 @@ def _figures(content: str) -> list[str]:
     """The figures a result reports: what follows the last colon or equals sign of a line, else its only number."""
     found = []
     for line in content.splitlines():
-        if line.startswith("Over all"):
-            continue
-        tail = re.search(rf"[:=]\s*(?:about )?({_VALUE})(?=[^\d:=]*(?:\(.*)?$)", line)
         numbers = re.findall(rf"(?<![\w-]){_VALUE}(?![\w-])", line)
-        if tail:
+        if tail := re.search(rf"[:=]\s*({_VALUE})(?=[^\d:=]*(?:\(.*)?$)", line):
             found.append(tail[1])
         elif len(numbers) == 1 and not line.rstrip().endswith(":"):
             found.append(numbers[0])

@@ -1,32 +1,25 @@
 """Draw charts as PNG images, of what an earlier task computed or of a question about a CSV file.
 
-    make a bar chart of it
-    pie chart of the total revenue per region in sales.csv
-    line chart of total units per month
-    histogram of unit_price
-    scatter plot of units against revenue where category is Electronics
-
 The question is of the language of docs/questions.md. Without a word for the kind of chart, the data decides: what follows in time
 becomes a line, everything else bars.
 """
 
 from __future__ import annotations
 
+import io
 import re
-from dataclasses import replace
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csv_analyst import read_tables
-from ioa import Agent, InputFile, InvalidInputError, TaskContext
-from task_files import named_in, upstream_files
+from ioa import Agent, InvalidInputError, TaskContext
+from task_files import TABLES, named_in, upstream_files
 from words import fold
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from chart_drawing import Chart
-    from questions import Question
-    from tables import Table
 
 agent = Agent(
     "chart-maker",
@@ -34,51 +27,38 @@ agent = Agent(
     "earlier result or from a CSV file.",
     skills=["bar, line and pie charts", "data visualisation", "plots and graphs as PNG"],
     examples=[
-        "make a bar chart of it",
-        "draw a pie chart of total revenue per region",
-        "line chart of total sales per month",
-        "histogram of price in products.csv",
-        "scatter plot of units against revenue",
-        "visualise the totals",
-        "create a graph of the results",
-        "chart these figures",
+        "make a bar chart of it", "draw a pie chart of total revenue per region", "line chart of total sales per month",
+        "histogram of price in products.csv", "scatter plot of units against revenue", "visualise the totals",
+        "create a graph of the results", "chart these figures",
     ],
     tags=["chart", "plot", "png", "visualisation"],
     may_team_up=False,
-)
+)  # fmt: skip
 _TITLE = re.compile(r",?\s*(?:titled|called|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _WISH = re.compile(
-    r"\s*(?:(?:please|make|draw|create|a|an|the)\s+)*"
-    r"(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)|(?P<points>histogram|scatter\s*plot)"
-    r"|chart|plot|graph|visuali[sz]e|diagram)\b\s*(?:of\s+)?(?P<rest>.*)",
+    r"\s*(?:(?:please|make|draw|create|a|an|the)\s+)*(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)"
+    r"|(?P<points>histogram|scatter)(?:\s*plot)?|chart|plot|graph|visuali[sz]e|diagram)\b\s*(?:of\s+)?(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_EARLIER = re.compile(
-    r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?", re.IGNORECASE
-)
+_EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?"
+_TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q\d|-W\d\d)?"
+_UNITS = {"bar": "values", "pie": "values", "histogram": "rows", "line": "points", "scatter": "points"}
+_MOST = {"bar": 60, "pie": 12}
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A table to draw, its labels before its figures; its kind, if that is certain; and of which rows it was made."""
+
+    frame: pd.DataFrame
+    title: str
+    reading: str
+    kind: str = ""
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
-    from chart_drawing import draw  # matplotlib and pandas take longer to load than an agent to start
-
-    charts = _charts(task, ctx)
-    lines: list[str] = []
-    for number, chart in enumerate(charts, 1):
-        name = re.sub(r"[^a-z0-9]+", "-", chart.title.lower()).strip("-")[:60] or "chart"
-        taken = any(line.startswith(f"{name}.png") for line in lines)
-        file = f"{name}-{number}.png" if taken else f"{name}.png"
-        ctx.artifact(file, draw(chart), "image/png")
-        word = {"histogram": "histogram", "scatter": "scatter plot"}.get(chart.kind, f"{chart.kind} chart")
-        unit = {"histogram": "rows", "line": "points", "scatter": "points"}.get(chart.kind, "values")
-        lines.append(f"{file}: a {word} titled '{chart.title}', {len(chart.frame)} {unit}.")
-    return "\n".join(lines)
-
-
-def _charts(task: str, ctx: TaskContext) -> list[Chart]:
-    from questions import understand_plot
-
     title = _TITLE.search(task)
     wish = _WISH.fullmatch(_TITLE.sub("", task).strip().rstrip(".?!"))
     if wish is None:
@@ -86,96 +66,137 @@ def _charts(task: str, ctx: TaskContext) -> list[Chart]:
             f"{task.strip()!r} is no chart that is drawn here.",
             hint="Ask for a 'bar chart of', 'line chart of', 'pie chart of', 'histogram of' or 'scatter plot of' something.",
         )
-    rest, kind = wish["rest"].strip(), (wish["kind"] or "").lower()
+    rest = wish["rest"].strip()
     if wish["points"]:
-        kind = wish["points"].lower().split()[0].removesuffix("plot")
-        charts = [_points(understand_plot(rest, table), table, kind) for table in _only(read_tables(task, ctx))]
-    elif earlier := _earlier(rest, ctx):
-        charts = [_of_result(file, kind) for file in earlier]
+        charts = [_of_rows(rest, wish["points"].lower(), task, ctx)]
     else:
-        charts = _of_question(rest, kind, task, ctx)
-    return [replace(chart, title=title["title"]) if title else chart for chart in charts]
+        charts = _of_results(rest, ctx) or _of_question(rest, task, ctx)
+    lines, names = list[str](), list[str]()
+    for number, chart in enumerate(charts, 1):
+        shown = title["title"] if title else chart.title[:1].upper() + chart.title[1:]
+        kind = chart.kind or (wish["kind"] or "").lower() or _fitting_kind(chart.frame)
+        name = re.sub(r"[^a-z0-9]+", "-", shown.lower()).strip("-")[:60] or "chart"
+        names.append(f"{name}-{number}.png" if f"{name}.png" in names else f"{name}.png")
+        ctx.artifact(names[-1], draw(chart.frame, kind, shown), "image/png")
+        word = {"histogram": "histogram", "scatter": "scatter plot"}.get(kind, f"{kind} chart")
+        lines.append(f"{names[-1]}: a {word} titled '{shown}', {len(chart.frame)} {_UNITS[kind]} ({chart.reading}).")
+    return "\n".join(lines)
 
 
-def _earlier(rest: str, ctx: TaskContext) -> list[InputFile]:
+def _of_results(rest: str, ctx: TaskContext) -> list[Chart]:
     """The tables of earlier results, if the chart is asked of them: by a word such as `it`, by name, or by what they were asked."""
-    from tables import SUFFIXES
+    files = upstream_files(ctx, TABLES)
+    if not re.fullmatch(_EARLIER, rest, re.IGNORECASE):
+        asked = [result.artifacts for result in ctx.results if _words(rest) in _words(result.task_desc)]
+        files = named_in(rest, files) or [file for file in files if any(file in artifacts for artifacts in asked)]
+    elif not files:
+        raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per month'.")
+    return [_of_table(file.path, file.name) for file in files]
 
-    files = upstream_files(ctx, SUFFIXES)
-    if _EARLIER.fullmatch(rest):
-        if not files:
-            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per month'.")
-        return files
-    asked = [result.artifacts for result in ctx.results if _words(rest) and _words(rest) in _words(result.task_desc)]
-    return named_in(rest, files) or [file for file in files if any(file in artifacts for artifacts in asked)]
+
+def _of_table(path: Path, name: str) -> Chart:
+    """A chart of a table that is computed already: its last column holds the figures, the others are labels."""
+    from answers import used_rows
+    from questions import Figure, Key, Question
+    from tables import read_table
+
+    table = read_table(path, name)
+    if len(table.columns) != 2 or table.columns[1].numbers is None:
+        raise InvalidInputError(
+            f"{name} is no table of a label and a figure.", hint="Group by one column, as in 'total … per COLUMN'."
+        )
+    label, figure = table.columns
+    cells, reading = used_rows(Question(Figure("values", (figure,)), (Key(label),)), table)
+    return Chart(cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}", f"{reading} of {name}")
+
+
+def _of_question(rest: str, task: str, ctx: TaskContext) -> list[Chart]:
+    from answers import answer, where
+    from questions import understand
+
+    charts = []
+    table, questions = understand(rest, read_tables(task, ctx))
+    for question in questions:
+        found = answer(question, table)
+        if found.frame is None:
+            raise InvalidInputError("One figure makes no chart.", hint=f"Group it, as in 'per {table.columns[0]}'.")
+        title = f"{question.figure} by {' and '.join(map(str, question.keys))}{where(question)}"
+        charts.append(Chart(found.frame, title, found.reading))
+    return charts
+
+
+def _of_rows(rest: str, kind: str, task: str, ctx: TaskContext) -> Chart:
+    """A chart of the cells of one or two columns."""
+    from answers import used_rows, where
+    from questions import understand_plot
+
+    table, *others = read_tables(task, ctx)
+    if others:
+        raise InvalidInputError("Which of the files to draw is not said.", hint="Name one file.")
+    question = understand_plot(rest, table)
+    names = [str(column) for column in question.figure.columns]
+    if len(names) != (2 if kind == "scatter" else 1):
+        raise InvalidInputError(
+            "A scatter plot needs two columns, a histogram one.", hint="Say 'scatter plot of COLUMN against COLUMN'."
+        )
+    cells, reading = used_rows(question, table)
+    title = f"distribution of {names[0]}" if kind == "histogram" else " and ".join(names)
+    return Chart(cells.iloc[:, : len(names)].set_axis(names, axis=1), title + where(question), reading, kind)
 
 
 def _words(text: str) -> str:
     return " ".join(word for word in re.findall(r"\w+", fold(text)) if word not in ("the", "a", "an"))
 
 
-def _only(tables: list[Table]) -> list[Table]:
-    if len(tables) > 1:
-        raise InvalidInputError(f"Which of {', '.join(table.name for table in tables)} to draw is not said.", hint="Name one file.")
-    return tables
+def _fitting_kind(frame: pd.DataFrame) -> str:
+    """A line for what follows in time, bars for everything else."""
+    times = frame.iloc[:, 0].astype(str)
+    return "line" if len(frame) > 2 and bool(times.str.fullmatch(_TIME).all()) and times.is_unique else "bar"
 
 
-def _of_result(file: InputFile, kind: str) -> Chart:
-    """A chart of a table that is computed already: its last column holds the figures, the others are labels."""
-    from tables import read_table
+def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
+    """Draw a table as a PNG image: the same for the same table, and without global state, so that threads can draw.
 
-    table = read_table(file.path, file.name)
-    last = len(table.names) - 1
-    figures = [last] if last > 0 else []
-    frame = table.frame.set_axis(list(table.names), axis=1)
-    if not figures or not table.holds_numbers(last):
-        raise InvalidInputError(f"{table.name} has no figures with labels to draw.", hint=f"Its columns: {', '.join(table.names)}.")
-    frame[table.names[last]] = table.numbers(last).values
-    return _chart(frame, kind)
+    Raises:
+        InvalidInputError: The table cannot be drawn that way.
+    """
+    from matplotlib.figure import Figure  # it takes longer to load than an agent to start
+    from matplotlib.ticker import StrMethodFormatter
 
-
-def _of_question(rest: str, kind: str, task: str, ctx: TaskContext) -> list[Chart]:
-    from answers import answer
-    from questions import understand
-
-    charts = []
-    for table, question in understand(rest, read_tables(task, ctx)):
-        found = answer(question, table)
-        if found.frame is None:
-            raise InvalidInputError("One figure makes no chart.", hint=f"Group it, as in 'per {table.names[0]}'.")
-        charts.append(_chart(found.frame, kind, "".join(found.text.split(" where ")[1:2]).split(" (")[0]))
-    return charts
-
-
-def _chart(frame: pd.DataFrame, kind: str, condition: str = "") -> Chart:
-    from chart_drawing import Chart, choose_kind, cut
-
-    labels, figure = [str(name) for name in frame.columns[:-1]], str(frame.columns[-1])
-    kind, note = kind or choose_kind(frame, labels), ""
-    if kind == "bar" and len(labels) == 1:
-        frame, note = cut(frame, figure)
-    title = f"{figure} by {' and '.join(labels)}{f' ({condition})' if condition else ''}"
-    return Chart(frame, labels, [figure], kind, title[:1].upper() + title[1:], note)
-
-
-def _points(question: Question, table: Table, kind: str) -> Chart:
-    import pandas as pd
-
-    from answers import kept
-    from chart_drawing import Chart
-
-    wanted = 2 if kind == "scatter" else 1
-    if len(question.plots) != wanted:
+    if len(frame.columns) > 2:
+        raise InvalidInputError("A chart has one label for each figure.", hint="Group by one column, and say for which rows.")
+    label, name = map(str, frame.columns[[0, -1]])
+    values, labels = frame[name].astype(float), [str(one) for one in frame[label]]
+    if len(frame) > _MOST.get(kind, len(frame)):
         raise InvalidInputError(
-            f"A {kind} needs {'two columns' if wanted == 2 else 'one column'}.",
-            hint="Say 'scatter plot of COLUMN against COLUMN', or 'histogram of COLUMN'.",
+            f"{len(frame)} values are too many for a {kind} chart.", hint="Ask for 'top 10 COLUMN by …', or a line."
         )
-    names = [table.names[column] for column in question.plots]
-    chosen = kept(question, table)
-    frame = pd.DataFrame({name: table.numbers(column).values[chosen] for name, column in zip(names, question.plots, strict=True)})
-    conditions = " and ".join(one.written(table) for one in question.conditions)
-    title = f"Distribution of {names[0]}" if kind == "histogram" else " and ".join(names)
-    return Chart(frame, [], names, kind, title[:1].upper() + title[1:] + (f" ({conditions})" if conditions else ""))
+    if kind == "pie" and (values.lt(0).any() or not values.sum()):
+        raise InvalidInputError("A pie chart needs values that are not negative.", hint="Ask for a bar chart.")
+    figure = Figure(figsize=(8, max(4.6, 0.24 * len(frame)) if kind == "bar" else 4.6), dpi=150, layout="constrained")
+    figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
+    axis = figure.subplots()
+    axis.set(xlabel=label, ylabel="number of rows" if kind == "histogram" else name)
+    match kind:
+        case "pie":
+            axis.pie(list(values), labels=labels, autopct="%.1f %%", startangle=90, counterclock=False)
+        case "scatter":
+            axis.scatter(frame[label], values, s=14, alpha=0.6)
+        case "histogram":
+            axis.hist(values, bins="auto" if len(values) < 2_000 else 40, edgecolor="white")
+        case "bar":
+            axis.barh(range(len(labels)), list(values), tick_label=labels)
+            axis.invert_yaxis()
+            axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+            axis.set(xlabel=name, ylabel=label)
+        case _:
+            axis.plot(range(len(labels)), list(values), marker="o", markersize=3)
+            step = -(-len(labels) // 14)
+            axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35)
+            axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
 
 
 if __name__ == "__main__":

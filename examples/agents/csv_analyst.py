@@ -1,18 +1,15 @@
 """Answer questions about CSV files with exact figures, without a language model.
 
-    total revenue per region in sales.csv
-    which product had the highest total revenue in 2024-03?
-    average units where category is Electronics and revenue is above 100, per month
-
 The language of the questions is small and strict: docs/questions.md. A grouped answer is attached as a CSV file, too.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ioa import Agent, InvalidInputError, TaskContext
-from task_files import have, named_in, pick_inputs, upstream_files
+from task_files import TABLES, have, named_in, pick_inputs, upstream_files
 
 if TYPE_CHECKING:
     from tables import Table
@@ -23,22 +20,16 @@ agent = Agent(
     "or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
-        "compute the total sales per region in sales.csv",
-        "total units per category in data.csv",
-        "total amount per category and month in 2024",
-        "which city has the lowest average value?",
-        "which region had the highest total amount in data.csv",
-        "top 5 customers by total amount in orders.csv",
-        "how many rows have a price above 100",
-        "the median salary where city is Berlin",
-        "correlation between price and quantity",
-        "number of distinct customers in this CSV file",
-        "total of price times quantity per product",
-        "how many rows are in the table",
+        "compute the total sales per region in sales.csv", "total units per category in data.csv",
+        "total amount per category and month in 2024", "which city has the lowest average value?",
+        "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
+        "how many rows have a price above 100", "the median salary where city is Berlin",
+        "correlation between price and quantity", "number of distinct customers in this CSV file",
+        "total of price times quantity per product", "how many rows are in the table",
     ],
     tags=["csv", "data", "statistics"],
     may_team_up=False,
-)
+)  # fmt: skip
 
 
 @agent.task
@@ -47,11 +38,14 @@ def run(task: str, ctx: TaskContext) -> str:
     from answers import answer  # pandas takes longer to load than an agent to start
     from questions import understand
 
-    answers = [answer(question, table) for table, question in understand(task, read_tables(task, ctx))]
+    table, questions = understand(task, read_tables(task, ctx))
+    answers = [answer(question, table) for question in questions]
     for index, found in enumerate(answers):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""
-            ctx.artifact(f"{prefix}{found.name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
+            *keys, figure = map(str, found.frame)
+            name = re.sub(r"[^a-z0-9]+", "-", f"{figure} by {' '.join(keys)}".lower()).strip("-")[:80]
+            ctx.artifact(f"{prefix}{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return "\n\n".join(found.text for found in answers)
 
 
@@ -61,10 +55,10 @@ def read_tables(task: str, ctx: TaskContext) -> list[Table]:
     Raises:
         InvalidInputError: There is none, or it cannot be read.
     """
-    from tables import SUFFIXES, read_table
+    from tables import read_table
 
-    files = pick_inputs(task, ctx, SUFFIXES)
-    earlier = upstream_files(ctx, SUFFIXES)
+    files = pick_inputs(task, ctx, TABLES)
+    earlier = upstream_files(ctx, TABLES)
     if not files or named_in(task, earlier):
         files = named_in(task, earlier) or earlier
     if not files:

@@ -1,14 +1,8 @@
 """Find files by name or content in the task's inputs and in the folder that `IOA_WORKSPACE` names.
 
-    which files mention "sundial"
-    search for "total revenue" in *.md
-    in which line of notes.txt does "Tuesday" occur
-    find files named *.csv
-    list all python files
-
 A request says at most one text, in quotes, any names or patterns of files, and else nothing but the words of `_WORDS`; any other
-word is refused by name. The answer is `path:line: text`, and the hits are attached as a CSV file. Hidden folders, binary files and
-links that lead out of the folder are passed over.
+word is refused by name. The answer is `path:line: text`, and the hits are attached as a CSV file. Hidden folders, binary and
+large files, and links that lead out of the folder are passed over.
 """
 
 from __future__ import annotations
@@ -19,30 +13,22 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from ioa import Agent, InvalidInputError, TaskContext
 from task_files import decode
-from words import account_for
+from words import QUOTED, account_for, quotations
 
 MAX_FILES = 20_000
 MAX_FILE_BYTES = 4_000_000
 _SHOWN = 40
-_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_HINT = "Put the text to look for in quotes, or name a pattern such as *.csv"
 _PATTERN = re.compile(r"[^\s*?.]*[*?.][^\s]*[^\s.,;:?!]|\*")
 """A name with a full stop in it, or anything with an asterisk or a question mark before its end."""
 _KINDS = {
-    "csv": ("*.csv",),
-    "html": ("*.html", "*.htm"),
-    "image": ("*.png", "*.jpg", "*.jpeg", "*.gif", "*.svg"),
-    "json": ("*.json",),
-    "markdown": ("*.md",),
-    "pdf": ("*.pdf",),
-    "python": ("*.py",),
-    "text": ("*.txt",),
-    "yaml": ("*.yml", "*.yaml"),
-}
+    "csv": ["*.csv"], "html": ["*.html", "*.htm"], "json": ["*.json"], "markdown": ["*.md"], "pdf": ["*.pdf"], "python": ["*.py"],
+    "text": ["*.txt"], "yaml": ["*.yml", "*.yaml"],
+}  # fmt: skip
 _WORDS = frozenset(
     "please find search grep list show me look for which what how many where in of the all every any a file files line lines "
     "folder workspace word text phrase that mention mentions mentioned contain contains containing with named called does do is "
@@ -50,16 +36,8 @@ _WORDS = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Hit:
-    """A file, or a line in it."""
-
-    path: str
-    line: int = 0
-    text: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.text}" if self.line else self.path
+Hit = tuple[str, int, str]
+"""A file, the number of a line in it, and an excerpt of that; 0 and nothing when the file's name is the hit."""
 
 
 def create_agent(workspace: Path | None) -> Agent:
@@ -70,24 +48,17 @@ def create_agent(workspace: Path | None) -> Agent:
         "path, line and excerpt of every hit.",
         skills=["search in files", "find files by name", "grep"],
         examples=[
-            "find all files named *.csv",
-            "which files mention 'sundial'?",
-            "search for 'total revenue' in the files",
-            "in which line of notes.txt does 'Tuesday' occur",
-            "list the files in the workspace",
-            "grep 'TODO' in *.py",
-            "where is the word 'harbour' mentioned",
-            "find markdown files that contain 'install'",
+            "find all files named *.csv", "which files mention 'sundial'?", "search for 'total revenue' in the files",
+            "in which line of notes.txt does 'Tuesday' occur", "list the files in the workspace", "grep 'TODO' in *.py",
+            "where is the word 'harbour' mentioned", "find markdown files that contain 'install'",
         ],
         tags=["files", "search"],
         may_team_up=False,
-    )
+    )  # fmt: skip
 
     @agent.task
     def run(task: str, ctx: TaskContext) -> str:
-        files = {file.name: file.path for file in ctx.inputs}
-        files |= dict(_files_in(workspace)) if workspace else {}
-        return search(task, files, ctx)
+        return search(task, {file.name: file.path for file in ctx.inputs} | dict(_files_in(workspace) if workspace else {}), ctx)
 
     return agent
 
@@ -101,59 +72,59 @@ def search(task: str, files: dict[str, Path], ctx: TaskContext) -> str:
     if not files:
         raise InvalidInputError("There are no files to search.", hint="Send files with the goal, or set IOA_WORKSPACE to a folder.")
     patterns, term = _wish(task)
+    named = " or ".join(patterns)
     chosen = {name: path for name, path in sorted(files.items()) if not patterns or _matches(name, patterns)}
-    hits = list(_lines(chosen, term, ctx)) if term else [Hit(name) for name in chosen]
-    found = len({hit.path for hit in hits})
-    what = f"'{term}'" if term else f"files named {' or '.join(patterns)}" if patterns else "files"
-    where = f" in files named {' or '.join(patterns)}" if term and patterns else ""
+    hits = list(_lines(chosen, term, ctx)) if term else [(name, 0, "") for name in chosen]
+    what = f"'{term}'{f' in files named {named}' * bool(named)}" if term else f"files named {named}" if named else "files"
     if not hits:
-        return f"No {'line with ' if term else ''}{what}{where} found in {len(chosen if term else files)} files."
-    _attach(hits, ctx)
-    head = f"{what}{where}: {len(hits)} lines in {found} of {len(chosen)} files" if term else f"{what}: {len(hits)} of {len(files)}"
-    more = [f"- … and {len(hits) - _SHOWN} more in the attached table"] if len(hits) > _SHOWN else []
-    return "\n".join([f"{head}:", *(f"- {hit}" for hit in hits[:_SHOWN]), *more])
+        return f"No {'line with ' * bool(term)}{what} found in {len(chosen if term else files)} files."
+    table = io.StringIO()
+    csv.writer(table, lineterminator="\n").writerows(
+        [("path", "line", "text"), *((path, line or "", text) for path, line, text in hits)]
+    )
+    ctx.artifact("search-hits.csv", table.getvalue(), "text/csv")
+    found = f"{len(hits)} lines in {len({path for path, *_ in hits})} of {len(chosen)} files"
+    lines = [f"- {path}:{line}: {text}" if line else f"- {path}" for path, line, text in hits[:_SHOWN]]
+    lines += [f"- … and {len(hits) - _SHOWN} more in the attached table"] * (len(hits) > _SHOWN)
+    return "\n".join([f"{what}: {found if term else f'{len(hits)} of {len(files)}'}:", *lines])
 
 
 def _wish(task: str) -> tuple[list[str], str]:
     """The patterns of file names that a task says, and the text it looks for; every word of it is accounted for."""
-    terms = [next(group for group in match.groups() if group) for match in _QUOTED.finditer(task)]
+    terms = quotations(task)
     if len(terms) > 1:
         raise InvalidInputError(f"Only one text can be looked for at a time, not {len(terms)}.", hint="Ask for each by itself.")
-    patterns: list[str] = []
-    words = []
-    for piece in _QUOTED.sub(" ", task).split():
+    patterns, words = list[str](), list[str]()
+    for piece in QUOTED.sub(" ", task).split():
         word = piece.strip(",;:?!.").lower()
-        if pattern := _PATTERN.match(piece):
-            patterns.append(pattern.group())
-        elif word in _KINDS:
-            patterns += _KINDS[word]
+        pattern = _PATTERN.match(piece)
+        if pattern or word in _KINDS:
+            patterns += [pattern[0]] if pattern else _KINDS[word]
         else:
             words.append(word)
-    hint = 'Put the text to look for in quotes, as in: which files mention "sundial"; or name a pattern, such as *.csv.'
-    account_for(" ".join(words), _WORDS, hint)
+    account_for(" ".join(words), _WORDS, f'{_HINT}, as in: which files mention "sundial".')
     if not terms and not {"file", "files", "find", "list"} & set(words):
-        raise InvalidInputError("It is not clear what to look for.", hint="Put a text in quotes, or name a pattern such as *.csv.")
+        raise InvalidInputError("It is not clear what to look for.", hint=f"{_HINT}.")
     return list(dict.fromkeys(patterns)), terms[0] if terms else ""
 
 
 def _files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    root = folder.resolve()
-    count = 0
+    root, count = folder.resolve(), 0
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(names):
-            path = Path(place, name)
-            if name.startswith(".") or not path.resolve().is_relative_to(root) or not path.is_file():
-                continue
-            count += 1
-            if count > MAX_FILES:
-                return
-            yield path.relative_to(root).as_posix(), path
+        for path in (Path(place, name) for name in sorted(names) if not name.startswith(".")):
+            if path.resolve().is_relative_to(root) and path.is_file():
+                count += 1
+                if count > MAX_FILES:
+                    raise InvalidInputError(
+                        f"The folder holds more than {MAX_FILES} files.", hint="Set IOA_WORKSPACE to a smaller one."
+                    )
+                yield path.relative_to(root).as_posix(), path
 
 
 def _matches(name: str, patterns: list[str]) -> bool:
-    lower = name.lower()
-    return any(fnmatch.fnmatch(lower, one.lower()) or fnmatch.fnmatch(lower.rsplit("/", 1)[-1], one.lower()) for one in patterns)
+    names = (name.lower(), name.lower().rsplit("/", 1)[-1])
+    return any(fnmatch.fnmatchcase(one, pattern.lower()) for one in names for pattern in patterns)
 
 
 def _lines(files: dict[str, Path], term: str, ctx: TaskContext) -> Iterator[Hit]:
@@ -163,27 +134,13 @@ def _lines(files: dict[str, Path], term: str, ctx: TaskContext) -> Iterator[Hit]
             return
         if index % 500 == 499:
             ctx.progress(f"searched {index + 1} files", (index + 1) / len(files))
-        if path.stat().st_size > MAX_FILE_BYTES:
-            continue
-        data = path.read_bytes()
+        data = path.read_bytes() if path.stat().st_size <= MAX_FILE_BYTES else b"\x00"
         if b"\x00" in data[:4096] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
             continue
         for number, line in enumerate(decode(data).splitlines(), 1):
             if (place := line.casefold().find(wanted)) >= 0:
-                yield Hit(name, number, _excerpt(line, place, len(term)))
-
-
-def _excerpt(line: str, place: int, length: int) -> str:
-    start, end = max(0, place - 60), place + length + 60
-    return ("…" if line[:start].strip() else "") + line[start:end].strip() + ("…" if line[end:].strip() else "")
-
-
-def _attach(hits: list[Hit], ctx: TaskContext) -> None:
-    table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows(
-        [("path", "line", "text"), *((hit.path, hit.line or "", hit.text) for hit in hits)]
-    )
-    ctx.artifact("search-hits.csv", table.getvalue(), "text/csv")
+                start, end = max(0, place - 60), place + len(term) + 60
+                yield name, number, "…" * bool(start) + line[start:end].strip() + "…" * (end < len(line))
 
 
 _WORKSPACE = os.environ.get("IOA_WORKSPACE", "")

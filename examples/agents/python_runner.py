@@ -1,11 +1,5 @@
 """Run a Python snippet in a process of its own, with limits, and return what it printed and the files it wrote.
 
-    run this: ```python
-    print(sum(range(10)))
-    ```
-    execute `2 ** 10`
-    run script.py
-
 The process has a folder of its own with copies of the task's inputs, no environment, and bounds on processor time, memory, wall
 clock, output and file size; the value of a last expression is printed as well. The limits stop accidents. They are not a
 sandbox: run this agent under a user, or in a container, that may do no harm.
@@ -36,17 +30,13 @@ agent = Agent(
     "output and the files they wrote.",
     skills=["execute Python code", "run a script"],
     examples=[
-        "run this Python code: print(sum(range(10)))",
-        "execute `2 ** 10`",
-        "run script.py",
-        "execute the following snippet and return its output",
-        "what does this python code print",
-        "run the script and give me the file it writes",
-        "evaluate the python expression `sorted([3, 1, 2])`",
+        "run this Python code: print(sum(range(10)))", "execute `2 ** 10`", "run script.py",
+        "execute the following snippet and return its output", "what does this python code print",
+        "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ],
     tags=["python", "code"],
     may_team_up=False,
-)
+)  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
 _AFTER = re.compile(r"[^:\n]*:\s*(.+)$", re.DOTALL)
@@ -103,79 +93,54 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     for file in ctx.inputs:
         shutil.copyfile(file.path, folder / file.name)
     before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    script = ctx.workspace / "snippet.py"
+    script, output = ctx.workspace / "snippet.py", ctx.workspace / "output.txt"
     script.write_text(_showing_last_value(code))
-    output = ctx.workspace / "output.txt"
-    reason, status = _run(script, folder, output, ctx, limits)
-    printed = _printed(output, limits)
-    if reason or status:
-        raise TaskError(_failure(reason, status, limits), hint=_traceback(printed, script))
-    names = _attach(folder, before, ctx, limits)
-    files = f"\nFiles: {', '.join(names)}" if names else ""
+    reason = _run(script, folder, output, ctx, limits)
+    printed = output.read_bytes().decode("utf-8", errors="replace")
+    if reason:
+        # a traceback without the launcher's own lines, and without the folder in its paths
+        own = re.sub(r'  File "<(?:string|frozen runpy)>", line \d+, in .*\n', "", printed[: limits.output_chars])
+        raise TaskError(f"The code {reason}.", hint=own.replace(str(script), script.name)[-2_000:].strip())
+    if (more := len(printed) - limits.output_chars) > 0:
+        printed = f"{printed[: limits.output_chars]}\n… {more} more characters were cut."
+    written = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
+    changed = [path for path in written if before.get(path.name) != path.stat().st_mtime_ns][: limits.files]
+    for path in changed:
+        ctx.artifact(path.name, path.read_bytes())
+    files = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
     return (printed.rstrip() or "The code printed nothing.") + files
 
 
-def _run(script: Path, folder: Path, output: Path, ctx: TaskContext, limits: Limits) -> tuple[str, int]:
-    command = [sys.executable, "-I", "-c", _LAUNCHER, *(str(int(one)) for one in _numbers(limits)), str(script)]
-    deadline = time.monotonic() + limits.wall_clock.total_seconds()
+def _run(script: Path, folder: Path, output: Path, ctx: TaskContext, limits: Limits) -> str:
+    """Run a script until it ends or breaks a limit; say how it failed, or nothing."""
+    cpu, wall_clock = max(1, int(limits.cpu.total_seconds())), limits.wall_clock.total_seconds()
+    bounds = map(str, (cpu, limits.memory_bytes, limits.file_bytes))
+    deadline = time.monotonic() + wall_clock
     with output.open("wb") as stream:
         # A session of its own makes the process leader of a group, so that whatever it starts ends with it.
         process = subprocess.Popen(
-            command, cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True
-        )
+            [sys.executable, "-I", "-c", _LAUNCHER, *bounds, str(script)],
+            cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
         try:
             while True:
                 try:
-                    return "", process.wait(timeout=0.05)
+                    status = process.wait(timeout=0.05)
+                    break
                 except subprocess.TimeoutExpired:
                     if ctx.cancelled:
-                        return "was cancelled", 1
+                        return "was cancelled"
                     if time.monotonic() > deadline:
-                        return f"did not end within {limits.wall_clock.total_seconds():g} seconds", 1
+                        return f"did not end within {wall_clock:g} seconds"
         finally:
-            _kill_group(process)
-
-
-def _numbers(limits: Limits) -> tuple[float, float, float]:
-    return max(1, limits.cpu.total_seconds()), limits.memory_bytes, limits.file_bytes
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _failure(reason: str, status: int, limits: Limits) -> str:
-    if reason:
-        return f"The code {reason}."
-    if status == -signal.SIGXCPU or status == -signal.SIGKILL:
-        return f"The code used more than {limits.cpu.total_seconds():g} seconds of processor time."
+            with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return f"used more than {cpu} seconds of processor time"
     if status == -signal.SIGXFSZ:
-        return f"The code wrote a file of more than {limits.file_bytes} bytes."
-    return f"The code ended with status {status}." if status > 0 else f"The code was ended by signal {-status}."
-
-
-def _printed(output: Path, limits: Limits) -> str:
-    text = output.read_bytes().decode("utf-8", errors="replace")
-    if len(text) <= limits.output_chars:
-        return text
-    return text[: limits.output_chars] + f"\n… {len(text) - limits.output_chars} more characters were cut."
-
-
-def _traceback(printed: str, script: Path) -> str:
-    """Cut the launcher's own lines out of a traceback, and the folder out of its paths."""
-    own = re.sub(r'  File "<(?:string|frozen runpy)>", line \d+, in .*\n', "", printed)
-    return own.replace(str(script), script.name)[-2_000:].strip()
-
-
-def _attach(folder: Path, before: dict[str, int], ctx: TaskContext, limits: Limits) -> list[str]:
-    written = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
-    names = []
-    for path in [path for path in written if before.get(path.name) != path.stat().st_mtime_ns][: limits.files]:
-        ctx.artifact(path.name, path.read_bytes())
-        names.append(path.name)
-    return names
+        return f"wrote a file of more than {limits.file_bytes} bytes"
+    return f"ended with status {status}" if status > 0 else f"was ended by signal {-status}" if status else ""
 
 
 def _showing_last_value(code: str) -> str:
@@ -185,14 +150,11 @@ def _showing_last_value(code: str) -> str:
     except SyntaxError as error:
         raise InvalidInputError(f"The code is not valid Python: line {error.lineno}: {error.msg}.") from None
     last = tree.body[-1] if tree.body else None
-    if not isinstance(last, ast.Expr) or (
-        isinstance(last.value, ast.Constant) and isinstance(last.value.value, str) and len(tree.body) > 1
-    ):
+    if not isinstance(last, ast.Expr):
         return code
-    lines = code.splitlines()
-    # The columns of a syntax tree count bytes.
-    head = [*lines[: last.lineno - 1], lines[last.lineno - 1].encode()[: last.col_offset].decode()]
-    return "\n".join(head) + f"_value = ({ast.unparse(last.value)})\nif _value is not None: print(_value)\n"
+    lines = code.encode().splitlines(keepends=True)  # the columns of a syntax tree count bytes
+    head = b"".join([*lines[: last.lineno - 1], lines[last.lineno - 1][: last.col_offset]]).decode()
+    return f"{head}_value = ({ast.unparse(last.value)})\nif _value is not None: print(_value)\n"
 
 
 def _code(task: str, ctx: TaskContext) -> str:
@@ -214,6 +176,8 @@ def _code(task: str, ctx: TaskContext) -> str:
             "The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}"
         )
     account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
+    if len(scripts) > 1:
+        raise InvalidInputError("Which script to run is not said.", hint=have(ctx))
     return read_text(scripts[0].path) if scripts else "\n".join(fence.strip("\n") for fence in fences)
 
 

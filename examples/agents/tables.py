@@ -9,7 +9,8 @@ import csv
 import io
 import re
 import warnings
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,225 +21,176 @@ from ioa import InvalidInputError
 from task_files import encoding_of
 from words import fold, name_words
 
-SUFFIXES = (".csv", ".tsv", ".tab")
 _SAMPLE_ROWS = 1_000
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = re.compile(
-    rf"(?P<open>\()?(?P<lead>-)?(?P<before>{_SIGN})?\s*(?P<minus>[-+])?(?P<number>[\d.,]+(?:[eE][+-]?\d+)?)\s*(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?"
-    r"(?(open)\))"
+_AMOUNT = (
+    rf"^(?P<open>\()?(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<inner>[-+])?(?P<number>[\d.,]+)\s*"
+    rf"(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?(?(open)\))$"
 )
-_POINT = re.compile(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+")
-_COMMA = re.compile(r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?")
-_LIKE_A_DATE = re.compile(r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}")
+_POINT, _COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}"
 _DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
-_RATE_WORDS = frozenset("rate ratio percent percentage pct share margin price per average avg mean median".split())
+_RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
 
 
-@dataclass(frozen=True)
-class Cells:
-    """One column, read: its values where they could be, and how many of its cells were missing or unreadable."""
+class Column:
+    """One column: its cells as they stand in the file, and what they are as numbers, dates or words."""
 
-    values: pd.Series
-    is_missing: pd.Series
-    unreadable: tuple[str, ...] = ()
-    sign: str = ""
+    def __init__(self, name: str, cells: pd.Series, has_decimal_commas: bool = False) -> None:
+        self.name, self.cells, self._has_decimal_commas = name, cells, has_decimal_commas
 
-
-@dataclass(frozen=True)
-class Table:
-    """A file's rows. Columns go by their position, since two may have one name."""
-
-    name: str
-    names: tuple[str, ...]
-    frame: pd.DataFrame
-    delimiter: str = ","
-    _read: dict[tuple[str, int], Cells | None] = field(default_factory=dict)
+    def __str__(self) -> str:
+        return self.name
 
     @cached_property
-    def patterns(self) -> list[tuple[re.Pattern[str], int]]:
-        """How each column is named in a folded question: its words with anything between them, and a plural's `s`."""
-        found = []
-        for position, name in enumerate(self.names):
-            for written in dict.fromkeys((name, re.sub(r"\s*\(.*?\)|\s*\[.*?\]", "", name))):  # `Output (kWh)` is `output`, too
-                if words := name_words(written):
-                    tail = r"\s*%?" if written.rstrip().endswith("%") else ""
-                    found.append((re.compile(r"[\W_]*".join(map(re.escape, words)) + rf"s?(?![^\W_]){tail}"), position))
-        return found
+    def patterns(self) -> list[re.Pattern[str]]:
+        """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
+        spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
+        found = [(name_words(name), r"\s*%?" * name.rstrip().endswith("%")) for name in spoken]
+        return [re.compile(r"[\W_]*".join(map(re.escape, words)) + r"s?(?![^\W_])" + tail) for words, tail in found if words]
 
-    def numbers(self, column: int) -> Cells:
-        """Read a column as numbers.
+    @property
+    def numbers(self) -> pd.Series | None:
+        """Its cells as numbers, missing where they are none; None if most of them are none.
 
         Raises:
-            InvalidInputError: Most of its cells are none, or they can be read in two ways.
+            InvalidInputError: They can be read in two ways, or are of several currencies.
         """
-        cells = self._cached("numbers", column)
-        if cells is None:
-            example = self._unique(column)[1]
-            raise InvalidInputError(
-                f"{self.names[column]} in {self.name} holds no numbers{f', but cells such as {example[0]!r}' if example else ''}.",
-                hint=f"Columns of numbers: {self.listed(self.number_columns)}.",
-            )
-        return cells
+        return self._amounts[0]
 
-    def dates(self, column: int) -> Cells | None:
-        """Read a column as dates; None when it holds none.
+    @cached_property
+    def _amounts(self) -> tuple[pd.Series | None, str]:
+        if self._is_numeric:
+            return self.cells, ""
+        codes, texts = self._different
+        if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
+            return None, ""
+        parts = texts.str.extract(_AMOUNT)
+        written = parts["number"].fillna("")
+        points = _as_floats(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""))
+        commas = _as_floats(written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."}))
+        if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
+            example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
+            raise InvalidInputError(
+                f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals.",
+                hint="Write its numbers without a sign for thousands.",
+            )
+        values = commas if self._has_decimal_commas and commas.count() > points.count() else points
+        minus = parts["open"].notna() | parts["minus"].eq("-") | parts["inner"].eq("-")
+        spread = _spread(values.where(~minus, -values), codes)
+        if spread.count() * 2 <= self.cells.count():
+            return None, ""
+        signs = parts["before"].fillna(parts["after"]).fillna("")[values.notna()].unique()
+        if len(signs) > 1:
+            kinds = " and ".join(sorted(repr(sign) if sign else "no sign" for sign in signs))
+            raise InvalidInputError(f"{self} mixes numbers with {kinds}; they do not add up.")
+        return spread, str(signs[0])
+
+    @cached_property
+    def dates(self) -> pd.Series | None:
+        """Its cells as dates, missing where they are none; None if most of them are none.
 
         Raises:
             InvalidInputError: Day and month cannot be told apart.
         """
-        return self._cached("dates", column)
+        if self._is_numeric:
+            return None
+        codes, texts = self._different
+        if not texts[:_SAMPLE_ROWS].str.match(_LIKE_A_DATE).any():
+            return None
+        readings = [pd.to_datetime(texts.str.slice(0, 19), format=form, errors="coerce") for form in _DATE_FORMATS]
+        best = max(readings, key=lambda reading: reading.count())
+        if best.count() * 2 <= len(texts):
+            return None
+        for other in readings:
+            differs = other.notna() & best.notna() & other.ne(best)
+            if differs.any() and (other.count() == best.count() or (other.notna() & best.isna()).any()):
+                raise InvalidInputError(
+                    f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month.",
+                    hint="Write its dates as 2024-03-31.",
+                )
+        return _spread(best, codes)
 
     @cached_property
-    def number_columns(self) -> list[int]:
-        """The columns that hold numbers, those that can be read in two ways left out."""
-        return [column for column in range(len(self.names)) if self.holds_numbers(column)]
-
-    @cached_property
-    def amounts(self) -> list[int]:
-        """The columns of numbers that may be added up and are no row's identity: neither rates, nor different in each row."""
-        return [
-            column
-            for column in self.number_columns
-            if not self.why_rate(column) and not (self._is_whole(column) and self.frame[column].is_unique)
-        ]
-
-    @cached_property
-    def date_columns(self) -> list[int]:
-        """The columns that hold dates, those whose days and months cannot be told apart left out."""
-        return [column for column in range(len(self.names)) if self._holds("dates", column)]
-
-    @cached_property
-    def text_columns(self) -> list[int]:
-        """The columns that hold neither numbers nor dates."""
-        return [column for column in range(len(self.names)) if column not in (*self.number_columns, *self.date_columns)]
-
-    def listed(self, columns: list[int] | range) -> str:
-        """Name columns."""
-        return ", ".join(self.names[column] for column in columns) or "none"
-
-    def why_rate(self, column: int) -> str:
-        """Say why a column's figures must not be added up; empty when they may."""
-        words = name_words(self.names[column])
-        if "%" in self.names[column] or _RATE_WORDS & set(words) or (len(words) > 1 and words[0] in ("unit", "hourly")):
-            return "by its name"
-        cells = self.numbers(column)
-        if cells.sign == "%":
-            return "by its per cent signs"
-        values = cells.values.dropna()
-        if len(values) and bool(values.between(0, 1).all()) and not bool((values % 1 == 0).all()):
-            return "since all its values lie between 0 and 1"
-        return ""
-
-    def is_per_cent(self, column: int) -> bool:
-        """Whether a column's figures are in per cent: by its name, unless they are shares of one, or by the signs in its cells."""
-        named = _PER_CENT_WORDS & set(name_words(self.names[column]))
-        shares = self.numbers(column).values.dropna().between(0, 1).all() if named else False
-        return "%" in self.names[column] or self.numbers(column).sign == "%" or bool(named and not shares)
-
-    def values_like(self, column: int) -> dict[str, list[object]]:
-        """The values of a column by their folded words; several that differ in case or punctuation only stand together."""
-        cells = self.frame[column].dropna()
+    def values(self) -> dict[str, list[object]]:
+        """Its different cells by their folded words; several that differ in case or punctuation only stand together."""
+        cells = self.cells.dropna()
+        if pd.api.types.is_float_dtype(cells.dtype):  # of figures only whole ones can be said as a value, such as a year
+            cells = cells[cells % 1 == 0].astype("int64")
         unique = pd.unique(cells)
-        blob = fold("\n".join(str(value).replace("\n", " ") for value in unique))
+        folded = re.sub(r"[^\w\n]+|_", " ", fold("\n".join(str(value).replace("\n", " ") for value in unique))).split("\n")
         found: dict[str, list[object]] = {}
-        for folded, value in zip(re.sub(r"[^\w\n]+|_", " ", blob).split("\n"), unique, strict=True):
-            found.setdefault(" ".join(folded.split()), []).append(value)
+        for words, value in zip(folded if len(unique) else (), unique, strict=True):
+            found.setdefault(" ".join(words.split()), []).append(value)
         return found
 
-    def holds_numbers(self, column: int) -> bool:
-        """Whether a column holds numbers that can be read in one way."""
-        return self._holds("numbers", column)
+    @property
+    def why_rate(self) -> str:
+        """Why its figures must not be added up; empty when they may."""
+        words = name_words(self.name)
+        if "%" in self.name or _RATE_WORDS & set(words) or (len(words) > 1 and words[0] in ("unit", "hourly")):
+            return "by its name"
+        numbers, sign = self._amounts
+        if sign == "%":
+            return "by its per cent signs"
+        is_share = numbers is not None and numbers.count() and _are_shares(numbers) and bool((numbers.dropna() % 1).any())
+        return "since all its values lie between 0 and 1" if is_share else ""
 
-    def _holds(self, kind: str, column: int) -> bool:
-        try:
-            return self._cached(kind, column) is not None
-        except InvalidInputError:
-            return False
+    @property
+    def is_per_cent(self) -> bool:
+        """Whether its figures are in per cent: by its name, unless they are shares of one, or by the signs in its cells."""
+        numbers, sign = self._amounts
+        named = bool(_PER_CENT_WORDS & set(name_words(self.name))) and numbers is not None and not _are_shares(numbers)
+        return named or "%" in (*self.name, sign)
 
-    def _cached(self, kind: str, column: int) -> Cells | None:
-        if (kind, column) not in self._read:
-            self._read[kind, column] = self._as_numbers(column) if kind == "numbers" else self._as_dates(column)
-        return self._read[kind, column]
+    @property
+    def _is_numeric(self) -> bool:
+        return pd.api.types.is_numeric_dtype(self.cells.dtype) and not pd.api.types.is_bool_dtype(self.cells.dtype)
 
-    def _is_numeric(self, column: int) -> bool:
-        kind = self.frame[column].dtype
-        return pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind)
+    @property
+    def _different(self) -> tuple[Any, pd.Series]:
+        """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
+        codes, unique = pd.factorize(self.cells)
+        return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
 
-    def _is_whole(self, column: int) -> bool:
-        return pd.api.types.is_integer_dtype(self.frame[column].dtype)
 
-    def _unique(self, column: int) -> tuple[Any, list[str]]:
-        """The different cells of a column as text, and which of them each row holds (-1: none). A million rows hold few."""
-        codes, unique = pd.factorize(self.frame[column])
-        return codes, [str(value).strip() for value in unique]
+def _as_floats(texts: pd.Series) -> pd.Series:
+    return pd.to_numeric(texts, errors="coerce").astype(float)
 
-    def _as_numbers(self, column: int) -> Cells | None:
-        cells = self.frame[column]
-        if self._is_numeric(column):
-            return Cells(cells, cells.isna())
-        codes, unique = self._unique(column)
-        if any(re.fullmatch(r"0\d+", text) for text in unique[:_SAMPLE_ROWS]):  # a leading zero marks a code
-            return None
-        amounts = [_AMOUNT.fullmatch(text) for text in unique]
-        readings = [_numbers(amounts, form) for form in ((_POINT,) if self.delimiter == "," else (_POINT, _COMMA))]
-        readable = [sum(value is not None for value in reading) for reading in readings]
-        best = readings[readable.index(max(readable))]
-        if len(readings) > 1 and readable[0] == readable[1] and readings[0] != readings[1]:
-            example = next(text for text, one, two in zip(unique, *readings, strict=True) if one != two)
-            raise InvalidInputError(
-                f"{self.names[column]} in {self.name} can be read in two ways: {example!r} has a sign for thousands or decimals.",
-                hint="Write its numbers without a sign for thousands.",
-            )
-        values = _spread(pd.Series([*best, None], dtype=float), codes)
-        if values.notna().sum() <= (values.isna() & cells.notna()).sum():
-            return None
-        signs = {
-            (one["before"] or one["after"] or "") for one, value in zip(amounts, best, strict=True) if one and value is not None
-        }
-        if len(signs) > 1:
-            kinds = " and ".join(sorted(repr(sign) if sign else "no sign" for sign in signs))
-            raise InvalidInputError(f"{self.names[column]} in {self.name} mixes numbers with {kinds}; they do not add up.")
-        unreadable = tuple(text for text, value in zip(unique, best, strict=True) if value is None)
-        return Cells(values, cells.isna(), unreadable, next(iter(signs)))
 
-    def _as_dates(self, column: int) -> Cells | None:
-        if self._is_numeric(column):
-            return None
-        codes, unique = self._unique(column)
-        if not any(_LIKE_A_DATE.match(text) for text in unique[:_SAMPLE_ROWS]):
-            return None
-        texts = pd.Series(unique, dtype=object).str.slice(0, 19)
-        readings = [pd.to_datetime(texts, format=form, errors="coerce") for form in _DATE_FORMATS]
-        counts = [int(reading.notna().sum()) for reading in readings]
-        if max(counts) * 2 <= len(unique):
-            return None
-        best = counts.index(max(counts))
-        if best == 3 and counts[4] == counts[3] and not readings[4].equals(readings[3]):
-            example = next(text for text in unique if _LIKE_A_DATE.match(text))
-            raise InvalidInputError(
-                f"{self.names[column]} in {self.name} can be read in two ways: {example} may begin with the day or with the month.",
-                hint="Write its dates as 2024-03-31.",
-            )
-        values = _spread(pd.concat([readings[best], pd.Series([pd.NaT])]), codes)
-        unreadable = tuple(text for text, value in zip(unique, readings[best].isna(), strict=True) if value)
-        return Cells(values, self.frame[column].isna(), unreadable)
+def _are_shares(numbers: pd.Series) -> bool:
+    return bool(numbers.dropna().between(0, 1).all())
 
 
 def _spread(values: pd.Series, codes: Any) -> pd.Series:
-    """Give each row the value of its code; the last value is that of rows without one."""
-    return pd.Series(values.array.take(codes))
+    """Give each row the value of its code; rows without one get none."""
+    return pd.Series(values.array.take(codes, allow_fill=True))
 
 
-def _numbers(amounts: list[re.Match[str] | None], form: re.Pattern[str]) -> list[float | None]:
-    found: list[float | None] = []
-    for amount in amounts:
-        if amount is None or not form.fullmatch(amount["number"]):
-            found.append(None)
-            continue
-        text = amount["number"].replace(",", "") if form is _POINT else amount["number"].replace(".", "").replace(",", ".")
-        found.append(-float(text) if (amount["open"] is not None) != ("-" in (amount["lead"], amount["minus"])) else float(text))
-    return found
+@dataclass(frozen=True)
+class Table:
+    """A file's rows. Two columns may have one name."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: int
+
+    def those(self, fits: Callable[[Column], object]) -> list[Column]:
+        """The columns of a kind, those that can be read in two ways left out."""
+
+        def is_one(column: Column) -> bool:
+            try:
+                return bool(fits(column))
+            except InvalidInputError:
+                return False
+
+        return [column for column in self.columns if is_one(column)]
+
+    @cached_property
+    def date_columns(self) -> list[Column]:
+        """The columns that hold dates."""
+        return self.those(lambda column: column.dates is not None)
 
 
 def read_table(path: Path, name: str | None = None) -> Table:
@@ -255,10 +207,10 @@ def read_table(path: Path, name: str | None = None) -> Table:
     if "\x00" in head:
         raise InvalidInputError(f"{name} is not a text file.", hint="Send a CSV file.")
     delimiter = _delimiter(head)
-    names = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
+    titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     options: dict[str, Any] = {
-        "sep": delimiter, "header": 0, "names": range(len(names)), "index_col": False,
-        "skipinitialspace": True, "encoding": encoding,
+        "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True,
+        "encoding": encoding,
     }  # fmt: skip
     try:
         with warnings.catch_warnings():
@@ -266,23 +218,22 @@ def read_table(path: Path, name: str | None = None) -> Table:
             sample = pd.read_csv(io.BytesIO(data), dtype=str, nrows=_SAMPLE_ROWS, **options)
             codes = {column: str for column in sample if sample[column].str.fullmatch(r"0\d+").any()}
             # a decimal comma is told from a point by all of a column's cells, which must not have become numbers before
-            kinds = codes if delimiter == "," else str
-            frame = pd.read_csv(io.BytesIO(data), dtype=kinds, low_memory=False, **options)
+            frame = pd.read_csv(io.BytesIO(data), dtype=codes if delimiter == "," else str, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
-    kept = [at for at, title in enumerate(names) if title or frame[at].notna().any()]
     if frame.empty:
-        raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(names)}.")
-    titles = tuple(names[at] or f"column {at + 1}" for at in kept)
-    return Table(name, titles, frame[kept].set_axis(range(len(kept)), axis=1), delimiter)
+        raise InvalidInputError(f"{name} has a header but no rows.", hint=f"Its columns: {', '.join(titles)}.")
+    kept = [at for at, title in enumerate(titles) if title or frame[at].notna().any()]
+    columns = (Column(titles[at] or f"column {at + 1}", frame[at], delimiter != ",") for at in kept)
+    return Table(name, tuple(columns), len(frame))
 
 
 def _delimiter(head: str) -> str:
     lines = [line for line in head.splitlines() if line.strip()][:20]
-    best, most = ",", 0
+    best, most = ",", 1
     for candidate in (",", ";", "\t", "|"):
         counts = [len(row) for row in csv.reader(lines, delimiter=candidate)]
         # A real delimiter cuts the header and the rows alike; a decimal comma cuts only the rows.
-        if counts and counts[0] > 1 and counts.count(counts[0]) * 2 >= len(counts) and counts[0] > most:
+        if counts[0] > most and counts.count(counts[0]) * 2 >= len(counts):
             best, most = candidate, counts[0]
     return best

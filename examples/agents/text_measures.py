@@ -1,10 +1,10 @@
-"""Measure a text: words, sentences, readability, key phrases (RAKE, Rose et al. 2010) and an extractive summary."""
+"""Measure a text: words, sentences, key phrases (RAKE, Rose et al. 2010) and an extractive summary."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from itertools import groupby
 from math import log
 
 STOP_WORDS = set(
@@ -25,7 +25,6 @@ _ABBREVIATION = re.compile(
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
 _HAS_CHARACTER = re.compile(r"\w")
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
-WORDS_PER_MINUTE = 230
 
 
 def words_of(text: str) -> list[str]:
@@ -83,12 +82,13 @@ def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     return kept[:count]
 
 
-def key_phrases(text: str, count: int) -> list[tuple[str, float]]:
+def key_phrases(text: str, count: int) -> list[str]:
     """Phrases between stop words, ranked by RAKE's degree over frequency of their words, weighted by how often they occur."""
     phrases: Counter[tuple[str, ...]] = Counter()
     for sentence in sentences_of(text):
         for part in re.split(r"[^\w\s'’-]+", sentence.lower()):
-            phrases.update(_candidates(words_of(part)))
+            runs = groupby(words_of(part), key=lambda word: word in STOP_WORDS or word.isdigit() or len(word) < 2)
+            phrases.update(phrase for stops, run in runs if not stops and len(phrase := tuple(run)) <= 3)
     frequency: Counter[str] = Counter()
     degree: Counter[str] = Counter()
     for phrase, times in phrases.items():
@@ -98,62 +98,25 @@ def key_phrases(text: str, count: int) -> list[tuple[str, float]]:
     scores = {
         phrase: sum(degree[word] / frequency[word] for word in phrase) * (1 + log(times)) for phrase, times in phrases.items()
     }
-    ranked = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return [(" ".join(phrase), score) for phrase, score in ranked[:count]]
-
-
-def _candidates(words: Sequence[str]) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
-    current: list[str] = []
-    for word in [*words, "the"]:
-        if word in STOP_WORDS or word.isdigit() or len(word) < 2:
-            if 1 <= len(current) <= 3:
-                found.append(tuple(current))
-            current = []
-        else:
-            current.append(word)
-    return found
+    return [" ".join(phrase) for phrase in sorted(scores, key=lambda phrase: (-scores[phrase], phrase))[:count]]
 
 
 def summarise(text: str, count: int) -> list[str]:
     """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
     sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
     weights = dict(frequent_words(text, 10_000))
-    bags = [
-        {word for word in (one.lower().removesuffix("'s") for one in words_of(sentence)) if word in weights}
-        for sentence in sentences
-    ]
-    chosen: list[int] = []
+    bags = [weights.keys() & {word.lower().removesuffix("'s") for word in words_of(sentence)} for sentence in sentences]
     said: Counter[str] = Counter()
+
+    def value(index: int) -> tuple[float, int]:
+        gain = sum(weights[word] / (1 + 2 * said[word]) for word in sorted(bags[index]))
+        return gain / (len(bags[index]) + 4) * (1.15 if index == 0 else 1.0), -index
+
+    left = set(range(len(sentences)))
     for _ in range(min(count, len(sentences))):
-        best = max(
-            (index for index in range(len(sentences)) if index not in chosen),
-            key=lambda index: (_value(bags[index], weights, said, index), -index),
-        )
-        chosen.append(best)
+        left.remove(best := max(left, key=value))
         said.update(bags[best])
-    return [sentences[index] for index in sorted(chosen)]
-
-
-def _value(bag: set[str], weights: dict[str, int], said: Counter[str], index: int) -> float:
-    gain = sum(weights[word] / (1 + 2 * said[word]) for word in sorted(bag))
-    return gain / (len(bag) + 4) * (1.15 if index == 0 else 1.0)
-
-
-def syllables(word: str) -> int:
-    """Estimate the syllables of an English word."""
-    vowels = len(re.findall(r"[aeiouyàâäéèêëîïôöùûü]+", word.lower()))
-    silent = word.lower().endswith("e") and not word.lower().endswith(("le", "ee")) and vowels > 1
-    return max(1, vowels - silent)
-
-
-def readability(text: str) -> tuple[float, float]:
-    """Flesch reading ease (0 hard to 100 easy) and Flesch-Kincaid grade (years of school), for English."""
-    words, sentences = words_of(text), max(1, len(sentences_of(text)))
-    if not words:
-        return 0.0, 0.0
-    length, weight = len(words) / sentences, sum(map(syllables, words)) / len(words)
-    return 206.835 - 1.015 * length - 84.6 * weight, 0.39 * length + 11.8 * weight - 15.59
+    return [sentence for index, sentence in enumerate(sentences) if index not in left]
 
 
 def occurrences(text: str, term: str) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 
 from ioa import InvalidInputError
 
+QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _PART = re.compile(r"[^\W_]+")
 NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten eleven twelve".split(), range(1, 13), strict=True))
@@ -26,6 +27,11 @@ def name_words(name: str) -> tuple[str, ...]:
     return tuple(fold(part) for part in _PART.findall(_CAMEL.sub(" ", name)))
 
 
+def quotations(text: str) -> list[str]:
+    """What stands in quotes of any kind, in order."""
+    return [next(filter(None, match.groups())) for match in QUOTED.finditer(text)]
+
+
 def format_number(value: float) -> str:
     """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
     if value != value:
@@ -40,13 +46,7 @@ def format_number(value: float) -> str:
 
 
 def account_for(text: str, known: Collection[str], hint: str) -> None:
-    """Refuse a request with a word that its agent does not know: it may be a wish that would not be fulfilled.
-
-    Args:
-        text: The request without what was understood already.
-        known: Words in lower case.
-        hint: How to say it.
-    """
+    """Refuse a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
     unknown = [word for word in re.findall(r"\w+", text.lower()) if word not in known]
     if unknown:
         raise InvalidInputError(

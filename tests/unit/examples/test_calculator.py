@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arithmetic import Parser
+from arithmetic import compute
 from calculator import agent
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
@@ -38,36 +38,43 @@ from tests.unit.examples.agent_run import Run
         ("multiply 6 by 7", "42"),
         ("subtract 5 % from 200", "190"),
         ("240 plus 15 %", "276"),
+        ("100 + -5 %", "95"),
+        ("3 km 5 m 2 cm in m", "3005.02 m"),
+        ("100 m2 in ft2", "1076.39104167097 ft2"),
         ("increase 80 by 25%", "100"),
         ("20 is what percent of 80", "25 %"),
         ("what percent of 80 is 20?", "25 %"),
         ("20 out of 80 as a percentage", "25 %"),
-        ("percentage change from 50 to 75", "25 (50 %)"),
+        ("20 of 80 in percent", "25 %"),
+        ("percentage change from 50 to 75", "50 %"),
         ("square root of 144", "12"),
         ("what is 5 factorial", "120"),
         ("5!", "120"),
         ("half of 50", "25"),
+        ("smallest of 1/2 and 1/3", "0.333333333333333"),
+        ("10 + half of 50", "35"),
+        ("double (3 + 4)", "14"),
+        ("divide -10 by (2 * 5)", "-1"),
+        ("subtract 5 % of 200 from 300", "290"),
         ("3 million / 4", "750000"),
         ("2^100", str(2**100)),
         ("12 miles in km", "19.312128 km"),
-        ("convert 100 °F to celsius", "37.7777777777778 °C"),
-        ("-40 C in F", "-40 °F"),
+        ("convert 100 °F to celsius", "37.7777777777778 celsius"),
+        ("-40 C in F", "-40 F"),
         ("300 K in °C", "26.85 °C"),
         ("5 feet 10 inches in cm", "177.8 cm"),
         ("60 mph in km/h", "96.56064 km/h"),
-        ("3 hours 20 minutes in seconds", "12000 s"),
-        ("how many minutes are in a day", "1440 min"),
-        ("how many litres are in 5 US gallons", "18.92705892 l"),
-        ("5 imperial gallons in litres", "22.73045 l"),
+        ("3 hours 20 minutes in seconds", "12000 seconds"),
+        ("how many minutes are in a day", "1440 minutes"),
+        ("how many litres are in 5 US gallons", "18.92705892 litres"),
+        ("5 imperial gallons in litres", "22.73045 litres"),
         ("3 short tons in kg", "2721.55422 kg"),
         ("3 metric tons in kg", "3000 kg"),
         ("8 US fluid ounces in ml", "236.5882365 ml"),
-        ("sin(30 degrees)", "0.5"),
         ("log10(1000)", "3"),
         ("sqrt(16) + 9", "13"),
         ("2 GB in MB", "2000 MB"),
-        ("100 square meters in m2", "100 m^2"),
-        ("60 km / 2 h", "30 km/h"),
+        ("100 square meters in m2", "100 m2"),
     ],
 )
 def test_values(task: str, value: str, run: Run) -> None:
@@ -79,18 +86,20 @@ def test_values(task: str, value: str, run: Run) -> None:
     ("task", "said"),
     [
         ("1/0", "divides by zero"),
-        ("3 +", "not complete"),
-        ("(3 + 4", "not closed"),
+        ("3 +", "cannot be computed"),
+        ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
-        ("100000!", "factorial"),
+        ("100000!", "too large"),
         ("5 kg in km", "cannot be converted"),
-        ("3 kg + 2 m", "does not fit together"),
+        ("3 kg + 2 m", "'kg' is not arithmetic"),
+        ("60 km / 2 h", "'km' is not arithmetic"),
+        ("5 feet 10 kg in cm", "kg cannot be converted"),
         ("5 blorps in km", "not a unit"),
         ("sqrt(0 - 1)", "cannot be computed"),
         ("__import__('os').system('true')", "not arithmetic"),
         ("open('/etc/passwd').read()", "not arithmetic"),
-        ("", "not complete"),
-        ("(-3)!", "factorial needs"),
+        ("", "cannot be computed"),
+        ("(-3)!", "cannot be computed"),
         ("3 tons in kg", "'short ton' (US), 'long ton' (UK) or 'metric ton'"),
         ("2 cups in ml", "'US cup'"),
         ("5 gallons to litres", "'US gallon' or 'imperial gallon'"),
@@ -99,14 +108,30 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("8 fluid ounces in ml", "'US fluid ounce'"),
         ("3 months in days", "several sizes"),
         ("how many days are there between 4 March 2025 and 19 July 2025", "'how' is not arithmetic"),
-        ("sin 30", "degrees or of radians"),
-        ("log 100", "log10 or ln"),
-        ("square root of 16 plus 9", "not clear where sqrt ends"),
+        ("sin 30", "'sin' is not arithmetic"),
+        ("sin(30 degrees)", "'sin' is not arithmetic"),
+        ("log 100", "'log' is not arithmetic"),
+        ("square root of 16 plus 9", "cannot be computed"),
         ("5 % + 10 %", "sum of percentages"),
         ("$5 + €3", "two currencies"),
         ("difference between 1, 2 and 9", "two numbers"),
         ("add 5 % compounded monthly to 200", "compounded"),
-        ("5 100 + 1", "does not belong"),
+        ("5 100 + 1", "cannot be computed"),
+        ("half of 50 plus 10", "what belongs together in 'of 50 plus 10'"),
+        ("double 3 + 4", "what belongs together"),
+        ("average of 10 and 20 plus 5", "what belongs together"),
+        ("20% off 50 plus 5", "what belongs together"),
+        ("divide 10 by 2 * 5", "what belongs together"),
+        ("12 miles 3 in km", "no amount to convert"),
+        ("(2 + 3)!", "cannot be computed"),
+        ("0b10 + 1", "is not arithmetic"),
+        ("1_000 + 1", "is not arithmetic"),
+        ("1j * 1j", "is not arithmetic"),
+        ("2(3)", "cannot be computed"),
+        ("1 if 2 else 3", "'if' is not arithmetic"),
+        ("sum of 100,200", "several numbers, not of 1"),
+        ("percentage decrease from 50 to 25", "'decrease' is not arithmetic"),
+        ("2 ^ 3 million % !", "cannot be computed"),
         ("what is 2 plus 2 roughly", "roughly"),
         ("(" * 5000 + "1" + ")" * 5000, "too large"),
     ],
@@ -125,7 +150,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
         ("divide the total by 12", "sales.csv, all 500 rows: sum of revenue: 893371.5.", "74447.625"),
         ("calculate 19 % of that total", "x: sum of a: 100.", "19"),
         ("15 % of that", "notes.txt: words: 400", "60"),
-        ("sum of them", "- North: 3\n- South: 4.5\nOver all of these rows: sum of revenue 7.5.", "7.5"),
+        ("sum of them", "x.csv: sum of revenue per region (2 of 2 rows):\n- North: 3\n- South: 4.5", "7.5"),
         ("multiply it by 2", "3 + 4 = 7", "14"),
     ],
 )
@@ -159,14 +184,13 @@ def test_agrees_with_python(expression: str) -> None:
         assert isinstance(node, ast.Constant) and isinstance(node.value, int)
         return node.value
 
-    assert Parser(expression).value() == Fraction(value(ast.parse(expression, mode="eval").body))
+    assert compute(expression) == Fraction(value(ast.parse(expression, mode="eval").body))
 
 
 @given(st.text(max_size=60))
 def test_any_text_is_a_value_or_a_refusal(text: str) -> None:
     """No text makes the parser fail in any way but its own."""
     try:
-        value = Parser(text).value()
+        assert isinstance(compute(text), Fraction)
     except InvalidInputError as error:
-        value = error
-    assert value is not None
+        assert error.message

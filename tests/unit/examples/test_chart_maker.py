@@ -24,20 +24,34 @@ def size_of(png: bytes) -> tuple[int, int]:
 @pytest.mark.parametrize(
     ("earlier", "task", "said"),
     [
-        ("total revenue per region", "make a bar chart of it", "a bar chart titled 'Sum of revenue by region', 4 values."),
-        ("total revenue per region", "pie chart of that", "a pie chart titled 'Sum of revenue by region', 4 values."),
-        ("total revenue per month", "visualise it", "a line chart titled 'Sum of revenue by month of date', 12 points."),
+        (
+            "total revenue per region",
+            "make a bar chart of it",
+            "a bar chart titled 'Sum of revenue by region', 4 values (4 of 4 rows of sum-of-revenue-by-region.csv).",
+        ),
+        (
+            "total revenue per region",
+            "pie chart of that",
+            "a pie chart titled 'Sum of revenue by region', 4 values (4 of 4 rows of sum-of-revenue-by-region.csv).",
+        ),
+        (
+            "total revenue per month",
+            "visualise it",
+            (
+                "a line chart titled 'Sum of revenue by month of date', 12 points "
+                "(12 of 12 rows of sum-of-revenue-by-month-of-date.csv)."
+            ),
+        ),
         (
             "compute the total revenue per region in sales.csv",
             "draw a pie chart of the total revenue per region",
-            "a pie chart titled 'Sum of revenue by region', 4 values.",
+            "a pie chart titled 'Sum of revenue by region', 4 values (4 of 4 rows of sum-of-revenue-by-region.csv).",
         ),
         (
-            "total revenue per region and month",
-            "plot it",
-            "a bar chart titled 'Sum of revenue by region and month of date', 48 values.",
+            "number of rows per weekday",
+            'chart it with the title "Busy days"',
+            "a bar chart titled 'Busy days', 7 values (7 of 7 rows of number-of-rows-by-weekday-of-date.csv).",
         ),
-        ("number of rows per weekday", 'chart it with the title "Busy days"', "a bar chart titled 'Busy days', 7 values."),
     ],
 )
 def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -> None:
@@ -51,15 +65,24 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("bar chart of total revenue per region in sales.csv", "a bar chart titled 'Sum of revenue by region', 4 values."),
-        ("line chart of total units by month", "a line chart titled 'Sum of units by month of date', 12 points."),
-        ("pie chart of the number of rows per category", "a pie chart titled 'Number of rows by category', 3 values."),
-        ("histogram of unit_price", "a histogram titled 'Distribution of unit_price', 500 rows."),
+        (
+            "bar chart of total revenue per region in sales.csv",
+            "a bar chart titled 'Sum of revenue by region', 4 values (500 of 500 rows).",
+        ),
+        ("line chart of total units by month", "a line chart titled 'Sum of units by month of date', 12 points (500 of 500 rows)."),
+        (
+            "pie chart of the number of rows per category",
+            "a pie chart titled 'Number of rows by category', 3 values (500 of 500 rows).",
+        ),
+        ("histogram of unit_price", "a histogram titled 'Distribution of unit_price', 500 rows (500 of 500 rows)."),
         (
             "scatter plot of units against revenue for electronics",
-            "a scatter plot titled 'Units and revenue (category is Electronics)', 209 points.",
+            "a scatter plot titled 'Units and revenue where category is Electronics', 209 points (209 of 500 rows).",
         ),
-        ("bar chart of total revenue per day", "a bar chart titled 'Sum of revenue by day of date', 30 values."),
+        (
+            "line chart of total revenue per day",
+            "a line chart titled 'Sum of revenue by day of date', 279 points (500 of 500 rows).",
+        ),
     ],
 )
 def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
@@ -90,6 +113,8 @@ def test_same_table_same_bytes(run: Run, data: Path) -> None:
         ("bar chart of total profit per region", "'profit' is not understood"),
         ("a chart of total revenue", "One figure makes no chart"),
         ("scatter plot of units", "needs two columns"),
+        ("bar chart of total revenue per day", "279 values are too many"),
+        ("bar chart of total revenue per region and month", "Group by one column"),
         ("boxplot of total revenue per region", "no chart that is drawn here"),
         ("bar chart of total revenue per region in red", "'red' is not understood"),
     ],
@@ -120,4 +145,22 @@ def test_unicode_and_long_labels(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "wide.csv"
     path.write_text("place,people\n" + "".join(f"Überlange Straße Nummer {n} in Łódź,{n}\n" for n in range(1, 60)))
     done = run(agent, "bar chart of total people per place", [path])
-    assert "30 values" in done.text and len(done.files) == 1
+    assert "59 values" in done.text and len(done.files) == 1
+
+
+def test_what_is_left_out(run: Run, tmp_path: Path) -> None:
+    """A chart says of how many rows it was drawn, and which were left out and why, whatever it was drawn of."""
+    path = tmp_path / "t.csv"
+    path.write_text("shop,amount,weight\nA,1,1\nA,,2\nB,oops,3\nB,5,\nC,3,4\n")
+    table = tmp_path / "u.csv"
+    table.write_text("shop,n\nA,1\nB,\n")
+    reading = "(3 of 5 rows; left out: 1 without amount, 1 that cannot be read, such as 'oops')."
+    of_question = run(agent, "bar chart of total amount per shop", [path]).text
+    of_cells = run(agent, "histogram of amount", [path]).text
+    of_pairs = run(agent, "scatter plot of amount against weight", [path]).text
+    of_table = run(agent, "bar chart of it", results=[upstream("x", "y", table)]).text
+    assert (of_question.endswith(f"3 values {reading}"), of_cells.endswith(f"3 rows {reading}")) == (True, True)
+    assert of_pairs.endswith(
+        "2 points (2 of 5 rows; left out: 1 without amount, 1 that cannot be read, such as 'oops', 1 without weight)."
+    )
+    assert of_table.endswith("1 values (1 of 2 rows; left out: 1 without n of u.csv).")

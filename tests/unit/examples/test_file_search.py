@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import file_search
 from file_search import create_agent
 from ioa.errors import InvalidInputError
 from tests.unit.examples.agent_run import Run
@@ -77,6 +78,13 @@ def test_refusals(task: str, said: str, run: Run, workspace: Path) -> None:
     """A task with a word that is not accounted for is refused by that word, and so is one that says nothing to look for."""
     with pytest.raises(InvalidInputError, match=said):
         run(create_agent(workspace), task)
+
+
+def test_too_many_files(run: Run, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder that is not searched to its end is refused, rather than answered from its beginning."""
+    monkeypatch.setattr(file_search, "MAX_FILES", 2)
+    with pytest.raises(InvalidInputError, match="more than 2 files"):
+        run(create_agent(workspace), "list all files")
 
 
 def test_no_files(run: Run) -> None:

@@ -46,6 +46,16 @@ def test_earlier_script(run: Run, tmp_path: Path) -> None:
     assert run(agent, "run it", results=[upstream("write a script", "made.py", script)]).text == "made earlier"
 
 
+def test_several_scripts(run: Run, tmp_path: Path) -> None:
+    """Of several scripts none is run before it is named."""
+    scripts = [tmp_path / "one.py", tmp_path / "two.py"]
+    for script in scripts:
+        script.write_text(f"print({script.stem!r})")
+    assert run(agent, "run two.py", scripts).text == "two"
+    with pytest.raises(InvalidInputError, match="Which script to run is not said"):
+        run(agent, "run the script", scripts)
+
+
 def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process inherits no environment, and runs in a folder of its own."""
     monkeypatch.setenv("IOA_SECRET", "do not tell")

@@ -86,8 +86,8 @@ def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
     note.write_text("A long story.\n")
     done = run(agent, "a report titled 'My <Title>'", results=[upstream("read it", "found:\n- one\n- two", note)], goal="read it")
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    items = [item.get_text() for item in page.select("section li")]
-    assert (items, page.select("pre")[0].get_text(), page.select("h1")[0].get_text()) == (
+    items = [item.get_text() for item in page.select("main li")]
+    assert (items, page.select("pre")[0].get_text().strip(), page.select("h1")[0].get_text()) == (
         ["one", "two"],
         "A long story.",
         "My <Title>",
@@ -122,3 +122,14 @@ def test_a_report_summarises_nothing(run: Run) -> None:
     with pytest.raises(InvalidInputError, match="does not summarise"):
         run(agent, "summarise the result", results=results)
     assert run(agent, "summarise all results in one document", results=results).files
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["+ 5 % more", "12. floor", "---", "-5 degrees", "a | b", "=====", "    four", "~~~~", "&lt;b&gt;", "1) one", "# no", "> no"],
+)
+def test_words_are_shown_as_they_are(line: str, run: Run) -> None:
+    """What a result says reads the same in the page, whatever Markdown would make of it."""
+    done = run(agent, "a report", results=[upstream("say it", f"before\n{line}\nafter")])
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert [one.get_text() for one in page.select("main > p")[:3]] == ["before", line.strip(), "after"]
