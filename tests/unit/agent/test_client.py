@@ -31,7 +31,7 @@ from ioa.protocol.registry import Lease, Renew
 from ioa.protocol.search import Need, Search, SearchResult
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import Push
+from ioa_testkit.memory_plane import Push
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, open_company, task, task_beside, working
 
