@@ -76,12 +76,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ),
             Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
         ]
-        taking = consume(client, GOALS, INTAKE, take, set_aside=into_dead_letters(dead), side_by_side=16)
+        into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
                 async with (
-                    background(watch.follow(), taking, janitor.follow(settings.keep), *census),
+                    background(
+                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, side_by_side=16),
+                        watch.follow(),
+                        janitor.follow(settings.keep),
+                        *census,
+                    ),
                     open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                 ):
                     await stop.wait()

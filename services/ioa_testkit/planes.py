@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.failures import heeding_cancellation
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
@@ -74,8 +75,9 @@ async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(open_nats_server(folder, None))
         connecting = open_connection(NatsSettings(server.url, "ioa-testkit"), patience=_START_PATIENCE)
-        connection = await stack.enter_async_context(connecting)
-        await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
+        with heeding_cancellation():  # a test may be stopped at any moment, and nats-py drops that now and then
+            connection = await stack.enter_async_context(connecting)
+            await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
         settings = ControlPlaneSettings(nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
         stops = [StopSignal() for _ in _SERVICES]
 
@@ -86,7 +88,8 @@ async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
         serving = zip((serve_registry, serve_groups, serve_router, serve_discovery), stops, strict=True)
         await stack.enter_async_context(beside(*(serve(settings, one) for serve, one in serving), stop=stop))
         inspection = NatsInspection(connection)
-        await _until_answered(inspection)
+        with heeding_cancellation():
+            await _until_answered(inspection)
         yield Plane(inspection.system, NatsAgentNetwork(connection), inspection)
 
 

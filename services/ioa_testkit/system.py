@@ -225,7 +225,11 @@ class System:
     def _client(self, plane: Plane, agent: AgentDefinition, brain: Brain) -> AgentClient:
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
         options = ClientOptions(
-            self._folder / f"agents-{self._opened}" / agent_id, drain=timedelta(0), grace=_GRACE, takeover=timedelta(0)
+            self._folder / f"agents-{self._opened}" / agent_id,
+            drain=timedelta(0),
+            grace=_GRACE,
+            takeover=timedelta(0),
+            reform_after=_GRACE,
         )
         card, session = agent.card_as(agent_id), new_session(clock, ids)
         return AgentClient(agent, card, brain, plane.network, MemoryStore(), clock, ids, session, options)

@@ -64,3 +64,11 @@ def environment_with(wheel: Path, locked: Path, tmp_path_factory: pytest.TempPat
 def bare(environment_with: Callable[[str], Environment]) -> Environment:
     """An environment with the project and no extra."""
     return environment_with("")
+
+
+@pytest.fixture(scope="session")
+def with_pytest(environment_with: Callable[[str], Environment], locked: Path) -> Environment:
+    """An environment with the project, pytest, and no extra."""
+    environment = environment_with("")
+    _pip("--python", environment.scripts / "python", "install", "--no-compile", "--constraint", locked, "pytest")
+    return environment

@@ -62,14 +62,15 @@ class Members:
 
     async def launch(self, goal_id: GoalId = GOAL, parent: ParentTask | None = None) -> GroupSnapshot:
         """Open a group for a goal as soon as that is on record; Ada owns it, or Bob a nested one."""
-        await eventually(lambda: self._is_known(goal_id))
+        await eventually(lambda: self.is_known(goal_id))
         owner, other = (ADA, BOB) if parent is None else (BOB, ADA)
         request = LaunchGroup(
             owner=owner, members=(other,), goal_id=goal_id, parent=parent, goal="Count to five." if parent else ""
         )
         return await self._plane.network.launch(request)
 
-    async def _is_known(self, goal_id: GoalId) -> bool:
+    async def is_known(self, goal_id: GoalId) -> bool:
+        """Whether a goal is on record."""
         try:
             await self._plane.client.goal(goal_id)
         except NotFoundError:
@@ -211,7 +212,7 @@ async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Mem
         if launched:
             await members.launch(GoalId(goal_id))
         else:
-            await eventually(lambda: members._is_known(GoalId("waits")))
+            await eventually(lambda: members.is_known(GoalId("waits")))
         await client.cancel(CancelGroup(goal_id=GoalId(goal_id), why="No more need."))
         result = await client.wait_for_result(GoalId(goal_id))
         assert (result.reason, result.content) == (Reason.CANCELLED, "No more need.")

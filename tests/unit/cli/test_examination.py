@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -21,15 +22,19 @@ from ioa.cli.examination import (
     dead_letter_findings,
     disk_finding,
     examine,
+    findings,
     index_finding,
     payload_finding,
     queues_finding,
     server_finding,
+    topology_finding,
     written_finding,
 )
-from ioa.ports.inspection import DeadLetterKind
+from ioa.ports.inspection import DeadLetterKind, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.runtime.exit_code import ExitCode
+from ioa_testkit.memory_inspection import MemoryInspection
+from ioa_testkit.planes import open_memory_plane
 
 
 @pytest.mark.parametrize(
@@ -163,3 +168,52 @@ async def test_a_server_that_is_gone_is_out_of_reach(nats_server: NatsServer, tm
     await nats_server.stop()
     examined = await examine(nats_server.url, tmp_path)
     assert (examined.code, nats_server.url in examined.findings[0].message) == (ExitCode.UNREACHABLE, True)
+
+
+async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every check says something, in order; without an agent there is a warning, which keeps nothing from working."""
+    for name in [name for name in os.environ if name.startswith(("IOA_LLM_", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    async with open_memory_plane() as plane:
+        found = [finding async for finding in findings(plane.inspection, tmp_path)]
+    assert [finding.check for finding in found] == [
+        *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model"),
+        *("services", "agents", "index", "queues", "dead letters"),
+    ]
+    assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents"}
+
+
+@pytest.mark.parametrize(
+    ("ail", "last", "told"),
+    [
+        (lambda ill: setattr(ill, "held", None), "jetstream", "JetStream is off"),
+        (lambda ill: setattr(ill, "held", StorageFacts(1, 96, 100)), "jetstream", "nearly full"),
+        (lambda ill: ill.silent.add("ioa-router"), "services", "No answer from ioa-router."),
+    ],
+)
+async def test_what_lies_behind_an_ill_is_not_asked(
+    ail: Callable[[MemoryInspection], None], last: str, told: str, tmp_path: Path
+) -> None:
+    """The examination ends where the other checks would say nothing, with how to mend it."""
+    async with open_memory_plane() as plane:
+        assert isinstance(plane.inspection, MemoryInspection)
+        ail(plane.inspection)
+        found = [finding async for finding in findings(plane.inspection, tmp_path)]
+    assert (found[-1].check, found[-1].health, told in found[-1].message, bool(found[-1].hint)) == (
+        last,
+        Health.PROBLEM,
+        True,
+        True,
+    )
+
+
+def test_streams_that_schedule_nothing_are_a_problem() -> None:
+    """They are named, since no deadline fires."""
+    found = [
+        topology_finding(TopologyFacts(3, missing, odd)) for missing, odd in (((), ()), (("IOA_LOG",), ()), ((), ("IOA_TIMERS",)))
+    ]
+    assert [(one.health, one.message) for one in found] == [
+        (Health.OK, "3 streams and buckets"),
+        (Health.PROBLEM, "Missing: IOA_LOG."),
+        (Health.PROBLEM, "IOA_TIMERS does not schedule messages, so no deadline fires."),
+    ]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
+from ioa import Agent, TaskContext
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters, Need, Search, SearchResult
-from ioa.testing.task_context import RecordingContext
+from ioa.testing import RecordingContext, found, input_file, upstream
 
 
 async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
@@ -24,3 +26,27 @@ async def test_searches_are_recorded_and_answered(tmp_path: Path) -> None:
 def test_a_plain_function_waits_for_its_search(tmp_path: Path) -> None:
     """Outside an event loop the answer is waited for."""
     assert RecordingContext(tmp_path).search("charts").result().merged == ()
+
+
+def test_it_is_a_whole_task_context(tmp_path: Path) -> None:
+    """Whatever a function may use of its context is there, with the same parameters."""
+    context: TaskContext = RecordingContext(tmp_path)
+    for name, member in inspect.getmembers(TaskContext, lambda member: inspect.isfunction(member) or isinstance(member, property)):
+        if name.startswith("_"):
+            continue
+        recorded = getattr(context, name)
+        if inspect.isfunction(member):
+            assert list(inspect.signature(recorded).parameters) == list(inspect.signature(member).parameters)[1:], name
+
+
+def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
+    """Inputs, results of earlier tasks, and agents that a search finds, the best first."""
+    (tmp_path / "rows.csv").write_text("a")
+    agents = [Agent(name, description=f"{name} helps") for name in ("ada", "bob")]
+    context = RecordingContext(
+        tmp_path, inputs=[input_file(tmp_path / "rows.csv")], results=[upstream("count", "Seven.")], found=found(*agents)
+    )
+    merged = context.search("help").result().merged
+    assert [(hit.card.agent_id, hit.card.description) for hit in merged] == [("ada", "ada helps"), ("bob", "bob helps")]
+    assert merged[0].score > merged[1].score
+    assert (context.inputs[0].media_type, context.results[0].content) == ("text/csv", "Seven.")

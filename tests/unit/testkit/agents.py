@@ -36,12 +36,14 @@ def counter() -> Agent:
     return agent
 
 
-def hanging() -> Agent:
-    """An agent that never answers."""
+def hanging(begun: asyncio.Event | None = None) -> Agent:
+    """An agent that never answers, and tells when it has begun."""
     agent = Agent("sleeper", description="Sleeps", examples=["sleep for a while"])
 
     @agent.task
     async def sleep(task: str) -> str:
+        if begun is not None:
+            begun.set()
         await asyncio.Event().wait()
         return "never"
 

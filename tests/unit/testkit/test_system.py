@@ -110,10 +110,10 @@ async def test_what_a_test_raises_comes_out_as_it_is(ioa_system: System) -> None
 @BOTH
 async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System) -> None:
     """As by Ctrl-C in the middle of a goal whose agent hangs; that no task is left is seen to by every test here."""
+    begun = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        running = group.create_task(ioa_system.run("sleep for a while", agents=[hanging()]))
-        for _ in range(50):
-            await asyncio.sleep(0.01)  # somewhere in the middle, wherever that is on this machine
+        running = group.create_task(ioa_system.run("sleep for a while", agents=[hanging(begun)]))
+        await begun.wait()
         running.cancel()
     assert running.cancelled()
 

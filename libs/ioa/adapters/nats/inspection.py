@@ -13,6 +13,7 @@ from nats.aio.client import Client
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.failures import heeding_cancellation
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
@@ -78,10 +79,11 @@ class NatsInspection:
 
     async def answers(self, service: str) -> bool:
         """Whether a service answers a ping."""
-        try:
-            await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
-        except (nats.errors.Error, TimeoutError, OSError):
-            return False
+        with heeding_cancellation():
+            try:
+                await self._client.request(f"$SRV.PING.{service}", b"", timeout=_PING_SECONDS)
+            except (nats.errors.Error, TimeoutError, OSError):
+                return False
         return True
 
     async def read(self) -> Sequence[StreamStats]:

@@ -1,0 +1,82 @@
+"""What authors of agents test with, in an environment that has the wheel and pytest and nothing else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.environment import Environment
+
+pytestmark = pytest.mark.slow
+
+_TESTS = """
+import asyncio
+
+import pytest
+
+from ioa import Agent, TaskContext
+from ioa_testkit import ScriptedGroup, System
+
+agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
+
+
+@agent.task
+def greet(task: str, ctx: TaskContext) -> str:
+    ctx.progress("smiling")
+    return "Hello!"
+
+
+def test_a_goal(ioa_system: System) -> None:
+    goal = asyncio.run(ioa_system.run("say hello to Ada", agents=[agent]))
+    assert goal.succeeded and "Hello!" in goal.content
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+async def ask(group: ScriptedGroup) -> str:
+    answer = await group["lead"].asks(agent, "say hello to Ada")
+    assert [report.content for report in answer.progress] == ["smiling"]
+    return answer.content
+
+
+@pytest.mark.anyio
+async def test_a_group(ioa_system: System) -> None:
+    async with ioa_system.group("Greet everybody", agent=agent) as group:
+        assert await ask(group) == "Hello!"
+"""
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    """A folder with an author's file of tests."""
+    (tmp_path / "test_greeter.py").write_text(_TESTS, encoding="utf-8")
+    return tmp_path
+
+
+def test_an_authors_tests_pass_on_the_wheel_and_pytest_alone(with_pytest: Environment, tests: Path) -> None:
+    """Without a server, an engine, a model or a plugin of somebody else, and without a warning."""
+    done = with_pytest.run("pytest", "-q", "-W", "error", "-p", "no:cacheprovider", cwd=tests)
+    assert (done.returncode, "2 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_without_a_server_the_tests_are_skipped_with_the_reason(with_pytest: Environment, tests: Path) -> None:
+    """It names the extra that brings one."""
+    done = with_pytest.run("pytest", "-q", "-rs", "--ioa-nats", "-p", "no:cacheprovider", cwd=tests)
+    assert ("2 skipped" in done.stdout, "internet-of-agents[server]" in done.stdout) == (True, True), done.stdout + done.stderr
+
+
+def test_an_authors_tests_are_typed(with_pytest: Environment, tests: Path) -> None:
+    """`mypy --strict` finds nothing in them, and knows what the fixture gives."""
+    (tests / "test_wrong.py").write_text(
+        "from ioa_testkit import System\n\n\ndef test_wrong(ioa_system: System) -> None:\n    ioa_system.run(7)\n"
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--python-executable", str(with_pytest.scripts / "python")]
+    done = subprocess.run([*command, "."], cwd=tests, capture_output=True, text=True, check=False)
+    errors = [line for line in done.stdout.splitlines() if ": error:" in line]
+    assert ({line.partition(":")[0] for line in errors}, "[call-arg]" in done.stdout) == ({"test_wrong.py"}, True), done.stdout

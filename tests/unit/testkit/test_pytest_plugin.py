@@ -1,0 +1,101 @@
+"""The plugin in the pytest of people who use it, by whatever runs their async tests, and of people who do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+_AGENT = """
+import asyncio
+import pytest
+from ioa import Agent
+
+agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
+
+@agent.task
+def greet(task):
+    return "Hello!"
+"""
+_ASYNC = "async def test_greeting(ioa_system):\n    assert (await ioa_system.run('say hello to Ada', agents=[agent])).succeeded\n"
+_SYNC = "def test_greeting(ioa_system):\n    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded\n"
+
+# Without the plugins that a bare installation of this package and pytest does not have; anyio's comes with httpx.
+_BARE = ("-p", "no:asyncio", "-p", "no:xdist", "-p", "no:timeout", "-p", "no:hypothesispytest")
+
+_PLAIN = """
+import sys
+
+def test_plain():
+    assert {name for name in sys.modules if name.startswith("ioa")} == {"ioa_testkit", "ioa_testkit.pytest_plugin"}
+    assert not {"pydantic", "nats", "structlog"} & sys.modules.keys()
+"""
+_SCOPE = ("-o", "asyncio_default_fixture_loop_scope=function")
+"""Without it pytest-asyncio warns."""
+
+
+def run(folder: Path, source: str, *options: str, environment: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """Run a file of tests in a pytest of its own, without this project's settings and with warnings as errors."""
+    (folder / "test_it.py").write_text(_AGENT + source)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", f"--rootdir={folder}", *options]
+    return subprocess.run([*command, str(folder)], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("source", "options"),
+    [
+        (_SYNC, _BARE),
+        ("@pytest.mark.anyio\n" + _ASYNC + "@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n", _BARE),
+        ("@pytest.mark.asyncio\n" + _ASYNC, ("-o", "asyncio_mode=strict", *_SCOPE)),
+        (_ASYNC, ("-o", "asyncio_mode=auto", *_SCOPE)),
+    ],
+    ids=["pytest alone", "anyio", "pytest-asyncio strict", "pytest-asyncio auto"],
+)
+def test_the_fixture_works_by_whatever_runs_async_tests(tmp_path: Path, source: str, options: Sequence[str]) -> None:
+    """Or by nothing: it is a plain fixture, and what it gives starts in the loop in which it is asked."""
+    done = run(tmp_path, source, *options)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_a_run_on_nats_is_asked_for_by_an_option_or_a_parameter(tmp_path: Path) -> None:
+    """For all tests, or for one; another word is refused."""
+    source = """
+@pytest.mark.parametrize("ioa_system", ["memory", "nats"], indirect=True)
+def test_both(ioa_system):
+    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded
+
+@pytest.mark.parametrize("ioa_system", ["kafka"], indirect=True)
+def test_neither(ioa_system):
+    pass
+
+def test_as_asked(ioa_system, tmp_path):
+    assert asyncio.run(ioa_system.run('say hello to Ada', agents=[agent])).succeeded
+    assert (tmp_path / "ioa" / "nats-1").exists()
+"""
+    done = run(tmp_path, source, *_BARE, "--ioa-nats")
+    assert ("3 passed, 1 error" in done.stdout, "'memory' or 'nats', not 'kafka'" in done.stdout) == (True, True), done.stdout
+
+
+def test_who_does_not_use_it_loads_nothing(tmp_path: Path) -> None:
+    """Of a run without the fixture only the plugin's own small module is loaded, and its option is all that is seen of it."""
+    (tmp_path / "test_plain.py").write_text(_PLAIN)
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "--strict-markers", f"--rootdir={tmp_path}", *_BARE]
+    done = subprocess.run([*command, str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, "1 passed" in done.stdout) == (0, True), done.stdout + done.stderr
+
+
+def test_a_failing_script_shows_the_line_and_the_reason(tmp_path: Path) -> None:
+    """Not the inside of the kit's event loop, nor a group of exceptions."""
+    source = """
+def test_refused(ioa_system):
+    async def conversation():
+        async with ioa_system.group("Greet", agent=agent, members=["lead", "cook"]) as group:
+            await group["cook"].says("Me first!", to="lead")
+    asyncio.run(conversation())
+"""
+    done = run(tmp_path, source, *_BARE)
+    assert "ScriptError: The router refused cook's DISCUSSION: lead holds the floor, not cook." in done.stdout
+    assert ('await group["cook"].says' in done.stdout, "ExceptionGroup" in done.stdout) == (True, False), done.stdout
