@@ -136,9 +136,14 @@ class Company:
         return self.members.setdefault(agent.agent_id, Member(agent, brain or ScriptedBrain()))
 
     async def restart(self, agent_id: str, *, forgetful: bool = False) -> None:
-        """Start a member's client on the memory it left, or on an empty one, and wait until it is online."""
+        """Start a member's client on the memory it left, or on an empty one, and wait until it is online and knows so.
+
+        A process that dies after it was registered, and before it has noted that, keeps its own successor out for a lease.
+        """
         self.begin(agent_id, forgetful=forgetful)
+        member = self.members[agent_id]
         await eventually(lambda: self.network.is_online(AgentId(agent_id)))
+        await eventually(member.store.last_session, lambda noted: noted == member.session or not member.store.usable)
 
     def begin(self, agent_id: str, *, forgetful: bool = False) -> None:
         """Start a member's client; it may be refused."""
