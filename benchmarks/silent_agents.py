@@ -91,7 +91,6 @@ async def measure_agents(parts: Parts, agents: int, turns: int, counted: Mapping
 
 async def until_online(system: NatsSystemClient, ids: Sequence[AgentId]) -> None:
     """Wait until the registry counts all of these agents as online."""
-
     while True:
         online = {status.card.agent_id for status in await system.agents(online_only=True)}
         if online.issuperset(ids):

@@ -168,7 +168,7 @@ def _diagram() -> str:
 
 
 def _names_of_arrow(phase: Phase | None, target: Phase) -> list[str]:
-    """What leads from one phase to another: events by themselves, and rules of the state."""
+    """Return what leads from one phase to another: events by themselves, and rules of the state."""
     rules = [rule.name for rule in STATE_RULES if phase in rule.phases and rule.target is target]
     return [row.name for row, cell in _column(phase) if target in cell.to] + rules
 

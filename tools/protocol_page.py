@@ -85,7 +85,7 @@ class Field:
 
 
 def title_of(model: type[BaseModel]) -> str:
-    """The heading of a model: the name of a message on the wire, or what its part is called."""
+    """Return the heading of a model: the name of a message on the wire, or what its part is called."""
     if model in KINDS:
         return f"`{model.model_fields['type'].default}`"
     return _TITLES[model]

@@ -59,7 +59,7 @@ def _is_path(text: str, path: str) -> bool:
 
 
 def loaded_from_elsewhere(html: str) -> list[str]:
-    """The elements of a page for which a browser would ask another host."""
+    """Return the elements of a page for which a browser would ask another host."""
     return [found for found in _LOADED.findall(html) if not _NO_ASSET.search(found)]
 
 

@@ -104,7 +104,7 @@ def documented() -> list[Subject]:
 
 
 def _constants() -> Iterator[Subject]:
-    """The subjects without a place, each with the text below it."""
+    """Return the subjects without a place, each with the text below it."""
     body = ast.parse(Path(inspect.getfile(subjects)).read_text(encoding="utf-8")).body
     for statement, following in zip(body, [*body[1:], None], strict=True):
         match statement:
@@ -115,7 +115,7 @@ def _constants() -> Iterator[Subject]:
 
 
 def _functions() -> Iterator[Subject]:
-    """The subjects that are built from ids."""
+    """Return the subjects that are built from ids."""
     for name, function in inspect.getmembers(subjects, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)
         builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, "at_ms"}
@@ -145,7 +145,7 @@ def readers(subject: Subject) -> list[str]:
 
 
 def stream_of(subject: Subject) -> str | None:
-    """The stream that keeps what is published on a subject."""
+    """Return the stream that keeps what is published on a subject."""
     names = [one.name for one in Topology().streams() if any(covers(kept, subject.pattern) for kept in one.subjects or ())]
     return names[0] if names else None
 

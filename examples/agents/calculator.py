@@ -55,9 +55,9 @@ def run(task: str, ctx: TaskContext) -> str:
         return f"{text} = {convert(match['amount'], match['unit'])}"
     for pattern, form in _FORMS:
         if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            parts = [_value(_one_operand(part)) for _, part in sorted(match.groupdict().items())]
+            operands = [_value(_one_operand(part)) for _, part in sorted(match.groupdict().items())]
             with computing(text):
-                return f"{text} = {show(form(*parts))}"
+                return f"{text} = {show(form(*operands))}"
     if match := re.fullmatch(rf"({'|'.join(_AGGREGATES)})(?: (?:of|between))? (?:the )?(?:numbers )?(.*\d.*)", text, re.IGNORECASE):
         parts = re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])
         values = [_value(part) for part in [*parts[:-1], _one_operand(parts[-1], "-+*^×−")]]

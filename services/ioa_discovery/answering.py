@@ -35,14 +35,19 @@ from ioa_discovery.upkeep import Upkeep
 
 
 class OpenedEngines(Protocol):
-    """An index, the embedder for needs, and the one for cards, which may remember what it has embedded."""
+    """What discovery searches with."""
 
     @property
-    def index(self) -> AgentIndex: ...
+    def index(self) -> AgentIndex:
+        """Where cards are found."""
+
     @property
-    def embedder(self) -> Embedder: ...
+    def embedder(self) -> Embedder:
+        """What needs are embedded by."""
+
     @property
-    def card_embedder(self) -> Embedder: ...
+    def card_embedder(self) -> Embedder:
+        """What cards are embedded by; it may remember what it has embedded."""
 
 
 E = TypeVar("E", bound=OpenedEngines)

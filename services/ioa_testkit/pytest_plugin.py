@@ -21,7 +21,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def ioa_system(request: pytest.FixtureRequest, tmp_path: Path) -> System:
-    """Return a whole system for the agents of a test, in memory unless `--ioa-nats` or the parameter `nats` asks for a real server."""
+    """Return a whole system for the agents of a test, in memory unless `--ioa-nats` or the parameter `nats` asks for a server."""
     from ioa_testkit.system import System
 
     asked = getattr(request, "param", _NATS if request.config.getoption("--ioa-nats") else _MEMORY)

@@ -233,7 +233,7 @@ class AgentDefinition:
         return other
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
-        """Return the arguments the function wants: the task and the context, or the task alone, with the results that it builds on."""
+        """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""
         if _arity(self.function) == 2:
             return task, context
         told = [f"{result.task_desc}\n{result.content}" for result in context.results]

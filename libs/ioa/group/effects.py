@@ -62,7 +62,7 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
 
 
 def _lent(state: GroupState) -> Usage:
-    """Return what teams that were cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
+    """Return what teams cancelled with the group may have spent: nobody takes their reports, so all they were lent counts."""
     return Usage(
         tokens_in=sum(loan.tokens or 0 for loan in state.loans),
         cost_micros=sum(loan.cost_micros or 0 for loan in state.loans),

@@ -227,7 +227,7 @@ _CUT = " […]"
 
 
 def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
-    """Return the same end of a nested team with little text, for a group whose entries have no room for all of it; None if it has little.
+    """Return the same end of a nested team with little text, for a group whose entries have no room for all; None if it has little.
 
     What the team made is kept, and its own log holds the text.
     """

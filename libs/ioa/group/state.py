@@ -154,7 +154,7 @@ class OpenTask(Model):
     sketch: Sketch = ""
 
     def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
-        """This task, ended."""
+        """Return this task, ended."""
         return ClosedTask(
             task_id=self.task_id,
             assignee=self.assignee,

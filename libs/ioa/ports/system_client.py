@@ -11,5 +11,7 @@ from ioa.ports.operator_client import OperatorClient
 
 
 class SystemClient(GoalClient, GroupClient, AgentDirectory, OperatorClient, Protocol):
-    """Everything that people and programs outside the system may ask of it. Every method raises `UnavailableError` when nobody
-    answers."""
+    """Everything that people and programs outside the system may ask of it.
+
+    Every method raises `UnavailableError` when nobody answers.
+    """

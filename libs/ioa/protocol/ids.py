@@ -104,6 +104,7 @@ def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) 
 
     Args:
         what: What has these ids, such as `goal`; stands in errors.
+        start: How it begins.
         known: The ids to look among.
         complete: Whether these are all that there are.
 

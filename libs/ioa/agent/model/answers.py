@@ -145,7 +145,7 @@ def formation(found: Sequence[AgentId], budget: Budget, *, may_search: bool, may
 
 
 def speech(view: GroupView, kinds: Iterable[Kind], budget: Budget) -> type[BaseModel] | None:
-    """Return the shape of a floor holder's answer: the kinds that are legal now, with names of members in reach and known tasks only.
+    """Return the shape of a floor holder's answer: the kinds that are legal now, with members in reach and known tasks only.
 
     None if nothing can be said.
     """

@@ -305,7 +305,6 @@ async def test_launches_with_the_best_if_the_model_fails_after_a_search() -> Non
 
 async def test_acts_at_most_ten_times() -> None:
     """A model that never launches gets no more than nine searches and one forced launch."""
-
     number = count()
     model = ScriptedModel(lambda asked: decision(type="search_client", needs=[f"need number {next(number)}"]))
     search = WordSearch(CARDS)
