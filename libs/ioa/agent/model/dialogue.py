@@ -108,7 +108,7 @@ class Dialogue:
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
             self._tally.repairs += 1
-            log.debug("model_answer_unusable", problem=problem, content=answer.text)
+            log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
             asking.go_on(answer.text, self._prompts.fill("repair", problem=problem))
 
 

@@ -135,25 +135,26 @@ class TeamFormation:
             goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            found=fenced("found", "\n".join(_found(findings, share))),
+            found=fenced("found", "\n".join(_found(findings, share, mission.me.agent_id))),
             closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
         )
 
 
-def _found(findings: Findings, share: int) -> list[str]:
+def _found(findings: Findings, share: int, me: AgentId) -> list[str]:
     """The hits by need, the best first; an agent is described where it is found first."""
     lines: list[str] = []
     described: set[AgentId] = set()
     for hits in findings.found:
-        told = [_hit(hit, share, is_new=hit.card.agent_id not in described) for hit in hits.hits]
+        told = [_hit(hit, share, me, is_new=hit.card.agent_id not in described) for hit in hits.hits]
         described |= {hit.card.agent_id for hit in hits.hits}
         lines += ["<need>", cut(in_one_line(hits.need.text), _MAX_NEED_BYTES), "</need>", *(told or ["nobody"])]
     return lines
 
 
-def _hit(hit: Hit, share: int, *, is_new: bool) -> str:
+def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
-    facts = [f"similarity {hit.similarity:.2f}"]
+    facts = ["this is you"] if hit.card.agent_id == me else []
+    facts += [f"similarity {hit.similarity:.2f}"]
     facts += [f"matched “{cut(in_one_line(hit.matched_example), share)}”"] if hit.matched_example else []
     facts += [f"record {record.done} of {record.done + record.failed}"] if record.done + record.failed else ["not tried yet"]
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
