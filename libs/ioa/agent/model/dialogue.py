@@ -98,7 +98,7 @@ class Dialogue:
             elif said is not None:
                 wanted = getattr(said, "decision", None)
                 if isinstance(wanted, Read) and question.reader is not None and not question.reader.is_spent:
-                    asking.go_on(answer.text, await question.reader.read(wanted))
+                    asking.go_on(answer.text, await question.reader.read(wanted, await asking.bytes_to_read()))
                     continue
                 told = question.reader.spent() if isinstance(wanted, Read) and question.reader is not None else objection(said)
                 if told is None:
@@ -130,6 +130,11 @@ class _Asking:
         """Keep an answer, and what is said to it."""
         echo = cut(answer, _MAX_ECHO_BYTES) or "(nothing)"
         self._later += [ChatMessage("assistant", echo), ChatMessage("user", reply)]
+
+    async def bytes_to_read(self) -> int:
+        """How much may be read on: half of what a request holds is for the question, which is shortened where it has to be."""
+        room = self._budget.request_tokens(await self._model.context_tokens()) - tokens_of(self._system)
+        return 3 * max(0, room // 2 - sum(tokens_of(message.content) for message in self._later))
 
     async def ask(self, shape: type[BaseModel]) -> ModelAnswer:
         """Ask once more: again with twice the room if the answer was cut, and with less reasoning if that used all of it up.

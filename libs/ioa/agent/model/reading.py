@@ -49,8 +49,8 @@ class Reader:
         """What a model is told that wants to read on nevertheless."""
         return f"the reads of this decision are used up ({self.reads} of {MAX_READS}); decide with what you have seen."
 
-    async def read(self, asked: Read) -> str:
-        """Show a part of a text, or say in a sentence why not."""
+    async def read(self, asked: Read, most_bytes: int) -> str:
+        """Show a part of a text, or say in a sentence why not. `most_bytes` are what the model's context has room for."""
         self.reads += 1
         try:
             text = await self._text(asked.what.strip().strip("`<>"))
@@ -59,10 +59,14 @@ class Reader:
         start = min(max(0, asked.start), len(text))
         wanted = asked.end if asked.end > start else len(text)
         end = min(wanted, len(text), start + min(MAX_READ_CHARS, MAX_CHARS - self.chars))
+        part = text[start:end].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+        if end > start and not part:
+            return "There is no room for more. Decide with what you have seen."
+        end = start + len(part)
         self.chars += end - start
-        part = f"{in_one_line(asked.what)} from {start} to {end} of {len(text)} characters"
+        where = f"{in_one_line(asked.what)} from {start} to {end} of {len(text)} characters"
         left = f"{MAX_READS - self.reads} reads and {MAX_CHARS - self.chars:,} characters are left"
-        return f"{fenced('read', defused(text[start:end]) or '(nothing)', part)}\nNow decide, or READ on: {left}."
+        return f"{fenced('read', defused(part) or '(nothing)', where)}\nNow decide, or READ on: {left}."
 
     async def _text(self, what: str) -> str:
         """What something holds.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ioa.agent.model import ModelBrain
+from ioa.agent.model.budget import tokens_of
 from ioa.agent.model.reading import MAX_READS, text_of_html
 from ioa.protocol.goals import Artifact
 from ioa.testing.memory_files import MemoryFiles
@@ -114,6 +115,18 @@ async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -
     team.say(ANN, await brain.speak(team.view(ANN)))
     said_all = await brain.conclude(team.view(ANN))
     assert said_all.content == f"All:\n\n{whole}"
+
+
+async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
+    """What has been read never pushes the group's log out of sight, and the whole request fits."""
+    team, _ = await with_files()
+    reads = [decision(type="READ", what="t1-x", start=at) for at in (0, 4_000, 8_000, 12_000)]
+    model = ScriptedModel([*reads, CONCLUDE], context=12_000)
+    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    last = model.asked[-1]
+    assert sum(tokens_of(message.content) for message in last.messages) + last.limits.max_tokens <= 12_000
+    assert "<result m2 t1-x done by bob>" in last.messages[1].content
+    assert last.messages[-1].content == "There is no room for more. Decide with what you have seen."
 
 
 def test_a_page_is_what_it_says() -> None:
