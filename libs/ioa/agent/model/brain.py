@@ -90,10 +90,10 @@ class ModelBrain:
 
     async def conclude(self, view: GroupView) -> Conclusion:
         """State the conclusion that was written when it was announced, or let the model write it now."""
-        self.tally.decisions["conclude"] += 1
         announced = self._memory.announced(view)
         if announced is not None:
             return announced
+        self.tally.decisions["conclude"] += 1
         try:
             said = await self._speech(view, view.state.limits.conclusion_timeout)
         except NoUsableAnswer as failure:
@@ -107,12 +107,12 @@ class ModelBrain:
 
         The model is asked only where there is a choice.
         """
-        self.tally.decisions["approach"] += 1
         alone = Alone(task_desc=task.spec.task_desc)
         state = task.group.state
         may_team_up = task.me.may_team_up and state.depth < state.limits.max_depth and state.turns_left >= _TURNS_OF_A_TEAM
         if not may_team_up:
             return alone
+        self.tally.decisions["approach"] += 1
         try:
             question = Question(self._approach_question(task), task.group.meter)
             said = await self._dialogue.decide(question, Approach, lambda said: None)

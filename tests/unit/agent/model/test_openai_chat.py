@@ -16,10 +16,14 @@ from pydantic import SecretStr
 
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.dialect import AnswerFormat, strict_schema
-from ioa.agent.model import answers
+from ioa.agent.model import ModelBrain, answers
+from ioa.agent.model.budget import tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
+from ioa.protocol.messages import Discussion
+from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.http_script import Line, completion, refused, serving
+from tests.unit.agent.model.situations import ANN, BOB, decision, launched
 
 KEY = "sk-very-secret"
 LIMITS = AnswerLimits(max_tokens=50, timeout=timedelta(seconds=20))
@@ -135,6 +139,20 @@ async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -
             assert await model.context_tokens() == context
             await model.answer(ASK, SHAPE, LIMITS)
     assert script.bodies[1]["response_format"]["type"] == "json_schema"
+
+
+async def test_a_small_server_is_served_after_one_refusal() -> None:
+    """The prompt is made again for the context that the server told, and fits into it with its answer."""
+    team = launched("count the words " * 400)
+    team.say(ANN, Discussion(content="word " * 4_000, next_speaker=BOB))
+    said = decision(type="CONCLUDE", goal_reached=True, content="20,000 words.")
+    no = refused("request (9000 tokens) exceeds the available context size (4096 tokens), n_ctx 4096")
+    with serving(no, completion(said)) as (url, script):
+        async with chat(url) as model:
+            brain = ModelBrain(model, CurtBrain())
+            await brain.speak(team.view(BOB))
+    sizes = [sum(tokens_of(message["content"]) for message in body["messages"]) + body["max_tokens"] for body in script.bodies]
+    assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.fallbacks)) == (2, True, True, {})
 
 
 async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:
