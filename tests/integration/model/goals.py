@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 FRUGAL = {
-    "IOA_LLM_MAX_PROMPT": "1600",
+    "IOA_LLM_MAX_PROMPT": "1500",
     "IOA_LLM_MAX_ANSWER": "90",
-    "IOA_LLM_TIMEOUT": "20",
-    "IOA_LLM_PATIENCE": "20",
+    "IOA_LLM_TIMEOUT": "10",
+    "IOA_LLM_PATIENCE": "10",
 }
 """For a model of 135M parameters on one processor core: short prompts, short answers."""
 
