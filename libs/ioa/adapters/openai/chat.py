@@ -133,10 +133,13 @@ class OpenAiChat:
             dialect = simpler
 
     async def _too_long(self, response: httpx.Response) -> ModelError:
-        """Take what the server says for its context, or half of what was known; if that is too little, its refusal stands."""
+        """Take what the server says for its context; if that was known, leave more room, since what was sent was estimated.
+
+        Without a number half of what was known is taken. If that is too little, the refusal stands.
+        """
         known = await self.context_tokens()
         told = context_told(response.text)
-        learned = told if told is not None and told < known else known // 2
+        learned = known // 2 if told is None else min(told, known * 3 // 4 if told >= known else told)
         if learned < LEAST_CONTEXT_TOKENS:
             return self._refusal(response)
         self._context = min(learned, self._context or learned)

@@ -21,6 +21,13 @@ def _mended(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_mended)]
 
 
+class Answer(BaseModel):
+    """What each answer begins with, and the decision that it takes."""
+
+    thought: Text = ""
+    decision: object
+
+
 class SearchClient(BaseModel):
     """Ask discovery who fits."""
 
@@ -43,10 +50,9 @@ class ReportNobodyFits(BaseModel):
     why: Text
 
 
-class Formation(BaseModel):
+class Formation(Answer):
     """A step of team formation."""
 
-    thought: Text = ""
     decision: Annotated[SearchClient | LaunchGroupChat | ReportNobodyFits, Field(discriminator="type")]
 
 
@@ -62,10 +68,9 @@ class TeamUp(BaseModel):
     type: Literal["team"]
 
 
-class Approach(BaseModel):
+class Approach(Answer):
     """How an assignee does its task."""
 
-    thought: Text = ""
     decision: Annotated[DoAlone | TeamUp, Field(discriminator="type")]
 
 
@@ -130,8 +135,7 @@ class Conclude(BaseModel):
 Decision = Discuss | Assign | PauseOn | Read | Conclude
 
 
-class Speech(BaseModel):
+class Speech(Answer):
     """What a floor holder says, or wants to read first."""
 
-    thought: Text = ""
     decision: Annotated[Decision, Field(discriminator="type")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -11,7 +11,7 @@ from typing import TypeVar
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from ioa.agent.model.answers import Read
+from ioa.agent.model.answers import Answer, Read
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.json_text import find_object
 from ioa.agent.model.prompts import Prompts, cut
@@ -28,7 +28,7 @@ _MAX_TOLD_ERRORS = 3
 _MAX_LEARNED = 8
 """How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
 
-A = TypeVar("A", bound=BaseModel)
+A = TypeVar("A", bound=Answer)
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -96,11 +96,11 @@ class Dialogue:
             if answer.finish == "length":
                 problem = self._prompts.fill("shorter", tokens=f"{asking.limit:,}")
             elif said is not None:
-                wanted = getattr(said, "decision", None)
-                if isinstance(wanted, Read) and question.reader is not None and not question.reader.is_spent:
-                    asking.go_on(answer.text, await question.reader.read(wanted, await asking.bytes_to_read()))
+                reader = question.reader if isinstance(said.decision, Read) else None
+                if isinstance(said.decision, Read) and reader is not None and not reader.is_spent:
+                    asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
                     continue
-                told = question.reader.spent() if isinstance(wanted, Read) and question.reader is not None else objection(said)
+                told = objection(said) if reader is None else reader.spent()
                 if told is None:
                     return said
                 problem = told
@@ -158,8 +158,9 @@ class _Asking:
         learned = 0
         while True:
             context = await self._model.context_tokens()
+            messages = self._messages(context)
             try:
-                return await self._model.answer(self._messages(context), shape, self._limits(context))
+                return await self._model.answer(messages, shape, self._limits(messages, context))
             except PromptTooLongError:
                 learned += 1
                 if learned == _MAX_LEARNED:
@@ -170,11 +171,11 @@ class _Asking:
         room = min(self._budget.max_prompt - tokens_of(self._system), self._budget.request_tokens(context) - around)
         return [ChatMessage("system", self._system), ChatMessage("user", self._question.text(max(0, room))), *self._later]
 
-    def _limits(self, context: int) -> AnswerLimits:
+    def _limits(self, messages: Sequence[ChatMessage], context: int) -> AnswerLimits:
         self.limit = self._budget.answer_tokens(context)
         if self._is_doubled:
-            # What the prompt leaves free may be much more than what is set aside for an answer.
-            self.limit = min(2 * self.limit, max(self.limit, context // 2))
+            free = context - sum(tokens_of(message.content) for message in messages)
+            self.limit = min(2 * self.limit, max(self.limit, free))
         return AnswerLimits(
             self.limit, self._budget.answer_timeout, self._budget.temperature, effort="low" if self._is_hurried else None
         )

@@ -7,7 +7,7 @@ nothing is stored, and a process that starts anew cuts as the one before.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ioa.agent.model.budget import tokens_of
@@ -112,10 +112,20 @@ def fitting(lines: Sequence[Line], room: int) -> str:
         if total > room:
             shown = _levels(lines[: at + 1], sizes[: at + 1], room)
             total = sum(shown)
-    left_out = next((at for at, size in enumerate(shown) if size), len(shown))
-    mark = [f"[… the lines m1 to m{left_out} are left out: READ m1, m2, …]"] if left_out else []
-    told = [line.shown(None if most >= size else most) for line, most, size in zip(lines, shown, sizes, strict=True) if most]
-    return "\n".join([*mark, *told])
+    return "\n".join(_told(lines, shown, sizes))
+
+
+def _told(lines: Sequence[Line], shown: Sequence[int], sizes: Sequence[int]) -> Iterator[str]:
+    """The lines as they are shown, with a mark wherever some are left out."""
+    first_left_out: int | None = None
+    for number, (line, most, size) in enumerate(zip(lines, shown, sizes, strict=True), start=1):
+        if not most:
+            first_left_out = first_left_out or number
+            continue
+        if first_left_out is not None:
+            yield f"[… m{first_left_out} to m{number - 1} are left out: READ them by these names …]"
+            first_left_out = None
+        yield line.shown(None if most >= size else most)
 
 
 def _levels(lines: Sequence[Line], sizes: Sequence[int], room: int) -> list[int]:
