@@ -127,10 +127,11 @@ async def test_a_refusal_of_everything_teaches_nothing() -> None:
         ("The input token count (1200000) exceeds the maximum number of tokens allowed (32768).", 32_768),
         ("`inputs` tokens + `max_new_tokens` must be <= 2048", 2_048),
         ("the prompt is too long", 64_000),
+        ("This model's maximum context length is 128000 tokens", 96_000),
     ],
 )
 async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -> None:
-    """The number that the server names counts from then on, without one half of what was known; strictness stays."""
+    """The number that the server names counts from then on, and less if it was known; without one half. Strictness stays."""
     with serving(Line(400, told), completion("a")) as (url, script):
         async with chat(url) as model:
             assert await model.context_tokens() == 128_000
