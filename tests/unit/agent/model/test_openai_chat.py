@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator
@@ -235,6 +236,27 @@ async def test_counts_what_was_cached_and_reasoned(usage: dict[str, object]) -> 
         async with chat(url) as model:
             answer = await model.answer(ASK, SHAPE, LIMITS)
     assert (answer.prompt_tokens, answer.cached_tokens, answer.reasoning_tokens) == (7, 5, 2)
+
+
+async def test_so_many_questions_are_under_way_at_once() -> None:
+    """What is asked beyond the bound waits for an answer to another question."""
+    under_way, most, go = 0, 0, asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await go.wait()
+        under_way -= 1
+        return httpx.Response(200, text=completion("a").body)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
+        model = OpenAiChat(ModelSettings("http://x/v1", "tiny", concurrency=2), client)
+        asked = [group.create_task(model.answer(ASK, SHAPE, LIMITS)) for _ in range(5)]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        go.set()
+    assert (most, [task.result().text for task in asked]) == (2, ["a"] * 5)
 
 
 async def test_each_setting_of_a_request_is_sent_and_given_up_where_it_is_refused() -> None:
