@@ -88,5 +88,5 @@ def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
         answer_price=10.0,
         now=datetime(2031, 2, 3, 4, 5, tzinfo=UTC),
     )
-    with pytest.raises(InvalidInputError, match="^IOA_LLM_MAX_PROMPT: "):
+    with pytest.raises(InvalidInputError, match=r"^IOA_LLM_MAX_PROMPT: "):
         budget_of(said | {"IOA_LLM_MAX_PROMPT": "few"})

@@ -139,10 +139,7 @@ class OpenAiChat:
         """
         known = await self.context_tokens()
         told = context_told(response.text)
-        if told is None:
-            learned = known // 2
-        else:
-            learned = told if told < known else known * 3 // 4
+        learned = known // 2 if told is None else told if told < known else known * 3 // 4
         if learned < LEAST_CONTEXT_TOKENS:
             return self._refusal(response)
         self._context = min(learned, self._context or learned)
