@@ -5,14 +5,14 @@ Nothing above the tail depends on the time, the turn or who is away, so that two
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
-from ioa.group.state import Concluding, Loan
+from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
@@ -23,7 +23,9 @@ _REPEATED_WITHIN = 10
 _MAX_EXAMPLES = 3
 _MAX_EXAMPLE_BYTES = 300
 _MAX_SKILLS = 12
-_LEAST_LINE_BYTES = 300
+_LEAST_LINE_BYTES = 120
+_LEAST_BYTES_WITH_EXAMPLES = 300
+"""Where a team is large and the room small, what an agent does matters more than examples of it."""
 _MAX_TASK_BYTES = 240
 _MAX_REFUSAL_BYTES = 900
 _FEW_TURNS = 2
@@ -52,9 +54,9 @@ def agent_line(card: AgentCard, most_bytes: int, matched: str = "") -> str:
     """
     skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
     about = f"{card.description}{f' Skills: {skills}.' if skills else ''}"
-    examples = unlike(card.examples, matched)
+    examples = unlike(card.examples, matched) if most_bytes >= _LEAST_BYTES_WITH_EXAMPLES else []
     line = f"{card.agent_id}: {cut(in_one_line(about), most_bytes)}"
-    told = [f"“{cut(in_one_line(example), _MAX_EXAMPLE_BYTES)}”" for example in examples]
+    told = [f"“{cut(in_one_line(example), min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
     return f"{line}\n  e.g. {' · '.join(told)}" if told else line
 
 
@@ -117,34 +119,41 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
     """Where the group stands: the time, the turn, what is left, and warnings."""
-    state = view.state
-    left = state.turns_left
     now = budget.now or view.at
-    told = [_time(now)] if now is not None else []
-    told.append(f"Turn {state.turns_taken + 1} of {state.limits.max_turns}, {left} left.")
-    lent = [_lent(loan) for loan in state.loans]
-    if lent:
-        told.append(f"Nested teams at work hold {', '.join(lent)}.")
-    tokens = _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
+    time = [_time(now)] if now is not None else []
+    return " ".join([*time, *_left_over(view), *_warning(view, prompt_tokens)])
+
+
+def _left_over(view: GroupView) -> Iterator[str]:
+    """What is left of the goal's limits; what nested teams were lent is not."""
+    state = view.state
+    yield f"Turn {state.turns_taken + 1} of {state.limits.max_turns}, {state.turns_left} left."
+    if state.loans:
+        yield f"Nested teams at work hold {sum(loan.turns for loan in state.loans)} turns."
+    tokens, limit = _tokens_left(view), state.limits.max_tokens
     if tokens is not None:
-        told.append(f"Tokens: {tokens:,} of {state.limits.max_tokens:,} left.")
+        yield f"Tokens: {tokens:,} of {limit:,} left."
     cost = _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
     if cost is not None and state.limits.max_cost_micros is not None:
-        told.append(f"Cost: {cost / MICROS:g} of {state.limits.max_cost_micros / MICROS:g} left.")
+        yield f"Cost: {cost / MICROS:g} of {state.limits.max_cost_micros / MICROS:g} left."
     if view.at is not None:
         minutes = (state.limits.deadline - view.at).total_seconds() / 60
-        told.append(f"The goal's time ends in {minutes:.0f} minutes." if minutes >= 1 else "The goal's time ends within a minute.")
-    stage = state.stage
+        yield f"The goal's time ends in {minutes:.0f} minutes." if minutes >= 1 else "The goal's time ends within a minute."
+
+
+def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
+    """Say that the end is near: by a limit that was reached, two turns before it, or with tokens for less than two prompts more."""
+    stage, tokens = view.state.stage, _tokens_left(view)
     if isinstance(stage, Concluding):
         forced = _FORCED.get(stage.forced) if stage.forced else None
-        told.append(f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion.")
-    elif left <= _FEW_TURNS or (tokens is not None and tokens < 2 * prompt_tokens):
-        told.append("Little is left: finish with what is sure to fit, or conclude with what there is.")
-    return " ".join(told)
+        yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
+    elif view.state.turns_left <= _FEW_TURNS or (tokens is not None and tokens < 2 * prompt_tokens):
+        yield "Little is left: finish with what is sure to fit, or conclude with what there is."
 
 
-def _lent(loan: Loan) -> str:
-    return f"{loan.turns} turns"
+def _tokens_left(view: GroupView) -> int | None:
+    state = view.state
+    return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
 
 
 def _left(limit: int | None, spent: int, lent: Sequence[int | None]) -> int | None:

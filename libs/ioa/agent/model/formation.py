@@ -21,7 +21,7 @@ from ioa.repetition import normalised
 
 _MAX_CONTACTS = 10
 _MAX_NEED_BYTES = 600
-_LEAST_LINE_BYTES = 240
+_LEAST_LINE_BYTES = 120
 _MOST_LINE_BYTES = 3_000
 
 
