@@ -9,19 +9,30 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from ioa.runtime import known_settings
-from ioa.runtime.settings import ProcessSettings, variable
+from ioa.runtime.settings import variable
 from tools.generated import write_or_check
 
 _SECONDS_A_DAY = 86_400
-_KINDS: dict[object, str] = {bool: "`true` or `false`", int: "number", Path: "path", timedelta: "duration", str: "text"}
+_KINDS: dict[object, str] = {
+    bool: "`true` or `false`",
+    int: "number",
+    float: "number",
+    Path: "path",
+    timedelta: "duration",
+    str: "text",
+    SecretStr: "text",
+    dict[str, Any]: "JSON",
+    datetime: "time with its zone (ISO 8601)",
+}
 
 
 @dataclass(frozen=True)
@@ -62,14 +73,10 @@ SECTIONS = (
     Section(
         "Agents",
         known_settings.AGENTS,
-        ("ioa.hosting.host:WorkerSettings",),
+        ("ioa.hosting.host:WorkerSettings", "ioa.adapters.openai.settings:ModelVariables"),
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
             Setting("IOA_CARD", "path", "", "a JSON file whose fields replace those of the agent's card"),
-            Setting("IOA_LLM_BASE_URL", "URL", "`OPENAI_BASE_URL`", "where the language model is; usually ends in `/v1`"),
-            Setting("IOA_LLM_API_KEY", "text", "`OPENAI_API_KEY`", "its key; the default is not sent to `IOA_LLM_BASE_URL`"),
-            Setting("IOA_LLM_MODEL", "text", "`OPENAI_MODEL`", "which model; none: agents are led by rules"),
-            Setting("IOA_LLM_BUDGET", "JSON", "`{}`", "what questions to the model may take, see [limits.md](limits.md)"),
             Setting("IOA_WORKSPACE", "path", "", "the example agent `file_search`: a folder to search beside the goal's inputs"),
         ),
     ),
@@ -108,7 +115,7 @@ def settings_of(section: Section) -> Iterator[Setting]:
     """List a section's settings, in the order of the code."""
     for named in section.classes:
         module, _, name = named.partition(":")
-        kind: type[ProcessSettings] = getattr(import_module(module), name)
+        kind: type[BaseModel] = getattr(import_module(module), name)
         inherited = {field for base in kind.__mro__[1:] for field in getattr(base, "model_fields", {})}
         for field, info in kind.model_fields.items():
             # A double that stands in for agents reads what agents read.
@@ -141,6 +148,8 @@ def _kind(info: FieldInfo) -> str:
     annotation = info.annotation
     if get_origin(annotation) in (Union, types.UnionType):
         [annotation] = (one for one in get_args(annotation) if one is not type(None))
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
     if get_origin(annotation) is Literal:
         return ", ".join(f"`{one}`" for one in get_args(annotation))
     return f"{_KINDS[annotation]}{_bounds(info)}"
@@ -158,7 +167,7 @@ def _bounds(info: FieldInfo) -> str:
 
 
 def _shown(default: object) -> str:
-    return "" if default is None or default == "" else f"`{_plain(default)}`"
+    return "" if default is None or default in ("", SecretStr(""), {}) else f"`{_plain(default)}`"
 
 
 def _plain(value: object) -> str:

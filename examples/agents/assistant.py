@@ -67,7 +67,7 @@ async def reply(task: str, ctx: TaskContext, chat: ChatModel, model: str) -> str
     question = await asyncio.to_thread(_question, task, ctx)
     answer = await chat.answer([ChatMessage("system", _ROLE), ChatMessage("user", question)], _Reply, _LIMITS)
     ctx.spend(tokens=answer.prompt_tokens + answer.answer_tokens, answer_tokens=answer.answer_tokens)
-    if not answer.complete:
+    if answer.finish == "length":
         raise TaskError(f"The answer of {model} was cut.", hint="Ask for less at once.")
     try:
         found = json.loads(answer.text)["text"]

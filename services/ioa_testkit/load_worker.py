@@ -81,7 +81,9 @@ class WitnessedNetwork(NatsAgentNetwork):
 
 def create_load_agent(agent_id: AgentId, notes: Notes, *, raises: bool = False) -> AgentDefinition:
     """Build an agent whose tasks take a moment that follows from their words, and end in nothing but an error if it `raises`."""
-    agent = AgentDefinition(agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"])
+    agent = AgentDefinition(
+        agent_id, description=f"Carries load as {agent_id}.", examples=[f"load for {agent_id}"], may_team_up=True
+    )
 
     @agent.task
     async def run(task: str, ctx: TaskContext) -> str:

@@ -140,7 +140,7 @@ class AgentDefinition:
     examples: Sequence[str] = ()
     tags: Sequence[str] = ()
     version: str = "1"
-    may_team_up: bool = True
+    may_team_up: bool = False
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.group.events import GroupLaunched, Said, SubgroupClosed
+from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed
 from ioa.group.machine import legal_kinds
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, GroupState, OpenTask
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, PoolId, TaskId
@@ -38,6 +39,8 @@ class GroupHistory:
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._log: list[Message | TaskRecord] = []
+        self._granted: datetime | None = None
 
     def apply(self, sequenced: SequencedEntry) -> None:
         """Take in the entry that follows the last one."""
@@ -54,11 +57,16 @@ class GroupHistory:
                 self._usages[task_id] = usage
             case _:
                 pass
-        self._time_tasks(sequenced.entry.state, event.at)
+        closed = self._time_tasks(sequenced.entry.state, event.at)
+        self._record_in_order(event, closed)
+        if self.state is None or sequenced.entry.state.turn != self.state.turn:
+            self._granted = event.at
         self.state = sequenced.entry.state
         self.cursor = sequenced.seq
 
-    def view(self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = ()) -> GroupView:
+    def view(
+        self, me: AgentId, at: datetime, meter: Meter, refusals: tuple[str, ...] = (), files: FileReader | None = None
+    ) -> GroupView:
         """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
         return GroupView(
@@ -71,6 +79,9 @@ class GroupHistory:
             reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,
+            log=tuple(self._log),
+            at=self._granted,
+            files=files or NoFiles(),
         )
 
     def tasks(self) -> tuple[TaskRecord, ...]:
@@ -106,13 +117,26 @@ class GroupHistory:
             task=name_of_task(self.comm_id, spec.task_id),
         )
 
-    def _time_tasks(self, state: GroupState, at: datetime) -> None:
-        """Note when tasks were given out and closed, and how; the state tells it for a while only."""
+    def _time_tasks(self, state: GroupState, at: datetime) -> list[TaskId]:
+        """Note when tasks were given out and closed, and how; the state tells it for a while only. Return those closed just now."""
+        closed = []
         for task in state.tasks:
             if isinstance(task, OpenTask):
                 self._given.setdefault(task.task_id, at)
             elif task.task_id not in self._closed:
                 self._closed[task.task_id] = task, at
+                closed.append(task.task_id)
+        return closed
+
+    def _record_in_order(self, event: Event, closed: Sequence[TaskId]) -> None:
+        """Keep what was said, and what ended without a message, in the order of the log and as it was then."""
+        reported = None
+        if isinstance(event, Said):
+            self._log.append(event.message)
+            if isinstance(event.message.payload, InformTaskResult):
+                reported = event.message.payload.task_id
+        ended = [spec for task_id in closed if task_id != reported and (spec := self._specs.get(task_id)) is not None]
+        self._log += map(self._record, ended)
 
     def _note(self, message: Message) -> None:
         match message.payload:

@@ -16,7 +16,7 @@ import structlog
 from ioa.agent.agent_metrics import sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
-from ioa.agent.outbox import Outbox, duty_of_turn, shortened
+from ioa.agent.outbox import Outbox, duty_of_turn
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
@@ -299,13 +299,14 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        view, brain = self._history.view(self.me, self._outbox.clock.now(), self._meter, refusals), self._runner.brain
+        now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
+        view = self._history.view(self.me, now, self._meter, refusals, files)
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
                 return await brain.speak(view)
         with timed_decision("conclude"):
             conclusion = await brain.conclude(view)
-        return conclusion.model_copy(update={"content": shortened(conclusion.content)})
+        return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""

@@ -101,7 +101,8 @@ class TaskRunner:
         attempt = await until_answered(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         reach("agent.task_begun")
         decision = Meter()
-        view = TaskView(spec=spec, me=self.card, group=history.view(self.card.agent_id, self.outbox.clock.now(), decision))
+        group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=self.network)
+        view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
         if isinstance(approach, Team):
             if await self._launch(history, spec, approach, decision.total):

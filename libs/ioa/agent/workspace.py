@@ -10,17 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ioa.agent.asking import until_answered
 from ioa.agent.definition import InputFile, UpstreamResult, spent
+from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
 from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.messages import Conclusion
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 MAX_ARTIFACTS = 100
+ANSWER_FILE = "answer.md"
+"""What the whole of a conclusion is called that is longer than a message."""
 _MAX_MEDIA_TYPE_CHARS = 200
 
 
@@ -64,6 +69,21 @@ class GroupFiles:
             data = await asyncio.to_thread(file.path.read_bytes)
             stored.append(await self._network.put_file(f"{comm_id}/{task_id}/{file.name}", file.name, data, file.media_type))
         return tuple(stored)
+
+    async def fitting(self, conclusion: Conclusion, comm_id: CommId, turn: int) -> Conclusion:
+        """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names.
+
+        The file has the same name on every attempt of a turn.
+        """
+        text = shortened(conclusion.content, len(conclusion.content.encode("utf-8", "replace")))
+        files, data = conclusion.artifacts, text.encode()
+        if len(data) > MAX_TEXT_BYTES:
+            name = f"{comm_id}/conclusion-{turn}/{ANSWER_FILE}"
+            whole = await until_answered(lambda: self._network.put_file(name, ANSWER_FILE, data, "text/markdown"), comm_id=comm_id)
+            said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
+            text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore") + said
+            files = (whole, *(file for file in files if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
+        return Conclusion(content=text, reason=conclusion.reason, artifacts=files)
 
     async def remove(self) -> None:
         """Delete all local copies."""

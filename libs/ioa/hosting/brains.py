@@ -10,17 +10,16 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import structlog
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from ioa.agent.rules import RuleBrain
-from ioa.errors import InvalidInputError, IoaError
+from ioa.errors import IoaError
 from ioa.ports.brain import Brain
-from ioa.protocol.codec import in_words
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
+    from ioa.agent.model import Budget
 
-BUDGET_VARIABLE = "IOA_LLM_BUDGET"
 MODEL_PATIENCE = timedelta(seconds=10)
 """How long a model may take to say a word before it is told that it does not answer."""
 
@@ -43,18 +42,38 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
         yield rules
         return
     from ioa.adapters.openai.chat import open_openai_chat
-    from ioa.agent.model import Budget, ModelBrain
+    from ioa.agent.model import ModelBrain
 
-    try:
-        budget = TypeAdapter(Budget).validate_json(environment.get(BUDGET_VARIABLE) or "{}")
-    except ValidationError as error:
-        raise InvalidInputError(f"{BUDGET_VARIABLE}: {in_words(error, 'JSON')}.") from None
+    budget = budget_of(environment)
     async with open_openai_chat(settings) as chat:
         brain = ModelBrain(chat, rules, budget=budget)
         try:
             yield brain
         finally:
             _log.info("model_served", model=settings.model, **brain.tally.summary())
+
+
+def budget_of(environment: Mapping[str, str]) -> Budget:
+    """Read what a decision by a model may take.
+
+    Raises:
+        InvalidInputError: A variable is malformed; the message names it.
+    """
+    from ioa.adapters.openai.settings import ModelVariables
+    from ioa.agent.model import Budget
+
+    own = ModelVariables.read(environment)
+    return Budget(
+        max_prompt=own.llm_max_prompt,
+        max_answer=own.llm_max_answer,
+        answer_timeout=own.llm_timeout,
+        decision_timeout=own.llm_patience,
+        temperature=own.llm_temperature,
+        prompt_price=own.llm_price_in,
+        cached_price=own.llm_price_cached,
+        answer_price=own.llm_price_out,
+        now=own.llm_now,
+    )
 
 
 def model_of(environment: Mapping[str, str]) -> ModelSettings | None:

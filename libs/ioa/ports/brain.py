@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Protocol
 
+from ioa.errors import NotFoundError
 from ioa.group.events import Kind
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
@@ -118,12 +120,42 @@ class TaskRecord:
     given_up: bool = False
 
 
+class FileReader(Protocol):
+    """Where a brain reads the files of its group."""
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file.
+
+        Raises:
+            NotFoundError: It is gone.
+            UnavailableError: The store does not answer.
+        """
+
+
+class NoFiles:
+    """A `FileReader` of a group whose files cannot be read here."""
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Find nothing."""
+        raise NotFoundError(f"The file {artifact.name} cannot be read here.")
+
+
+class WholeConclusion(Conclusion):
+    """A conclusion as its brain states it: of any length. What exceeds a message goes with it as a file (`GroupSession`)."""
+
+    content: str
+
+
 @dataclass(frozen=True)
 class GroupView:
     """What a member knows when it has the floor.
 
     Attributes:
         messages: Everything said so far, in the group's order.
+        log: The same, and in its place each task that was closed without a message, by a nested team, a deadline or a cancellation.
+            It only ever grows at its end.
+        at: When the floor was granted, by the log; None if nobody said.
+        files: Where the files of the group and of its goal are read.
         tasks: Every task given out so far, in order.
         legal: The kinds of message that are legal for `me` now.
         reachable: The members that may be named next speaker or be given a task: the living, and those lost only just now.
@@ -140,6 +172,9 @@ class GroupView:
     reachable: tuple[AgentId, ...]
     refusals: tuple[str, ...] = ()
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
+    log: tuple[Message | TaskRecord, ...] = ()
+    at: datetime | None = None
+    files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""
@@ -170,7 +205,7 @@ class Brain(Protocol):
         """Say something while holding the floor in a discussion."""
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """State the group's answer."""
+        """State the group's answer; a `WholeConclusion` may be longer than a message."""
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Decide whether to do an assigned task alone, and in which words, or with a nested team."""

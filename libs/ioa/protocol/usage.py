@@ -20,6 +20,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 class Usage(Model):
     """Tokens read and written, and what was paid, in millionths of the currency.
 
+    `tokens_cached` are those of `tokens_in` that the model's server had read before, as far as it says so.
     `fallbacks` counts the decisions that a model was asked for and that rules took in its place, so that whoever looks at what
     work has cost sees whose work it was.
     """
@@ -28,6 +29,7 @@ class Usage(Model):
     tokens_out: Count = 0
     cost_micros: Count = 0
     fallbacks: Count = 0
+    tokens_cached: Count = 0
 
     @property
     def tokens(self) -> int:
@@ -41,6 +43,7 @@ class Usage(Model):
             tokens_out=min(MAX_COUNT, self.tokens_out + other.tokens_out),
             cost_micros=min(MAX_COUNT, self.cost_micros + other.cost_micros),
             fallbacks=min(MAX_COUNT, self.fallbacks + other.fallbacks),
+            tokens_cached=min(MAX_COUNT, self.tokens_cached + other.tokens_cached),
         )
 
     def beyond(self, earlier: Usage) -> Usage:
@@ -50,6 +53,7 @@ class Usage(Model):
             tokens_out=max(0, self.tokens_out - earlier.tokens_out),
             cost_micros=max(0, self.cost_micros - earlier.cost_micros),
             fallbacks=max(0, self.fallbacks - earlier.fallbacks),
+            tokens_cached=max(0, self.tokens_cached - earlier.tokens_cached),
         )
 
 

@@ -25,7 +25,10 @@ CONTROL_PLANE = """
 DISCOVERY = "IOA_QDRANT_URL IOA_QDRANT_API_KEY IOA_INDEX_FOLDER IOA_EMBEDDING_MODEL IOA_EMBEDDING_PROCESSES"
 AGENTS = """
     IOA_AGENT_DATA IOA_DRAIN IOA_TASKS_AT_ONCE IOA_GOALS_AT_ONCE IOA_TASK_TIMEOUT IOA_AGENT_KEEP IOA_REPLICA IOA_CARD
-    IOA_LLM_BASE_URL IOA_LLM_API_KEY IOA_LLM_MODEL IOA_LLM_BUDGET IOA_WORKSPACE
+    IOA_LLM_BASE_URL IOA_LLM_MODEL IOA_LLM_API_KEY IOA_LLM_API_KEY_FILE IOA_LLM_API_KEY_HEADER
+    IOA_LLM_CONTEXT IOA_LLM_MAX_PROMPT IOA_LLM_MAX_ANSWER IOA_LLM_TIMEOUT IOA_LLM_PATIENCE
+    IOA_LLM_TEMPERATURE IOA_LLM_REASONING_EFFORT IOA_LLM_SEED IOA_LLM_FORMAT IOA_LLM_EXTRA IOA_LLM_CONCURRENCY
+    IOA_LLM_PRICE_IN IOA_LLM_PRICE_CACHED IOA_LLM_PRICE_OUT IOA_LLM_NOW IOA_WORKSPACE
 """
 TESTS = """
     IOA_LOAD_AGENTS IOA_LOAD_ROSTER IOA_LOAD_NOTES IOA_LOAD_SEARCHES IOA_LOAD_TWICE IOA_LOAD_RAISES IOA_CROWD_AGENTS
@@ -33,6 +36,14 @@ TESTS = """
 """
 
 KNOWN = frozenset(f"{PROCESS} {CONTROL_PLANE} {DISCOVERY} {AGENTS} {TESTS}".split())
+
+_REPLACED = {
+    f"{PREFIX}LLM_BUDGET": (
+        "IOA_LLM_MAX_PROMPT, IOA_LLM_MAX_ANSWER, IOA_LLM_TIMEOUT, IOA_LLM_PATIENCE, IOA_LLM_TEMPERATURE, IOA_LLM_PRICE_IN and"
+        " IOA_LLM_PRICE_OUT"
+    ),
+}
+"""Settings that there were, and what says the same now."""
 
 _SERVICE_HOST = "_SERVICE_HOST"
 
@@ -57,8 +68,12 @@ def refuse_unknown(environment: Mapping[str, str], own: Iterable[str] = ()) -> N
         name for name in environment if name.startswith(PREFIX) and name not in known | ports and not name.startswith(made)
     )
     if unknown:
-        said = ", ".join(f"{name} is no setting (the nearest is {_nearest(name, known)})" for name in unknown)
+        said = ", ".join(f"{name} is no setting ({_instead(name, known)})" for name in unknown)
         raise InvalidInputError(f"{said}; docs/settings.md lists all of them.")
+
+
+def _instead(name: str, known: Iterable[str]) -> str:
+    return f"it is {_REPLACED[name]} now" if name in _REPLACED else f"the nearest is {_nearest(name, known)}"
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

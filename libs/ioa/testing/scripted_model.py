@@ -33,12 +33,18 @@ class ScriptedModel:
 
     Args:
         script: The answers; an error is raised instead of said. A function is called for every answer, without an end.
+        context: How many tokens it says that it takes; whoever plays a model that learns may set it anew.
     """
 
-    def __init__(self, script: Iterable[Line] | Callable[[Asked], Line]) -> None:
+    def __init__(self, script: Iterable[Line] | Callable[[Asked], Line], context: int = 128_000) -> None:
+        self.context = context
         self.asked: list[Asked] = []
         self._write = script if callable(script) else None
         self._lines = iter(() if callable(script) else script)
+
+    async def context_tokens(self) -> int:
+        """Say what it was told to."""
+        return self.context
 
     async def answer(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
         """Say the next line.

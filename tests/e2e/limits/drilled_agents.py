@@ -71,7 +71,7 @@ def crawl(task: str, ctx: TaskContext) -> str:
 
 def leading(name: str) -> Agent:
     """An agent that only leads."""
-    agent = Agent(name, description="Leads.")
+    agent = Agent(name, description="Leads.", may_team_up=True)
     agent.task(lambda task: f"{name} did {task}")
     return agent
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from ioa.agent.model import Budget
-
-FRUGAL = Budget(
-    prompt_chars=1_200,
-    answer_tokens=90,
-    content_chars=60,
-    thought_chars=0,
-    max_tasks=1,
-    repairs=1,
-    calls=2,
-    hits=2,
-    answer_timeout=timedelta(seconds=20),
-    decision_timeout=timedelta(seconds=20),
-)
-"""For a model of 135M parameters on one processor core: short prompts, short answers, no room to think."""
+FRUGAL = {
+    "IOA_LLM_MAX_PROMPT": "1500",
+    "IOA_LLM_MAX_ANSWER": "160",
+    "IOA_LLM_TIMEOUT": "10",
+    "IOA_LLM_PATIENCE": "10",
+}
+"""For a model of 135M parameters on one processor core: short prompts, short answers."""
 
 AGENTS = {
     "csv-analyst": "Loads CSV files and computes statistics of their columns",

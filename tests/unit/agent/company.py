@@ -65,7 +65,7 @@ def task_beside() -> ScriptedBrain:
 
 def working(function: Callable[..., Any], agent_id: str = "worker") -> AgentDefinition:
     """An agent that works as a function does."""
-    agent = AgentDefinition(agent_id, description=f"{agent_id} works.", examples=["work"])
+    agent = AgentDefinition(agent_id, description=f"{agent_id} works.", examples=["work"], may_team_up=True)
     agent.task(function)
     return agent
 

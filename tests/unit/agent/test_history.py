@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 
 from ioa.agent.history import GroupHistory
 from ioa.group.events import Said
 from ioa.group.folding import KEPT
-from ioa.protocol.ids import TaskId
+from ioa.ports.brain import TaskRecord
+from ioa.ports.meter import Meter
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import SyncTaskAssignment, TaskOutcome
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.usage import Usage
@@ -71,3 +74,34 @@ def test_what_became_of_tasks_is_remembered_when_they_have_left_the_state() -> N
         story = story.assigns_and_waits("ada", f"{task_id}:bob").after(1).finishes(task_id, tokens=number)
     told = outcomes_of(story)
     assert (len(told), story.state.task(TaskId("t1-x")), told[TaskId("t1-x")].seconds) == (KEPT + 3, None, 1.0)
+
+
+def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
+    """What was said, and between it the tasks that a team, a lease or a cancellation closed, as they ended."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob").nests("t1-1").after(9)
+    story = story.nested_ends("t1-1", usage=Usage(tokens_in=7)).finishes("t1-2").assigns_and_waits("ada", "t2-1:bob").timers(2)
+    history = GroupHistory(COMM)
+    logs = []
+    for entry in sequenced(story):
+        history.apply(entry)
+        logs.append(history.view(AgentId("ada"), START, Meter()).log)
+    told = [(item.spec.task_id, item.outcome) if isinstance(item, TaskRecord) else item.payload.type for item in logs[-1]]
+    said = [one for one in told if one != "INFORM_TASK_PROGRESS"]
+    assert said == [
+        "SYNC_TASK_ASSIGNMENT",
+        ("t1-1", TaskOutcome.DONE),
+        "INFORM_TASK_RESULT",
+        "SYNC_TASK_ASSIGNMENT",
+        ("t2-1", TaskOutcome.FAILED),
+    ]
+    assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(logs))
+
+
+def test_a_view_tells_when_the_floor_was_granted() -> None:
+    """The time is that of the entry that granted the turn, not of those after it."""
+    history = GroupHistory(COMM)
+    times = []
+    for entry in sequenced(launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(4)):
+        history.apply(entry)
+        times.append(history.view(AgentId("ada"), START, Meter()).at)
+    assert (times[0], times[-1]) == (START, START + timedelta(seconds=8))

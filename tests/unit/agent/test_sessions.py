@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected
+from ioa.ports.brain import Team, WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
@@ -273,3 +274,20 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
 
     assert (result.reason, result.content) == (Reason.CONCLUDED, "done without")
     assert told.task_conclusion.startswith("All 4 slots of worker are taken by tasks that have run for ")
+
+
+async def test_a_million_characters_are_concluded_whole(company: Company) -> None:
+    """The result tells the beginning and where the rest is; the file beside it holds all of it."""
+    whole = "figures of a long report\n" * 40_000
+    brain = ScriptedBrain(
+        teams=[Team(members=(AgentId("worker"),))],
+        utterances=[ConcludeGroupDiscussion()],
+        conclusions=[WholeConclusion(content=whole)],
+    )
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), brain)
+    result = await company.has_done()
+    [file] = result.artifacts
+    stored = await company.network.get_file(file)
+    assert (result.reason, result.content[:1_000], stored.decode()) == (Reason.CONCLUDED, whole[:1_000], whole)
+    assert result.content.endswith("all 1,000,000 characters of this answer are in the file answer.md]")

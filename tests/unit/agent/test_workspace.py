@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.workspace import MAX_ARTIFACTS, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
+from ioa.ports.brain import WholeConclusion
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.messages import Conclusion
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
 from ioa_testkit.memory_network import MemoryNetwork
@@ -138,3 +141,30 @@ async def test_uploading_again_stores_under_the_same_names(files: GroupFiles, ru
     twice = await files.upload(CommId("g1"), T1, running.made)
 
     assert (once, [artifact.object_name for artifact in twice]) == (twice, ["g1/t1/a.csv"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a" * 10_242, "a" * 160_000, "line\n" * 200_000, "字" * 333_333, "a" * 159_999 + "é"],
+    ids=["10k", "160k", "1M", "CJK", "over"],
+)
+async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
+    """What fits into a message is the message; of what does not, the file holds all, and the message names it."""
+    network = MemoryNetwork(ManualClock())
+    files = GroupFiles(network, tmp_path / "group")
+    other = await network.put_file("comm/t1/a.txt", "a.txt", b"1", "text/plain")
+    said = await files.fitting(WholeConclusion(content=text, artifacts=(other,)), CommId("comm"), 7)
+    names = [file.name for file in said.artifacts]
+    assert (type(said), len(said.content.encode()) <= MAX_TEXT_BYTES, names[-1]) == (Conclusion, True, "a.txt")
+    if len(text.encode()) <= MAX_TEXT_BYTES:
+        assert (said.content, names) == (text, ["a.txt"])
+    else:
+        whole = await network.get_file(said.artifacts[0])
+        assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
+
+
+async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> None:
+    """A process that starts anew within a turn stores the same file once."""
+    files = GroupFiles(MemoryNetwork(ManualClock()), tmp_path / "group")
+    said = WholeConclusion(content="a" * 200_000, artifacts=())
+    assert await files.fitting(said, CommId("comm"), 7) == await files.fitting(said, CommId("comm"), 7)

@@ -29,7 +29,7 @@ async def test_says_who_wrote_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "said"),
-    [(ModelAnswer('{"text": "half', complete=False), "was cut"), ('{"text": " "}', "gave no answer"), ("", "gave no answer")],
+    [(ModelAnswer('{"text": "half', finish="length"), "was cut"), ('{"text": " "}', "gave no answer"), ("", "gave no answer")],
 )
 async def test_half_an_answer_is_none(answer: ModelAnswer | str, said: str, tmp_path: Path) -> None:
     """An answer that was cut, or is empty, is the task's failure."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from ioa.agent.model import Budget
 from ioa.cli.examination import Health, model_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
-from ioa.hosting.brains import ask_model, model_of
+from ioa.hosting.brains import ask_model, budget_of, model_of
 from tests.unit.agent.model.http_script import Line, completion, serving
 
 KEY = "sk-very-secret-indeed"
@@ -60,3 +63,30 @@ def test_an_address_without_a_model_is_refused() -> None:
     """Before anything is started."""
     with pytest.raises(InvalidInputError, match="no model is named"):
         model_of({"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1"})
+
+
+def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
+    """Each variable says one thing, an empty one nothing; an error names its variable."""
+    said = {
+        "IOA_LLM_MAX_PROMPT": "9000",
+        "IOA_LLM_MAX_ANSWER": "800",
+        "IOA_LLM_TIMEOUT": "PT1M",
+        "IOA_LLM_PATIENCE": "90",
+        "IOA_LLM_TEMPERATURE": "0",
+        "IOA_LLM_PRICE_IN": "2.5",
+        "IOA_LLM_PRICE_CACHED": "",
+        "IOA_LLM_PRICE_OUT": "10",
+        "IOA_LLM_NOW": "2031-02-03T04:05:00Z",
+    }
+    assert budget_of(said) == Budget(
+        max_prompt=9_000,
+        max_answer=800,
+        answer_timeout=timedelta(minutes=1),
+        decision_timeout=timedelta(seconds=90),
+        temperature=0.0,
+        prompt_price=2.5,
+        answer_price=10.0,
+        now=datetime(2031, 2, 3, 4, 5, tzinfo=UTC),
+    )
+    with pytest.raises(InvalidInputError, match=r"^IOA_LLM_MAX_PROMPT: "):
+        budget_of(said | {"IOA_LLM_MAX_PROMPT": "few"})

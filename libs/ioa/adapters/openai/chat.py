@@ -1,9 +1,10 @@
 """A language model behind any OpenAI-compatible endpoint, over plain HTTP.
 
-Servers differ in what they take: some know no JSON schema, some refuse length limits in one, some want another name for the
-token limit. The adapter starts with the most that can be asked for, gives up one thing whenever a server refuses, and
-remembers what worked. The loop of retries is its own: it has to wait as long as `Retry-After` says, to end within the
-caller's timeout, and to wait on an injected sleep, which together leave nothing for a library to do.
+Servers differ in what they take: some know no JSON schema, some want another name for the token limit, and each has a context of
+its own. The adapter starts with the most that can be asked for, gives up one thing whenever a server refuses, and remembers what
+worked. A refusal for length teaches how large the context is, and strictness stays. The loop of retries is its own: it has to wait
+as long as `Retry-After` says, to end within the caller's timeout, and to wait on an injected sleep, which together leave nothing
+for a library to do.
 
 The key is sent to the endpoint and appears nowhere else: not in errors, logs or reprs.
 """
@@ -14,56 +15,38 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from pydantic import BaseModel, SecretStr
+from pydantic import BaseModel
 
-from ioa.adapters.openai.dialect import Dialect, chat_body, read_completion
+from ioa.adapters.openai.dialect import (
+    AnswerFormat,
+    Dialect,
+    chat_body,
+    context_in_models,
+    context_in_props,
+    context_told,
+    is_too_long,
+    read_completion,
+)
+from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
+__all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
+
+LEAST_CONTEXT_TOKENS = 1_000
 MAX_TRIES = 4
 MAX_WAIT_S = 30.0
 FIRST_WAIT_S = 0.5
 CONNECT_TIMEOUT_S = 5.0
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-_REFUSED = frozenset({400, 415, 422, 501})
+_REFUSED = frozenset({400, 413, 415, 422, 501})
+_TOO_LARGE = 413
 
 _SECRET_CHARS = 8
 """A shorter key, such as `EMPTY` or `none`, is what servers take that want no key: no secret, and part of many texts."""
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """Where the model is and what it is called."""
-
-    base_url: str
-    model: str
-    api_key: SecretStr | None = None
-
-    @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> ModelSettings | None:
-        """Read `IOA_LLM_*`, then the usual `OPENAI_*`; None if no model is asked for.
-
-        A model is asked for by naming it: a key or an address alone often stands in an environment for other programs. A key
-        of `OPENAI_API_KEY` is never sent to the address in `IOA_LLM_BASE_URL`, since it may belong to somebody else.
-
-        Raises:
-            InvalidInputError: `IOA_LLM_BASE_URL` stands without a model, or the address is none.
-        """
-        own_url = env.get("IOA_LLM_BASE_URL", "").strip()
-        model = env.get("IOA_LLM_MODEL", "").strip() or env.get("OPENAI_MODEL", "").strip()
-        if not model:
-            if own_url:
-                raise InvalidInputError("IOA_LLM_BASE_URL is set, but no model is named.", hint="Set IOA_LLM_MODEL.")
-            return None
-        url = own_url or env.get("OPENAI_BASE_URL", "").strip() or DEFAULT_BASE_URL
-        key = env.get("IOA_LLM_API_KEY", "").strip() or ("" if own_url else env.get("OPENAI_API_KEY", "").strip())
-        _check_url(url)
-        return cls(base_url=url.rstrip("/"), model=model, api_key=SecretStr(key) if key else None)
 
 
 @asynccontextmanager
@@ -95,23 +78,37 @@ class OpenAiChat:
         self._client = client
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - spreads waits, guards nothing
-        self._dialect = Dialect()
+        self._dialect = Dialect() if settings.format == "auto" else Dialect(format=AnswerFormat(settings.format))
         self._where = _without_secrets(settings.base_url)
+        self._context = settings.context
+        self._asking_context = asyncio.Lock()
+        self._side_by_side = asyncio.Semaphore(settings.concurrency)
 
     @property
     def dialect(self) -> Dialect:
         """How the server is spoken to, as far as its answers have taught."""
         return self._dialect
 
+    async def context_tokens(self) -> int:
+        """How many tokens fit into a request and its answer: by setting, else as the server says, else 128,000.
+
+        The server is asked once, and again only if it could not be reached. What refusals tell counts from then on.
+        """
+        async with self._asking_context:
+            if self._context is None:
+                self._context = await self._ask_context()
+        return self._context or DEFAULT_CONTEXT_TOKENS
+
     async def answer(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
         """Ask the model, retrying what a retry can help.
 
         Raises:
+            PromptTooLongError: It does not fit into the context, which is known better now.
             UnavailableError: No connection, no answer in time, or overloaded after all tries.
             ModelError: The server refuses the request or answers with something else than a completion.
         """
         try:
-            async with asyncio.timeout(limits.timeout.total_seconds()):
+            async with asyncio.timeout(limits.timeout.total_seconds()), self._side_by_side:
                 return await self._ask(messages, shape, limits)
         except TimeoutError:
             raise UnavailableError(
@@ -122,15 +119,57 @@ class OpenAiChat:
     async def _ask(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
         dialect = self._dialect
         while True:
-            body = chat_body(self._settings.model, messages, shape, limits, dialect)
+            body = chat_body(self._settings, messages, shape, limits, dialect)
             response = await self._send_patiently(body, limits)
             if response.is_success:
                 self._dialect = dialect
                 return read_completion(response.text, self._where, self._quoted)
-            simpler = dialect.without(response.text) if response.status_code in _REFUSED else None
-            if simpler is None:
+            refused = response.text if response.status_code in _REFUSED else None
+            if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
+                raise await self._too_long(response)
+            simpler = None if refused is None else dialect.without(refused, dialect.answer_tokens(limits.max_tokens))
+            if simpler is None or (simpler.format is not dialect.format and self._settings.format != "auto"):
                 raise self._refusal(response)
             dialect = simpler
+
+    async def _too_long(self, response: httpx.Response) -> ModelError:
+        """Take what the server says for its context; if that was known, leave more room, since what was sent was estimated.
+
+        Without a number half of what was known is taken. If that is too little, the refusal stands.
+        """
+        known = await self.context_tokens()
+        told = context_told(response.text)
+        learned = known // 2 if told is None else told if told < known else known * 3 // 4
+        if learned < LEAST_CONTEXT_TOKENS:
+            return self._refusal(response)
+        self._context = min(learned, self._context or learned)
+        return PromptTooLongError(f"The language model at {self._where} takes {self._context:,} tokens, and was sent more.")
+
+    async def _ask_context(self) -> int | None:
+        """Ask the server for the model's context; None if it could not be asked, the default if it does not say."""
+        try:
+            listed = await self._get(f"{self._settings.base_url}/models")
+            told = context_in_models(listed, self._settings.model)
+            return told or context_in_props(await self._get(self._beside_v1("props"))) or DEFAULT_CONTEXT_TOKENS
+        except (httpx.HTTPError, httpx.InvalidURL):
+            return None
+
+    def _beside_v1(self, path: str) -> str:
+        return f"{self._settings.base_url.removesuffix('/v1')}/{path}"
+
+    async def _get(self, url: str) -> object:
+        """Return what a server says as JSON; None if it says nothing of the kind."""
+        response = await self._client.get(url, headers=self._headers(), timeout=CONNECT_TIMEOUT_S)
+        try:
+            return response.json() if response.is_success else None
+        except ValueError:
+            return None
+
+    def _headers(self) -> dict[str, str]:
+        key, header = self._settings.api_key, self._settings.api_key_header
+        if key is None:
+            return {}
+        return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
 
     async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:
         failure = ""
@@ -157,11 +196,10 @@ class OpenAiChat:
         )
 
     async def _send(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:
-        key = self._settings.api_key
         return await self._client.post(
             f"{self._settings.base_url}/chat/completions",
             json=body,
-            headers={"Authorization": f"Bearer {key.get_secret_value()}"} if key else {},
+            headers=self._headers(),
             timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
         )
 
@@ -190,16 +228,6 @@ def _retry_after_s(response: httpx.Response) -> float:
         return max(0.0, float(response.headers.get("retry-after", "0")))
     except ValueError:
         return 0.0
-
-
-def _check_url(url: str) -> None:
-    hint = "Give an address such as http://localhost:8080/v1."
-    try:
-        parsed = httpx.URL(url)
-    except httpx.InvalidURL:
-        raise InvalidInputError("The address of the language model is no URL.", hint=hint) from None
-    if parsed.scheme not in ("http", "https") or not parsed.host:
-        raise InvalidInputError("The address of the language model is no http or https URL.", hint=hint)
 
 
 def _without_secrets(url: str) -> str:

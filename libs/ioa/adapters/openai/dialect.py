@@ -1,12 +1,13 @@
-"""What a chat-completions request and its answer look like, and how a server's refusals make the request simpler.
+"""What a chat-completions request and its answer look like, and what a server's refusals teach of how to ask it.
 
 Strict structured output takes a subset of JSON schema: every property required, no additional ones, `anyOf` but no `oneOf`, and,
-with some vendors, no length limits. What a shape loses in translation its reader checks again.
+with some vendors, no limits of lengths. What a shape loses in translation its reader checks again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -14,18 +15,34 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from ioa.adapters.openai.settings import ModelSettings
 from ioa.errors import ModelError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer
 
-_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems")
-_UNKNOWN_TO_STRICT = ("title", "default", "discriminator")
+_LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
+_GIVEN_UP = ("temperature", "seed", "reasoning_effort")
+"""What a server may refuse without harm to the answer."""
+_ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
+_LEAST_ANSWER_TOKENS = 64
+
+_TOO_LONG = re.compile(
+    r"n_ctx|max_model_len|context[ _](?:length|size|window|limit)|prompt (?:is )?too long|too many (?:input )?tokens"
+    r"|input token count|max_new_tokens",
+    re.IGNORECASE,
+)
+"""How servers say that a request is too long: llama.cpp, vLLM and SGLang, OpenAI, Anthropic, Gemini, TGI, Mistral."""
+_CONTEXT = re.compile(
+    r"(?:n_ctx|max_model_len|maximum context length|context (?:size|window|length|limit)|tokens allowed|must be <=)"
+    r"[^0-9a-z]{0,8}(?:(?:is|of)[^0-9a-z]{1,3})?([0-9][0-9,]{2,12})|> ?([0-9][0-9,]{2,12}) maximum",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![0-9.,])[0-9]{2,9}(?![0-9.])")
 
 
 class AnswerFormat(Enum):
     """How the shape of an answer is asked for, the strictest first."""
 
     SCHEMA = "json_schema"
-    SCHEMA_WITHOUT_LENGTHS = "json_schema without lengths"
     JSON = "json_object"
     PLAIN = "plain"
 
@@ -38,62 +55,97 @@ class AnswerFormat(Enum):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What a server takes."""
+    """What a server takes. `most_answer_tokens` is what it lets an answer have; None if it never said."""
 
     format: AnswerFormat = AnswerFormat.SCHEMA
     tokens_field: str = "max_tokens"
-    with_temperature: bool = True
+    given_up: frozenset[str] = frozenset()
+    most_answer_tokens: int | None = None
 
-    def without(self, refusal: str) -> Dialect | None:
-        """Give up what the refusal names, or else one degree of strictness; None if nothing is left to give up."""
+    def without(self, refusal: str, asked_tokens: int) -> Dialect | None:
+        """Give up what the refusal names, or else one degree of strictness; None if nothing is left to give up.
+
+        Args:
+            refusal: What the server said.
+            asked_tokens: The limit of the answer that the refused request had.
+        """
         if self.tokens_field == "max_tokens" and "max_completion_tokens" in refusal:
             return replace(self, tokens_field="max_completion_tokens")
-        if self.with_temperature and "temperature" in refusal:
-            return replace(self, with_temperature=False)
+        named = next((field for field in _GIVEN_UP if field in refusal and field not in self.given_up), None)
+        if named is not None:
+            return replace(self, given_up=self.given_up | {named})
+        if any(field in refusal for field in _ANSWER_LIMITS) and asked_tokens > _LEAST_ANSWER_TOKENS:
+            told = [int(number) for number in _NUMBER.findall(refusal.replace(",", "")) if int(number) < asked_tokens]
+            return replace(self, most_answer_tokens=max(_LEAST_ANSWER_TOKENS, max(told, default=asked_tokens // 2)))
         simpler = self.format.simpler
         return None if simpler is None else replace(self, format=simpler)
 
+    def answer_tokens(self, wanted: int) -> int:
+        """Return the limit that an answer is asked with."""
+        return wanted if self.most_answer_tokens is None else min(wanted, self.most_answer_tokens)
+
+
+def is_too_long(refusal: str) -> bool:
+    """Whether a server refuses a request since it, or what it leaves of the context for the answer, is too long."""
+    return _TOO_LONG.search(refusal) is not None
+
+
+def context_told(refusal: str) -> int | None:
+    """How large the context is by a refusal for length; None if it does not say."""
+    told = [int((one or other).replace(",", "")) for one, other in _CONTEXT.findall(refusal)]
+    return min(told) if told else None
+
 
 def chat_body(
-    model: str, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits, dialect: Dialect
+    settings: ModelSettings, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits, dialect: Dialect
 ) -> dict[str, Any]:
-    """Build the request. Below a schema the shape is described in the last message, so that the model still knows it."""
+    """Build the request. Without a schema of its own the shape is described at the end of the system message.
+
+    There it stands before all that changes, so that servers which keep the beginnings of prompts keep it too.
+    """
     said = [{"role": message.role, "content": message.content} for message in messages]
-    body: dict[str, Any] = {"model": model, "messages": said, dialect.tokens_field: limits.max_tokens}
-    if dialect.with_temperature:
-        body["temperature"] = limits.temperature
-    if dialect.format in (AnswerFormat.SCHEMA, AnswerFormat.SCHEMA_WITHOUT_LENGTHS):
-        schema = strict_schema(shape, with_lengths=dialect.format is AnswerFormat.SCHEMA)
+    wished = {
+        "temperature": limits.temperature,
+        "seed": settings.seed,
+        "reasoning_effort": limits.effort or settings.reasoning_effort,
+    }
+    body: dict[str, Any] = {
+        "model": settings.model,
+        "messages": said,
+        dialect.tokens_field: dialect.answer_tokens(limits.max_tokens),
+        **{name: value for name, value in wished.items() if value is not None and name not in dialect.given_up},
+    }
+    schema = strict_schema(shape)
+    if dialect.format is AnswerFormat.SCHEMA:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
-        return body
+        return {**body, **settings.extra}
     if dialect.format is AnswerFormat.JSON:
         body["response_format"] = {"type": "json_object"}
-    schema_text = json.dumps(strict_schema(shape, with_lengths=True))
-    said[-1] = {
-        **said[-1],
-        "content": f"{said[-1]['content']}\n\nAnswer with one JSON object of this schema, nothing else:\n{schema_text}",
-    }
-    return body
+    told = f"Answer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}"
+    if said and said[0]["role"] == "system":
+        said[0] = {**said[0], "content": f"{said[0]['content']}\n\n{told}"}
+    else:
+        said.insert(0, {"role": "system", "content": told})
+    return {**body, **settings.extra}
 
 
-def strict_schema(shape: type[BaseModel], *, with_lengths: bool) -> dict[str, Any]:
+def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
     """Translate a class into the subset of JSON schema that strict structured output takes."""
-    dropped = _UNKNOWN_TO_STRICT if with_lengths else (*_UNKNOWN_TO_STRICT, *_LENGTHS)
-    translated: dict[str, Any] = _translated(shape.model_json_schema(), frozenset(dropped))
+    translated: dict[str, Any] = _translated(shape.model_json_schema())
     return translated
 
 
-def _translated(node: Any, dropped: frozenset[str]) -> Any:
+def _translated(node: Any) -> Any:
     if isinstance(node, list):
-        return [_translated(item, dropped) for item in node]
+        return [_translated(item) for item in node]
     if not isinstance(node, dict):
         return node
     result: dict[str, Any] = {}
     for key, value in node.items():
         if key in ("properties", "$defs"):
-            result[key] = {name: _translated(inner, dropped) for name, inner in value.items()}
-        elif key not in dropped:
-            result["anyOf" if key == "oneOf" else key] = _translated(value, dropped)
+            result[key] = {name: _translated(inner) for name, inner in value.items()}
+        elif key not in _LEFT_OUT:
+            result["anyOf" if key == "oneOf" else key] = _translated(value)
     if "const" in result:
         result = {**{key: value for key, value in result.items() if key != "const"}, "enum": [result["const"]]}
     if result.get("type") == "object" and "properties" in result:
@@ -111,14 +163,44 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
+class _PromptDetails(BaseModel):
+    cached_tokens: int | None = None
+
+
+class _AnswerDetails(BaseModel):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(BaseModel):
     prompt_tokens: int | None = 0
     completion_tokens: int | None = 0
+    prompt_cache_hit_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _AnswerDetails | None = None
+
+    @property
+    def cached_tokens(self) -> int:
+        told = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
+        return max(0, self.prompt_cache_hit_tokens or 0 if told is None else told)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        told = self.completion_tokens_details.reasoning_tokens if self.completion_tokens_details else None
+        return max(0, told or 0)
 
 
 class _Completion(BaseModel):
     choices: list[_Choice]
     usage: _Usage | None = None
+
+
+_FINISHES: dict[str | None, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "filter",
+}
 
 
 def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> ModelAnswer:
@@ -136,9 +218,11 @@ def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> Mode
     usage = completion.usage or _Usage()
     return ModelAnswer(
         text=choice.message.content or choice.message.refusal or "",
-        complete=choice.finish_reason != "length",
-        prompt_tokens=usage.prompt_tokens or 0,
-        answer_tokens=usage.completion_tokens or 0,
+        finish=_FINISHES.get(choice.finish_reason, "other"),
+        prompt_tokens=max(0, usage.prompt_tokens or 0),
+        answer_tokens=max(0, usage.completion_tokens or 0),
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
     )
 
 
@@ -148,3 +232,25 @@ def _completion(text: str) -> _Completion | None:
     except ValidationError:
         return None
     return completion if completion.choices else None
+
+
+_CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")
+_LEAST_CONTEXT = 256
+
+
+def context_in_models(listed: object, model: str) -> int | None:
+    """How large the context of a model is by `GET /models`; None if the server does not say."""
+    entries = listed.get("data") if isinstance(listed, dict) else None
+    known = [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+    named = [entry for entry in known if entry.get("id") == model] or (known if len(known) == 1 else [])
+    return next((size for entry in named for field in _CONTEXT_FIELDS if (size := _size(entry.get(field)))), None)
+
+
+def context_in_props(props: object) -> int | None:
+    """How large the context of one slot is by llama.cpp's `GET /props`."""
+    generation = props.get("default_generation_settings") if isinstance(props, dict) else None
+    return _size(generation.get("n_ctx")) if isinstance(generation, dict) else None
+
+
+def _size(told: object) -> int | None:
+    return told if isinstance(told, int) and told >= _LEAST_CONTEXT else None

@@ -4,49 +4,67 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.usage import Usage
 
+_RESERVE_TOKENS = 2_000
+_LEAST_PROMPT_TOKENS = 500
+
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of one decision; the defaults suit a model with a context of 16,000 tokens or more.
+    """Bounds of one decision. Tokens of what is sent are estimated (`tokens_of`), so that a prompt is the same on every run.
 
     Attributes:
-        prompt_chars: The most that a prompt's data may hold; about four characters are a token.
-        answer_tokens: Where the server cuts an answer.
-        content_chars: The most that is kept of one text in an answer.
-        thought_chars: Room to think before deciding; 0 leaves it out.
-        max_tasks: Tasks in one assignment, and needs in one search.
+        max_prompt: The most tokens of a prompt, however large the model's context.
+        max_answer: Where the server cuts an answer, in tokens; what a model reasons before it answers counts.
         repairs: How often a useless answer goes back to the model.
         calls: How often the model may act while it forms a team (paper, appendix A.2.3).
         hits: Agents to ask discovery for, per need.
-        weak_similarity: A need whose best hit is no closer than this may be reported as one that nobody serves.
         answer_timeout: For one answer, with the retries of its transport.
-        decision_timeout: For one decision with its repairs; it must lie well below the group's floor timeout.
+        decision_timeout: For one decision with its repairs and reads; while the floor is held, at most a share of its time.
         temperature: How freely the model chooses.
         prompt_price: What a million tokens of prompts cost, in the currency of the goals' budgets.
+        cached_price: The same of those that the server had read before; None: as the others.
         answer_price: What a million tokens of answers cost.
+        now: What prompts tell as the time; None: when the floor was granted.
     """
 
-    prompt_chars: int = 32_000
-    answer_tokens: int = 2_000
-    content_chars: int = 8_000
-    thought_chars: int = 500
-    max_tasks: int = 8
+    max_prompt: int = 100_000
+    max_answer: int = 16_000
     repairs: int = 2
     calls: int = 10
     hits: int = 5
-    weak_similarity: float = 0.35
-    answer_timeout: timedelta = timedelta(seconds=30)
-    decision_timeout: timedelta = timedelta(seconds=45)
+    answer_timeout: timedelta = timedelta(seconds=120)
+    decision_timeout: timedelta = timedelta(seconds=600)
     temperature: float = 0.2
     prompt_price: float = 0.0
+    cached_price: float | None = None
     answer_price: float = 0.0
+    now: datetime | None = None
+
+    def answer_tokens(self, context: int) -> int:
+        """Return the limit of an answer by a model with such a context: a quarter of a small one."""
+        return min(self.max_answer, context // 4)
+
+    def request_tokens(self, context: int) -> int:
+        """Return what a request may hold: the context without an answer and a reserve for the schema and what estimates miss."""
+        return max(_LEAST_PROMPT_TOKENS, context - self.answer_tokens(context) - min(_RESERVE_TOKENS, context // 8))
 
     def usage_of(self, answer: ModelAnswer) -> Usage:
         """Return what an answer has cost. A price for a million tokens is the price of one token in millionths."""
-        cost = answer.prompt_tokens * self.prompt_price + answer.answer_tokens * self.answer_price
-        return Usage(tokens_in=answer.prompt_tokens, tokens_out=answer.answer_tokens, cost_micros=math.ceil(cost))
+        cached = min(answer.cached_tokens, answer.prompt_tokens)
+        cached_price = self.prompt_price if self.cached_price is None else self.cached_price
+        cost = (
+            (answer.prompt_tokens - cached) * self.prompt_price + cached * cached_price + answer.answer_tokens * self.answer_price
+        )
+        return Usage(
+            tokens_in=answer.prompt_tokens, tokens_cached=cached, tokens_out=answer.answer_tokens, cost_micros=math.ceil(cost)
+        )
+
+
+def tokens_of(text: str) -> int:
+    """Estimate tokens by bytes: high for Latin letters, about right for Chinese, and the same on every run."""
+    return -(-len(text.encode("utf-8", "replace")) // 3)

@@ -1,110 +1,202 @@
-"""What the model is told of a situation, within a budget of characters.
+"""What a model is told of a situation: a head that stays as it is for a group's life, the log, and a small tail that changes.
 
-The goal, the team and the open tasks always stay. What closed tasks came to shares what is left with the transcript, which
-loses its oldest middle: how the talk began and what was said last matter most.
+Nothing above the tail depends on the time, the turn or who is away, so that two prompts of one agent in one group begin alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 
-from ioa.agent.model.budget import Budget
-from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.agent.model.budget import Budget, tokens_of
+from ioa.agent.model.legality import closed_kinds
+from ioa.agent.model.log_lines import described
+from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
+from ioa.group.state import Concluding
+from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import (
-    AsyncTaskAssignment,
-    InformTaskProgress,
-    InformTaskResult,
-    Message,
-    Pause,
-    SyncTaskAssignment,
-)
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.usage import MICROS
 from ioa.repetition import sketches_of
 
 _REPEATED_WITHIN = 10
+_MAX_EXAMPLES = 3
+_MAX_EXAMPLE_BYTES = 300
+_MAX_SKILLS = 12
+_LEAST_LINE_BYTES = 120
+_LEAST_BYTES_WITH_EXAMPLES = 300
+"""Where a team is large and the room small, what an agent does matters more than examples of it."""
+_MAX_TASK_BYTES = 240
+_MAX_REFUSAL_BYTES = 900
+_FEW_TURNS = 2
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_FORCED = {
+    Reason.MAX_TURNS: "The turns are used up, so the discussion was ended",
+    Reason.BUDGET: "The budget is spent, so the discussion was ended",
+}
 
 
-def goal(text: str, budget: Budget) -> str:
-    """Quote the goal."""
-    return fenced("goal", defused(clipped(text, budget.prompt_chars // 4)))
+def goal(text: str, most_tokens: int) -> str:
+    """Quote the goal, whole if it fits."""
+    return fenced("goal", cut(defused(text), most_tokens * 3, "goal"))
 
 
 def inputs(artifacts: Sequence[Artifact]) -> str:
-    """Name the files that came with the goal."""
-    return fenced(
-        "inputs", defused("\n".join(f"{file.name} ({file.media_type}, {file.size_bytes} bytes)" for file in artifacts[:20]))
+    """Name the files that came with the goal, as READ calls them."""
+    return fenced("inputs", "\n".join(described(f"input/{in_one_line(file.name)}", file) for file in artifacts))
+
+
+def agent_line(card: AgentCard, most_bytes: int, matched: str = "") -> str:
+    """Describe an agent in a line, its id first, and with up to three of its examples.
+
+    Args:
+        card: What the agent says of itself.
+        most_bytes: The room for what it says; examples come besides.
+        matched: The example that discovery matched, which is shown first.
+    """
+    skills = ", ".join(skill.name for skill in card.skills[:_MAX_SKILLS])
+    about = f"{card.description}{f' Skills: {skills}.' if skills else ''}"
+    examples = unlike(card.examples, matched) if most_bytes >= _LEAST_BYTES_WITH_EXAMPLES else []
+    line = f"{card.agent_id}: {cut(in_one_line(about), most_bytes)}"
+    told = [f"“{cut(in_one_line(example), min(most_bytes, _MAX_EXAMPLE_BYTES))}”" for example in examples]
+    return f"{line}\n  e.g. {' · '.join(told)}" if told else line
+
+
+def unlike(examples: Sequence[str], matched: str = "") -> list[str]:
+    """Return the example that was matched, else the first, and the two that share the fewest words with those before them."""
+    left = [example for example in examples if example != matched]
+    chosen = [matched] if matched in examples else left[:1]
+    left = [example for example in left if example not in chosen]
+    while left and len(chosen) < _MAX_EXAMPLES:
+        seen = {word for example in chosen for word in example.casefold().split()}
+        words = {example: set(example.casefold().split()) for example in left}
+        next_one = min(left, key=lambda example: len(words[example] & seen) / max(1, len(words[example])))
+        chosen.append(next_one)
+        left.remove(next_one)
+    return chosen
+
+
+def head(prompts: Prompts, view: GroupView, room: int) -> str:
+    """Return what holds for the whole life of a group. `room` are the tokens that a prompt may have."""
+    charter = view.charter
+    share = max(_LEAST_LINE_BYTES, room // len(charter.team_members))
+    lines = [_member(card, view, share) for card in charter.team_members]
+    return prompts.fill(
+        "head",
+        me=view.me,
+        leads=_leads(view),
+        goal=goal(charter.goal, room // 3),
+        inputs=inputs(charter.inputs),
+        team=fenced("team", "\n".join(lines)),
     )
 
 
-def agent_line(card: AgentCard, most: int) -> str:
-    """Describe an agent in one line, its id first."""
-    skills = ", ".join(skill.name for skill in card.skills[:8])
-    about = " ".join(f"{card.description}{f' Skills: {skills}.' if skills else ''}".split())
-    return f"{card.agent_id}: {defused(clipped(about, most))}"
+def _leads(view: GroupView) -> str:
+    leader = "You lead it" if view.me == view.charter.owner else f"{view.charter.owner} leads it"
+    if view.charter.parent is not None:
+        whose = "your" if view.me == view.charter.owner else "its"
+        return f"{leader}. It is a nested team: the goal is {whose} task {view.charter.parent.task_id} of another group."
+    return f"{leader}: {'your' if view.me == view.charter.owner else 'that'} agent took the goal and formed the team."
 
 
-def team(view: GroupView, budget: Budget) -> str:
-    """List the members with what they can do, and who is out of reach."""
-    cards = view.charter.team_members
-    share = max(40, budget.prompt_chars // 4 // len(cards))
-    lines = [agent_line(card, share) + _presence(card.agent_id, view) for card in cards]
-    return fenced("team", "\n".join(lines))
+def _member(card: AgentCard, view: GroupView, share: int) -> str:
+    roles = [role for role, agent in (("you", view.me), ("leads", view.charter.owner)) if agent == card.agent_id]
+    line = agent_line(card, share)
+    return line.replace(f"{card.agent_id}:", f"{card.agent_id} ({', '.join(roles)}):", 1) if roles else line
 
 
-def _presence(agent_id: AgentId, view: GroupView) -> str:
-    if agent_id in view.state.living():
-        return ""
-    return " [away for a moment, may be given tasks]" if agent_id in view.reachable else " [out of reach]"
+def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+    """Return what changes with each call. `prompt_tokens` are those of all that stands before it."""
+    return prompts.fill(
+        "speak",
+        me=view.me,
+        standing=standing(view, budget, prompt_tokens),
+        open_tasks=_open_tasks(view),
+        away=_away(view),
+        refusals=_refusals(view),
+        notes=_notes(prompts, view),
+        closed=_closed(view),
+    )
 
 
-def tasks(view: GroupView, budget: Budget) -> str:
-    """List the open tasks, and as many of the latest closed ones with what they came to as there is room for."""
-    room = budget.prompt_chars // 3
-    share = max(60, room // max(1, min(8, len(view.tasks))))
-    shown: list[str] = []
-    for task in reversed(view.tasks):
-        lines = _task_lines(task, share)
-        if task.outcome is None or len(lines) <= room:
-            shown.insert(0, lines)
-            room -= len(lines)
-    left_out = len(view.tasks) - len(shown)
-    return fenced("tasks", "\n".join([*([f"[… {left_out} closed tasks left out …]"] if left_out else []), *shown]))
+def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+    """Where the group stands: the time, the turn, what is left, and warnings."""
+    now = budget.now or view.at
+    time = [_time(now)] if now is not None else []
+    return " ".join([*time, *_left_over(view), *_warning(view, prompt_tokens)])
 
 
-def results(used: Sequence[TaskRecord], budget: Budget) -> str:
-    """Show what earlier tasks came to."""
-    share = budget.prompt_chars // 4 // max(1, len(used))
-    return fenced("results", "\n".join(_task_lines(task, share) for task in used))
+def _left_over(view: GroupView) -> Iterator[str]:
+    """Return what is left of the goal's limits; what nested teams were lent is not."""
+    state = view.state
+    yield f"Turn {state.turns_taken + 1} of {state.limits.max_turns}, {state.turns_left} left."
+    if state.loans:
+        yield f"Nested teams at work hold {sum(loan.turns for loan in state.loans)} turns."
+    tokens, limit = _tokens_left(view), state.limits.max_tokens
+    if tokens is not None:
+        yield f"Tokens: {tokens:,} of {limit:,} left."
+    cost = _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
+    if cost is not None and state.limits.max_cost_micros is not None:
+        yield f"Cost: {cost / MICROS:g} of {state.limits.max_cost_micros / MICROS:g} left."
+    if view.at is not None:
+        minutes = (state.limits.deadline - view.at).total_seconds() / 60
+        yield f"The goal's time ends in {minutes:.0f} minutes." if minutes >= 1 else "The goal's time ends within a minute."
 
 
-def transcript(messages: Sequence[Message], most: int) -> str:
-    """Quote the conversation in at most about `most` characters: its first message and as many of the last as fit."""
-    told = [line for message in messages if (line := _said(message, max(80, most // 4)))]
-    if sum(map(len, told)) <= most or len(told) < 2:
-        return fenced("messages", "\n".join(told))
-    room = most - len(told[0])
-    kept: list[str] = []
-    for line in reversed(told[1:]):
-        if kept and len(line) > room:
-            break
-        kept.insert(0, line)
-        room -= len(line)
-    left_out = len(told) - 1 - len(kept)
-    mark = [f"[… {left_out} messages left out …]"] if left_out else []
-    return fenced("messages", "\n".join([told[0], *mark, *kept]))
+def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
+    """Say that the end is near: by a limit that was reached, two turns before it, or with tokens for less than two prompts more."""
+    stage, tokens = view.state.stage, _tokens_left(view)
+    if isinstance(stage, Concluding):
+        forced = _FORCED.get(stage.forced) if stage.forced else None
+        yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
+    elif view.state.turns_left <= _FEW_TURNS or (tokens is not None and tokens < 2 * prompt_tokens):
+        yield "Little is left: finish with what is sure to fit, or conclude with what there is."
 
 
-def acts(prompts: Prompts, kinds: Sequence[str]) -> str:
-    """Describe the kinds of message that are open to the speaker."""
-    return "\n".join(prompts.act(kind) for kind in kinds)
+def _tokens_left(view: GroupView) -> int | None:
+    state = view.state
+    return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
 
 
-def refusals(view: GroupView) -> str:
+def _left(limit: int | None, spent: int, lent: Sequence[int | None]) -> int | None:
+    return None if limit is None else max(0, limit - spent - sum(share or 0 for share in lent))
+
+
+def _time(at: datetime) -> str:
+    return f"It is {_DAYS[at.weekday()]}, {at:%Y-%m-%d %H:%M} UTC."
+
+
+def _open_tasks(view: GroupView) -> str:
+    lines = [
+        f"{task.spec.task_id} ({task.spec.assignee}): {cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
+        for task in view.tasks
+        if task.outcome is None
+    ]
+    return fenced("open_tasks", "\n".join(lines))
+
+
+def _away(view: GroupView) -> str:
+    living = view.state.living()
+    members = [card.agent_id for card in view.charter.team_members]
+    away = [agent for agent in members if agent not in living and agent in view.reachable]
+    gone = [agent for agent in members if agent not in living and agent not in view.reachable]
+    told = [f"Away for a moment, may be given tasks: {', '.join(away)}."] if away else []
+    return " ".join([*told, *([f"Out of reach: {', '.join(gone)}."] if gone else [])])
+
+
+def _refusals(view: GroupView) -> str:
     """Repeat what the router said of this turn's earlier attempts."""
-    return fenced("refusals", "\n".join(defused(clipped(refusal, 300)) for refusal in view.refusals[-3:]))
+    return fenced("refusals", "\n".join(cut(in_one_line(refusal), _MAX_REFUSAL_BYTES) for refusal in view.refusals[-3:]))
+
+
+def _notes(prompts: Prompts, view: GroupView) -> str:
+    echoed = repeated(view)
+    return prompts.fill("repeated", by="you" if echoed == view.me else echoed) if echoed else ""
+
+
+def _closed(view: GroupView) -> str:
+    closed = closed_kinds(view)
+    return fenced("closed", "\n".join(f"{kind}: {why}" for kind, why in closed.items()))
 
 
 def repeated(view: GroupView) -> str:
@@ -117,31 +209,7 @@ def repeated(view: GroupView) -> str:
     return next((message.header.sender for message in reversed(before) if said and sketches_of(message.payload) == said), "")
 
 
-def _task_lines(task: TaskRecord, share: int) -> str:
-    spec = task.spec
-    state = str(task.outcome) if task.outcome else "open"
-    head = f"{spec.task_id} [{state}] {spec.assignee}: {defused(clipped(spec.task_desc, max(40, share // 3)))}"
-    if not task.outcome:
-        return head
-    files = f" (files: {', '.join(defused(file.name) for file in task.artifacts[:10])})" if task.artifacts else ""
-    return f"{head}\n  result: {defused(clipped(task.conclusion, max(60, share)))}{files}"
-
-
-def _said(message: Message, most: int) -> str:
-    """Quote one message; what a task came to stands with the task and is only named here."""
-    payload, sender = message.payload, message.header.sender
-    match payload:
-        case InformTaskProgress():
-            return ""
-        case InformTaskResult():
-            text = f"task {payload.task_id} is {payload.outcome}"
-        case SyncTaskAssignment() | AsyncTaskAssignment():
-            given = ", ".join(f"{task.task_id} to {task.assignee}" for task in payload.tasks)
-            text = f"{payload.content} [gives out {given}]".strip()
-        case Pause():
-            text = f"{payload.content} [waits for {', '.join(payload.triggers)}]".strip()
-        case _:
-            text = payload.content
-    if not text:
-        return ""
-    return fenced("message", defused(clipped(text, most)), **{"from": sender, "type": payload.type})
+def tail_allowance(tail_text: str, room: int) -> int:
+    """Tokens that are kept free for a tail: in steps, so that a tail that changes does not change how the log is cut."""
+    step = max(50, min(1_000, room // 8))
+    return -(-tokens_of(tail_text) // step) * step

@@ -1,26 +1,34 @@
-"""One decision asked of the model: question, check, and at most a few rounds of repair."""
+"""One decision asked of the model: question, reads, check, and at most a few rounds of repair, all of which stay in sight."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeVar
 
 import structlog
 from pydantic import BaseModel, ValidationError
 
-from ioa.agent.model.budget import Budget
+from ioa.agent.model.answers import Answer, Read
+from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.json_text import find_object
-from ioa.agent.model.prompts import Prompts, clipped
+from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
 
 log = structlog.get_logger(__name__)
-_MAX_ECHO_CHARS = 600
+_MAX_ECHO_BYTES = 24_000
 _MAX_TOLD_ERRORS = 3
+_MAX_LEARNED = 8
+"""How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
+
+A = TypeVar("A", bound=Answer)
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -32,35 +40,47 @@ class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller ha
         self.why = why
 
 
+@dataclass(frozen=True)
+class Question:
+    """What a decision is asked by.
+
+    Attributes:
+        text: Writes the question in at most so many tokens, where it can be shorter.
+        meter: Counts what all answers cost.
+        within: How long the decision may take, besides what the budget says.
+        reader: Answers what the model wants to read first; None if there is nothing to read.
+    """
+
+    text: Callable[[int], str]
+    meter: Meter
+    within: timedelta | None = None
+    reader: Reader | None = None
+
+
 class Dialogue:
     """Ask one model for decisions and check its answers."""
 
     def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: Tally) -> None:
         self._model = model
         self._prompts = prompts
-        self._limits = AnswerLimits(budget.answer_tokens, budget.answer_timeout, budget.temperature)
         self._budget = budget
         self._tally = tally
 
-    async def decide(
-        self,
-        system: str,
-        user: str,
-        shape: type[BaseModel],
-        meter: Meter,
-        *,
-        within: timedelta | None = None,
-    ) -> BaseModel:
-        """Return the decision of the first answer that can be used; `meter` counts what all answers cost.
+    async def decide(self, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
+        """Return the first answer that can be used.
+
+        Args:
+            question: What is asked, and in whose name it is counted.
+            shape: The form of the answer.
+            objection: Says why an answer is not legal, naming what is; None if it is.
 
         Raises:
             NoUsableAnswer: No round brought one, the model cannot be reached, or it took too long.
         """
-        timeout = min(self._budget.decision_timeout, within or self._budget.decision_timeout)
+        timeout = min(self._budget.decision_timeout, question.within or self._budget.decision_timeout)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
-                asked = [ChatMessage("system", system), ChatMessage("user", user)]
-                return await self._rounds(asked, shape, meter)
+                return await self._rounds(question, shape, objection)
         except TimeoutError:
             raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
         except UnavailableError as error:
@@ -68,38 +88,114 @@ class Dialogue:
         except ModelError as error:
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
-    async def _rounds(self, asked: list[ChatMessage], shape: type[BaseModel], meter: Meter) -> BaseModel:
-        problem, cause, limits = "", Cause.USELESS_ANSWER, self._limits
-        for round_number in range(self._budget.repairs + 1):
-            self._tally.repairs += round_number > 0
-            answer = await self._model.answer(asked[:2] + asked[2:][-2:], shape, limits)
-            meter.add(self._budget.usage_of(answer))
-            self._tally.answers += 1
-            self._tally.prompt_tokens += answer.prompt_tokens
-            self._tally.answer_tokens += answer.answer_tokens
-            if not answer.complete:
-                # Half of an answer is none, however well its first half reads. To repair it would cut it again.
-                problem, cause = f"the answer was cut at {limits.max_tokens:,} tokens", Cause.CUT
-                limits = replace(limits, max_tokens=2 * limits.max_tokens)
-                continue
-            decision, problem = read_decision(answer.text, shape)
-            if decision is not None:
-                return decision
-            cause = Cause.USELESS_ANSWER
-            log.debug("model_answer_unusable", problem=problem, text=answer.text[:_MAX_ECHO_CHARS])
-            echo = clipped(answer.text, _MAX_ECHO_CHARS) or "(nothing)"
-            asked += [ChatMessage("assistant", echo), ChatMessage("user", self._prompts.fill("repair", problem=problem))]
-        raise NoUsableAnswer(cause, problem)
+    async def _rounds(self, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
+        asking = _Asking(self._model, self._prompts.system, question, self._budget, self._tally)
+        repairs = 0
+        while True:
+            answer = await asking.ask(shape)
+            said, problem = _read(answer, shape)
+            cause = Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
+            if answer.finish == "length":
+                problem = self._prompts.fill("shorter", tokens=f"{asking.limit:,}")
+            elif said is not None:
+                reader = question.reader if isinstance(said.decision, Read) else None
+                if isinstance(said.decision, Read) and reader is not None and not reader.is_spent:
+                    asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
+                    continue
+                told = objection(said) if reader is None else reader.spent()
+                if told is None:
+                    return said
+                problem = told
+            if repairs == self._budget.repairs:
+                raise NoUsableAnswer(cause, problem)
+            repairs += 1
+            self._tally.repairs += 1
+            log.debug("model_answer_unusable", content=f"{problem} {answer.text}")
+            asking.go_on(answer.text, self._prompts.fill("repair", problem=problem))
 
 
-def read_decision(text: str, shape: type[BaseModel]) -> tuple[BaseModel | None, str]:
-    """Read the decision out of an answer, or say in a few words what is wrong with it."""
+class _Asking:
+    """The running conversation of one decision, which is never cut: what has to be shorter is the question at its beginning."""
+
+    def __init__(self, model: ChatModel, system: str, question: Question, budget: Budget, tally: Tally) -> None:
+        self._model = model
+        self._system = system
+        self._question = question
+        self._budget = budget
+        self._tally = tally
+        self._later: list[ChatMessage] = []
+        self._is_doubled = False
+        self._is_hurried = False
+        self.limit = budget.max_answer
+
+    def go_on(self, answer: str, reply: str) -> None:
+        """Keep an answer, and what is said to it."""
+        echo = cut(answer, _MAX_ECHO_BYTES) or "(nothing)"
+        self._later += [ChatMessage("assistant", echo), ChatMessage("user", reply)]
+
+    async def bytes_to_read(self) -> int:
+        """How much may be read on: half of what a request holds is for the question, which is shortened where it has to be."""
+        room = self._budget.request_tokens(await self._model.context_tokens()) - tokens_of(self._system)
+        return 3 * max(0, room // 2 - sum(tokens_of(message.content) for message in self._later))
+
+    async def ask(self, shape: type[BaseModel]) -> ModelAnswer:
+        """Ask once more: again with twice the room if the answer was cut, and with less reasoning if that used all of it up.
+
+        Either is done once for a decision. The answer may be cut all the same, and says so.
+        """
+        while True:
+            answer = await self._answer(shape)
+            self._question.meter.add(self._budget.usage_of(answer))
+            self._tally.count(answer)
+            if answer.finish != "length":
+                return answer
+            if not self._is_doubled:
+                self._is_doubled = True
+            elif not answer.text.strip() and not self._is_hurried:
+                self._is_hurried = True
+            else:
+                return answer
+
+    async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
+        learned = 0
+        while True:
+            context = await self._model.context_tokens()
+            messages = self._messages(context)
+            try:
+                return await self._model.answer(messages, shape, self._limits(messages, context))
+            except PromptTooLongError:
+                learned += 1
+                if learned == _MAX_LEARNED:
+                    raise
+
+    def _messages(self, context: int) -> list[ChatMessage]:
+        around = tokens_of(self._system) + sum(tokens_of(message.content) for message in self._later)
+        room = min(self._budget.max_prompt - tokens_of(self._system), self._budget.request_tokens(context) - around)
+        return [ChatMessage("system", self._system), ChatMessage("user", self._question.text(max(0, room))), *self._later]
+
+    def _limits(self, messages: Sequence[ChatMessage], context: int) -> AnswerLimits:
+        self.limit = self._budget.answer_tokens(context)
+        if self._is_doubled:
+            free = context - sum(tokens_of(message.content) for message in messages)
+            self.limit = min(2 * self.limit, max(self.limit, free))
+        return AnswerLimits(
+            self.limit, self._budget.answer_timeout, self._budget.temperature, effort="low" if self._is_hurried else None
+        )
+
+
+def _read(answer: ModelAnswer, shape: type[A]) -> tuple[A | None, str]:
+    """Read an answer, or say in a few words what is wrong with it."""
+    if answer.finish == "filter":
+        return None, "a filter of the provider held it back; say it in other words."
+    return read_answer(answer.text, shape)
+
+
+def read_answer(text: str, shape: type[A]) -> tuple[A | None, str]:
+    """Read the answer out of a text, or say in a few words what is wrong with it."""
     found = find_object(text)
     if found is None:
-        return None, "it holds no JSON object."
+        return None, "it holds no whole JSON object."
     try:
-        answer = shape.model_validate(found)
+        return shape.model_validate(found), ""
     except ValidationError as error:
         return None, in_words(error, "the object", most=_MAX_TOLD_ERRORS)
-    decision: BaseModel = getattr(answer, "decision")  # noqa: B009 - the class is built at run time
-    return decision, ""

@@ -5,37 +5,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ioa.agent.model import answers, context
+from ioa.agent.model import context
+from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
 from ioa.agent.model.budget import Budget
-from ioa.agent.model.dialogue import Dialogue
-from ioa.agent.model.prompts import Prompts, clipped, defused, fenced
+from ioa.agent.model.dialogue import Dialogue, Question
+from ioa.agent.model.legality import objection_to_step
+from ioa.agent.model.prompts import Prompts, cut, fenced, in_one_line
 from ioa.errors import ForbiddenError
 from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, Need, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits, SearchResult
 from ioa.repetition import normalised
+
+_MAX_CONTACTS = 10
+_MAX_NEED_BYTES = 600
+_LEAST_LINE_BYTES = 120
+_MOST_LINE_BYTES = 3_000
 
 
 @dataclass
 class Findings:
-    """What the searches of one mission have brought."""
+    """What the searches of one mission have brought, need by need."""
 
-    needs: list[str] = field(default_factory=list)
-    cards: dict[AgentId, AgentCard] = field(default_factory=dict)
-    best: list[AgentId] = field(default_factory=list)
-    unserved: list[str] = field(default_factory=list)
+    found: list[NeedHits] = field(default_factory=list)
 
-    def add(self, result: SearchResult, weak_similarity: float) -> None:
-        """Take in what one search found; a need whose best hit is no closer than `weak_similarity` counts as unserved."""
-        for hits in result.by_need:
-            self.needs.append(hits.need.text)
-            if max((hit.similarity for hit in hits.hits), default=-1.0) <= weak_similarity:
-                self.unserved.append(hits.need.text)
-            self.cards |= {hit.card.agent_id: hit.card for hit in hits.hits}
-            if hits.hits and hits.hits[0].card.agent_id not in self.best:
-                self.best.append(hits.hits[0].card.agent_id)
+    @property
+    def needs(self) -> list[str]:
+        """What was searched."""
+        return [hits.need.text for hits in self.found]
+
+    @property
+    def cards(self) -> dict[AgentId, AgentCard]:
+        """Who was found, in order."""
+        return {hit.card.agent_id: hit.card for hits in self.found for hit in hits.hits}
+
+    def add(self, result: SearchResult) -> None:
+        """Take in what one search found."""
+        self.found += result.by_need
 
     def team(self, members: Sequence[str], me: AgentId) -> Team:
         """Return the team of these agents without their owner, who belongs to it unnamed."""
@@ -44,7 +52,16 @@ class Findings:
 
     def best_team(self, me: AgentId) -> Team:
         """Return the team of the best hit for each need."""
-        return self.team(self.best, me)
+        return self.team([hits.hits[0].card.agent_id for hits in self.found if hits.hits], me)
+
+    def nearest(self) -> str:
+        """Who came nearest to each need, in whole sentences."""
+        best = [(hits.need.text, max(hits.hits, key=lambda hit: hit.similarity)) for hits in self.found if hits.hits]
+        return " ".join(
+            f"Nearest to “{need}” is {hit.card.agent_id} (similarity {hit.similarity:.2f}), "
+            f"which does such as “{hit.matched_example or hit.card.description}”."
+            for need, hit in best
+        )
 
 
 class TeamFormation:
@@ -55,11 +72,11 @@ class TeamFormation:
         self._prompts = prompts
         self._budget = budget
 
-    async def form(self, system: str, mission: Mission, tools: TeamTools, findings: Findings) -> Team | NobodyFits:
+    async def form(self, mission: Mission, tools: TeamTools, findings: Findings) -> Team | NobodyFits:
         """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
 
-        The mission's own words are searched first. Only if they find nobody may the model give up: its own wording of a need can
-        be too poor to find an agent that is there.
+        The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what
+        is needed and why; nobody's being near is for it to judge.
 
         Raises:
             NoUsableAnswer: The model failed before it launched.
@@ -67,56 +84,87 @@ class TeamFormation:
         """
         contacts = await tools.contacts()
         may_search = await self._search([mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
-        served = not findings.unserved
         for call in range(1, self._budget.calls):
             may_search = may_search and call < self._budget.calls - 1
-            if not may_search and not findings.cards:
-                break
-            may_give_up = bool(findings.unserved) and not served
-            shape = answers.formation(list(findings.cards), self._budget, may_search=may_search, may_give_up=may_give_up)
-            prompt = self._prompt(mission, contacts, findings, self._budget.calls - call, may_give_up=may_give_up)
-            match await self._dialogue.decide(system, prompt, shape, mission.meter):
-                case answers.LaunchGroupChat(members=members):
+            step = await self._step(mission, contacts, findings, self._budget.calls - call, may_search=may_search)
+            match step.decision:
+                case LaunchGroupChat(members=members):
                     return findings.team(members, mission.me.agent_id)
-                case answers.SearchClient(needs=needs):
-                    may_search = await self._search(needs, tools, findings)
-                case _:
-                    break
-        if served:
-            return findings.best_team(mission.me.agent_id)
-        named = [need for need in findings.unserved if need != findings.needs[0]]
-        return NobodyFits(needs=tuple(named) or (mission.text[:500],))
+                case SearchClient(needs=needs):
+                    may_search = await self._search([need.strip() for need in needs], tools, findings)
+                case ReportNobodyFits() as report:
+                    return _nobody(report, mission, findings)
+        return findings.best_team(mission.me.agent_id)
+
+    async def _step(
+        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, *, may_search: bool
+    ) -> Formation:
+        def text(room: int) -> str:
+            return self._prompt(mission, contacts, findings, calls_left, room, may_search=may_search)
+
+        def objection(said: Formation) -> str | None:
+            searched = bool(findings.found)
+            return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
+
+        return await self._dialogue.decide(Question(text, mission.meter), Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
-        """Search for what has not been searched yet; False when searching more would bring nothing."""
+        """Search for what has not been searched yet; False when no search is left."""
         known = set(map(normalised, findings.needs))
         needs = [text for text in wanted if normalised(text) not in known]
-        if not needs:
-            return False
         try:
-            findings.add(
-                await tools.search_client([Need(text=text, k=self._budget.hits) for text in needs]), self._budget.weak_similarity
-            )
+            findings.add(await tools.search_client([Need(text=text, k=self._budget.hits) for text in needs]))
         except ForbiddenError:
             return False
         return True
 
     def _prompt(
-        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, *, may_give_up: bool
+        self, mission: Mission, contacts: Sequence[Contact], findings: Findings, calls_left: int, room: int, *, may_search: bool
     ) -> str:
         known = [
-            f"{context.agent_line(contact.card, 200)} ({contact.tasks_done} tasks done for you, {contact.tasks_failed} failed)"
-            for contact in contacts[:10]
+            f"{contact.card.agent_id}: {contact.tasks_done} of {contact.tasks_done + contact.tasks_failed} tasks done for you"
+            for contact in contacts[:_MAX_CONTACTS]
         ]
-        share = max(80, self._budget.prompt_chars // 3 // max(1, len(findings.cards)))
+        share = min(_MOST_LINE_BYTES, max(_LEAST_LINE_BYTES, room // max(1, len(findings.cards))))
         return self._prompts.fill(
             "form_team",
+            me=mission.me.agent_id,
+            about=context.agent_line(mission.me, _MOST_LINE_BYTES),
             calls=self._budget.calls,
             calls_left=calls_left,
-            may_give_up=self._prompts.fill("form_team_give_up") if may_give_up else "",
-            goal=context.goal(mission.text, self._budget),
+            goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            searches=fenced("searches", defused("\n".join(clipped(need, 200) for need in findings.needs))),
-            found=fenced("found", "\n".join(context.agent_line(card, share) for card in findings.cards.values())),
+            found=fenced("found", "\n".join(_found(findings, share, mission.me.agent_id))),
+            closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
         )
+
+
+def _found(findings: Findings, share: int, me: AgentId) -> list[str]:
+    """Return the hits by need, the best first; an agent is described where it is found first."""
+    lines: list[str] = []
+    described: set[AgentId] = set()
+    for hits in findings.found:
+        told = [_hit(hit, share, me, is_new=hit.card.agent_id not in described) for hit in hits.hits]
+        described |= {hit.card.agent_id for hit in hits.hits}
+        lines += ["<need>", cut(in_one_line(hits.need.text), _MAX_NEED_BYTES), "</need>", *(told or ["nobody"])]
+    return lines
+
+
+def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
+    record, load = hit.record, hit.load
+    facts = ["this is you"] if hit.card.agent_id == me else []
+    facts += [f"similarity {hit.similarity:.2f}"]
+    facts += [f"matched “{cut(in_one_line(hit.matched_example), share)}”"] if hit.matched_example else []
+    facts += [f"record {record.done} of {record.done + record.failed}"] if record.done + record.failed else ["not tried yet"]
+    facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
+    facts += ["offline"] if not hit.online else []
+    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
+    return f"{about}\n  {' · '.join(facts)}"
+
+
+def _nobody(report: ReportNobodyFits, mission: Mission, findings: Findings) -> NobodyFits:
+    needs = tuple(filter(None, (need.strip() for need in report.needs))) or (mission.text[:500],)
+    why = report.why.strip()
+    sentence = f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}" if why else ""
+    return NobodyFits(needs=needs, nearest=" ".join(filter(None, (sentence, findings.nearest()))))

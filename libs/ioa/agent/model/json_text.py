@@ -6,22 +6,17 @@ import json
 import re
 from typing import Any
 
-from pydantic_core import from_json
-
-MAX_TEXT_CHARS = 400_000
+MAX_TEXT_CHARS = 2_000_000
 _MAX_STARTS = 20
 _THINKING = re.compile(r"<think>.*?(</think>|\Z)", re.DOTALL)
 _DECODER = json.JSONDecoder()
 
 
 def find_object(text: str) -> dict[str, Any] | None:
-    """Return the first JSON object in the text, skipping thoughts, prose and Markdown fences; None if there is none.
-
-    An answer that was cut off yields what had been said of its object until then, the last text cut where it broke off.
-    """
+    """Return the first whole JSON object in the text, skipping thoughts, prose and Markdown fences; None if there is none."""
     text = _THINKING.sub("", text[:MAX_TEXT_CHARS])
     for start in [match.start() for match in re.finditer(r"\{", text)][:_MAX_STARTS]:
-        found = _whole(text, start) or _cut_off(text[start:])
+        found = _whole(text, start)
         if found:
             return found
     return None
@@ -31,13 +26,5 @@ def _whole(text: str, start: int) -> dict[str, Any] | None:
     try:
         found, _ = _DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _cut_off(text: str) -> dict[str, Any] | None:
-    try:
-        found = from_json(text, allow_partial="trailing-strings")
-    except ValueError:
         return None
     return found if isinstance(found, dict) else None

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import count
 
-from ioa.agent.model.answers import AssignAsync, AssignedTask, AssignSync, Discuss, PauseOn, UsingTask
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn
+from ioa.agent.model.legality import MAX_FILES, files_by_id
 from ioa.group.state import GroupState
-from ioa.ports.brain import GroupView, Utterance
-from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, TaskId, task_id_of_turn
+from ioa.ports.brain import GroupView, Utterance, WholeConclusion
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -21,28 +22,40 @@ from ioa.protocol.messages import (
 )
 
 _ABSTRACT_CHARS = 120
-_MAX_ARTIFACTS = 100
 
 
-def utterance_of(said: object, view: GroupView) -> Utterance:
-    """Build the message that a decision of a floor holder means."""
+def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -> Utterance:
+    """Build the message that a legal decision of a floor holder means; a conclusion is announced first."""
     match said:
         case Discuss():
-            return Discussion(content=said.content, next_speaker=AgentId(said.next_speaker))
-        case AssignSync():
-            return SyncTaskAssignment(tasks=_specs(said.tasks, view.state))
-        case AssignAsync():
-            return AsyncTaskAssignment(tasks=_specs(said.tasks, view.state))
+            return Discussion(content=said.content.strip(), next_speaker=AgentId(said.next_speaker))
+        case Assign(mode="wait"):
+            return SyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
+        case Assign():
+            return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
-            return Pause(triggers=tuple(TaskId(task_id) for task_id in said.triggers))
-        case _:
+            return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
+        case Conclude():
             return ConcludeGroupDiscussion()
 
 
-def artifacts_of(view: GroupView) -> tuple[Artifact, ...]:
-    """Collect the files of the finished tasks, each once; the latest are kept where there are too many."""
-    files = {file.object_name: file for task in view.tasks if task.outcome is TaskOutcome.DONE for file in task.artifacts}
-    return tuple(files.values())[-_MAX_ARTIFACTS:]
+def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:
+    """Build the conclusion, with `texts` word for word behind what the model says."""
+    return WholeConclusion(
+        content="\n\n".join(filter(None, [said.content.strip(), *texts])),
+        reason=Reason.CONCLUDED if said.goal_reached else Reason.FAILED,
+        artifacts=_artifacts(said.files, view),
+    )
+
+
+def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
+    """Return the files that were named, else the newest of each name of the finished tasks; the latest, if they are too many."""
+    known = files_by_id(view)
+    done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
+    files = [known[name] for name in dict.fromkeys(named)] or list(
+        {file.name: file for task in done for file in task.artifacts}.values()
+    )
+    return tuple(files)[-MAX_FILES:]
 
 
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:
@@ -52,12 +65,19 @@ def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, 
             assignee=AgentId(task.assignee),
             task_desc=task.task_desc,
             task_abstract=task.task_desc[:_ABSTRACT_CHARS],
-            uses=tuple(TaskId(used) for used in task.uses) if isinstance(task, UsingTask) else (),
+            uses=tuple(TaskId(used) for used in dict.fromkeys(task.uses)),
         )
-        for task_id, task in zip(_ids(state), tasks, strict=False)
+        for task_id, task in zip(_ids(tasks, state), tasks, strict=True)
     )
 
 
-def _ids(state: GroupState) -> Iterator[TaskId]:
-    """Ids that number a group's tasks through all its turns, so that no two of them bear one name."""
-    return (task_id_of_turn(state.turn, str(number)) for number in count(state.tasks_given + 1))
+def _ids(tasks: Sequence[AssignedTask], state: GroupState) -> list[TaskId]:
+    """Ids by the names that the model gave, where they can be one and are free; else by the number of the task in its group."""
+    named = {task_id_of_turn(state.turn, task.name) for task in tasks if is_token(task.name)}
+    numbers = (task_id_of_turn(state.turn, str(number)) for number in count(state.tasks_given + 1))
+    ids: list[TaskId] = []
+    for task in tasks:
+        wished = task_id_of_turn(state.turn, task.name) if is_token(task.name) else None
+        free = wished is not None and wished not in ids and state.task(wished) is None
+        ids.append(wished if free and wished is not None else next(number for number in numbers if number not in named))
+    return ids

@@ -1,7 +1,8 @@
 """The prompts as versioned assets, and how data of others is put into them.
 
 A version of the prompts is a folder; a change of wording that changes what a model decides is a new folder, so that runs can be
-compared. Data is fenced by tags, and what looks like such a tag inside the data is defused.
+compared. Data is fenced by tags, and what looks like such a tag inside the data is defused, each letter by one letter, so that
+positions in a text stay what they are.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ import re
 from importlib.resources import files
 from string import Template
 
-VERSION = "v1"
+VERSION = "v2"
 _TAGS = (
+    "agent",
+    "closed",
+    "contacts",
+    "found",
     "goal",
     "inputs",
-    "contacts",
-    "searches",
-    "found",
-    "agent",
-    "team",
-    "task",
-    "tasks",
-    "messages",
+    "instructions",
     "message",
-    "results",
+    "need",
+    "open_tasks",
+    "read",
     "refusals",
+    "result",
+    "task",
+    "team",
+    "thought",
 )
 _TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
 
@@ -36,25 +40,21 @@ class Prompts:
         self.version = version
         folder = files("ioa.agent.model").joinpath("prompts", version)
         self._texts = {entry.name.removesuffix(".md"): entry.read_text("utf-8") for entry in folder.iterdir() if entry.is_file()}
-        acts = folder.joinpath("acts")
-        self._acts = {entry.name.removesuffix(".md"): entry.read_text("utf-8").strip() for entry in acts.iterdir()}
 
     def fill(self, name: str, **values: object) -> str:
         """Fill a prompt's placeholders. Values are put in as they are and never read for placeholders themselves."""
         filled = Template(self._texts[name]).substitute({key: str(value) for key, value in values.items()})
         return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
-    def act(self, kind: str) -> str:
-        """Describe one kind of message to a speaker."""
-        return self._acts[kind]
+    @property
+    def system(self) -> str:
+        """The rules that hold for everything, without a name or a state, so that every agent's requests begin alike."""
+        return self.fill("system")
 
 
-def fenced(tag: str, text: str, **attributes: object) -> str:
+def fenced(tag: str, text: str, attributes: str = "") -> str:
     """Put data between tags it cannot close; nothing at all for no text."""
-    if not text:
-        return ""
-    named = "".join(f' {key}="{str(value).replace(chr(34), chr(39))}"' for key, value in attributes.items())
-    return f"<{tag}{named}>\n{text}\n</{tag}>"
+    return f"<{tag}{f' {attributes}' if attributes else ''}>\n{text}\n</{tag}>" if text else ""
 
 
 def defused(text: str) -> str:
@@ -62,10 +62,27 @@ def defused(text: str) -> str:
     return _TAG.sub(r"‹\1", text)
 
 
-def clipped(text: str, most: int) -> str:
-    """Keep the beginning and the end of a text that is too long, with a mark between them."""
-    if len(text) <= most:
+def in_one_line(text: str) -> str:
+    """Return a text of others as a part of a line."""
+    return defused(" ".join(text.split()))
+
+
+def cut(text: str, most_bytes: int, what: str = "") -> str:
+    """Keep the beginning and the end of a text that is too long, with a mark between them that says how to see the rest.
+
+    Args:
+        text: What may be cut.
+        most_bytes: What it may take up, the mark included.
+        what: What READ calls the text; empty if it cannot be read.
+    """
+    data = text.encode("utf-8", "replace")
+    if len(data) <= most_bytes:
         return text
-    mark = f" [… {len(text) - most} characters left out …] "
-    room = max(0, most - len(mark))
-    return text[: room - room // 3] + mark + (text[-(room // 3) :] if room // 3 else "")
+    room = max(0, most_bytes - _MARK_BYTES)
+    head = data[: room - room // 3].decode("utf-8", "ignore")
+    tail = data[len(data) - room // 3 :].decode("utf-8", "ignore") if room // 3 else ""
+    where = f": READ {what} from {len(head)}" if what else ""
+    return f"{head} [… {len(text) - len(head) - len(tail):,} of {len(text):,} characters{where} …] {tail}"
+
+
+_MARK_BYTES = 120

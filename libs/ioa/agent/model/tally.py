@@ -10,6 +10,7 @@ from typing import Literal
 import structlog
 
 from ioa.agent.agent_metrics import model_fallbacks
+from ioa.ports.chat_model import ModelAnswer
 
 log = structlog.get_logger(__name__)
 
@@ -37,7 +38,17 @@ class Tally:
     answers: int = 0
     repairs: int = 0
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     answer_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def count(self, answer: ModelAnswer) -> None:
+        """Count an answer, whatever became of it."""
+        self.answers += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.cached_tokens += answer.cached_tokens
+        self.answer_tokens += answer.answer_tokens
+        self.reasoning_tokens += answer.reasoning_tokens
 
     def summary(self) -> dict[str, object]:
         """All counts, as plain values for a log line; a fallback is named `decision:cause`."""
@@ -47,7 +58,9 @@ class Tally:
             "answers": self.answers,
             "repairs": self.repairs,
             "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": self.cached_tokens,
             "answer_tokens": self.answer_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
         }
 
     def fell_back(self, decision: Decision, cause: Cause, why: str) -> None:

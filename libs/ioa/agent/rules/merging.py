@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.references import is_document
 from ioa.agent.rules.titles import title_of
-from ioa.ports.brain import GroupView, TaskRecord
+from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import MAX_CONTENT_CHARS, Conclusion, TaskOutcome
+from ioa.protocol.messages import Conclusion, TaskOutcome
 
 MAX_ARTIFACTS = 100
 _SKIPPED = "not started, since nothing it needed was there"
 _END = re.compile(r"(?<=[.!?])\s")
-_CUT = "\n\n… (shortened)"
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
     Reason.BUDGET: "The discussion was cut short: its budget was spent.",
@@ -47,7 +46,7 @@ def conclude(view: GroupView) -> Conclusion:
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
     if artifacts and len(sections) > 1:
         paragraphs.append("Files: " + ", ".join(dict.fromkeys(f"`{artifact.name}`" for artifact in artifacts)))
-    return Conclusion(content=_bounded("\n\n".join(paragraphs)), reason=reason, artifacts=artifacts[:MAX_ARTIFACTS])
+    return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts[:MAX_ARTIFACTS])
 
 
 def _sections_of_plan(view: GroupView) -> list[Section]:
@@ -145,7 +144,3 @@ def _feeding(last: Section, others: Sequence[Section]) -> set[TaskId | None]:
         if other.task_id in feeding:
             feeding.update(other.uses)
     return feeding
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_CONTENT_CHARS else text[: MAX_CONTENT_CHARS - len(_CUT)] + _CUT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,6 +28,7 @@ class HttpScript:
     lines: list[Line]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    gets: list[str] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
 
@@ -50,8 +51,8 @@ def refused(text: str) -> Line:
 
 
 @contextmanager
-def serving(*lines: Line) -> Iterator[tuple[str, HttpScript]]:
-    """Serve the script and give the base URL."""
+def serving(*lines: Line, pages: Mapping[str, str] | None = None) -> Iterator[tuple[str, HttpScript]]:
+    """Serve the script and give the base URL. `pages` are what a GET finds, by path."""
     script = HttpScript(list(lines))
 
     class Handler(BaseHTTPRequestHandler):
@@ -68,6 +69,15 @@ def serving(*lines: Line) -> Iterator[tuple[str, HttpScript]]:
             self.send_header("content-length", str(len(line.body.encode())))
             self.end_headers()
             self.wfile.write(line.body.encode())
+
+        def do_GET(self) -> None:
+            script.gets.append(self.path)
+            found = (pages or {}).get(self.path)
+            body = (found or "").encode()
+            self.send_response(404 if found is None else 200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
 
         def log_message(self, *arguments: object) -> None:
             """Keep quiet."""

@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from ioa.errors import ForbiddenError
 from ioa.group.events import Event, GroupLaunched, Said
 from ioa.group.machine import legal_kinds, step
-from ioa.group.state import Charter, GroupState, OpenTask
-from ioa.ports.brain import Contact, GroupView, TaskRecord
+from ioa.group.state import Charter, ClosedTask, GroupState
+from ioa.ports.brain import Contact, FileReader, GroupView, NoFiles, TaskRecord
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, MessageId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -73,7 +74,10 @@ class Group:
     at: datetime = START
     messages: list[Message] = field(default_factory=list)
     specs: list[TaskSpec] = field(default_factory=list)
-    reports: dict[TaskId, str] = field(default_factory=dict)
+    reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = field(default_factory=dict)
+    log: list[Message | TaskRecord] = field(default_factory=list)
+    granted: datetime = START
+    files: FileReader = field(default_factory=NoFiles)
 
     @classmethod
     def launch(cls, charter: Charter) -> Group:
@@ -86,7 +90,17 @@ class Group:
         Raises:
             IllegalEventError: The machine refuses it.
         """
-        self.state = step(self.state, event).state
+        before, self.state = self.state, step(self.state, event).state
+        if isinstance(event, Said):
+            self._note(event.message)
+        if self.state.turn != before.turn:
+            self.granted = event.at
+        reported = event.message.payload if isinstance(event, Said) else None
+        for task in self.state.tasks:
+            was = before.task(task.task_id)
+            ended = isinstance(task, ClosedTask) and not isinstance(was, ClosedTask)
+            if ended and not (isinstance(reported, InformTaskResult) and reported.task_id == task.task_id):
+                self.log.append(self._record(next(spec for spec in self.specs if spec.task_id == task.task_id)))
 
     def say(self, sender: AgentId, payload: Payload, turn: int | None = None) -> None:
         """Send a message.
@@ -106,11 +120,15 @@ class Group:
         )
         message = Message(header=header, payload=payload)
         self.happen(Said(at=self.at, message=message))
+
+    def _note(self, message: Message) -> None:
+        payload = message.payload
         self.messages.append(message)
+        self.log.append(message)
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             self.specs += payload.tasks
         if isinstance(payload, InformTaskResult):
-            self.reports[payload.task_id] = payload.task_conclusion
+            self.reports[payload.task_id] = payload.task_conclusion, payload.artifacts
 
     def view(self, me: AgentId) -> GroupView:
         """What a member knows."""
@@ -122,9 +140,14 @@ class Group:
             tasks=tuple(self._record(spec) for spec in self.specs),
             legal=legal_kinds(self.state, me, self.at),
             reachable=self.state.reachable(self.at),
+            log=tuple(self.log),
+            at=self.granted,
+            files=self.files,
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:
         task = self.state.task(spec.task_id)
-        outcome = None if task is None or isinstance(task, OpenTask) else task.outcome
-        return TaskRecord(spec, outcome, self.reports.get(spec.task_id, ""), ())
+        text, files = self.reports.get(spec.task_id, ("", ()))
+        if not isinstance(task, ClosedTask):
+            return TaskRecord(spec, None, text, files)
+        return TaskRecord(spec, task.outcome, text or task.why, files)

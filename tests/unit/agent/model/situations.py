@@ -14,7 +14,7 @@ from tests.unit.agent.model.machine_group import START, Group, card
 
 ANN, BOB, CARL = AgentId("ann"), AgentId("bob"), AgentId("carl")
 CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV files"), card("carl", "draws charts"))
-SHORT = Budget(content_chars=200, thought_chars=0, answer_timeout=timedelta(seconds=5))
+SHORT = Budget(max_answer=1_000, answer_timeout=timedelta(seconds=5))
 
 
 def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Group:

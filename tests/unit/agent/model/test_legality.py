@@ -33,7 +33,7 @@ JUNK = [
     '{"decision": {"type": "PAUSE", "triggers": ["t9"]}}',
     "[" * 5_000,
 ]
-WORDS = ["add up", "draw", "", "  ", "x" * 500, "\ud800", "t1-1", "bob", "ann", "mallory", "PAUSE"]
+WORDS = ["add up", "draw", "", "  ", "x" * 500, "\ud800", "bob", "ann", "carl", "mallory", "PAUSE"]
 
 
 def written(schema: dict[str, Any], node: dict[str, Any], rng: random.Random) -> Any:
@@ -56,7 +56,7 @@ def written(schema: dict[str, Any], node: dict[str, Any], rng: random.Random) ->
         case {"type": "boolean"}:
             return rng.random() < 0.5
         case _:
-            return rng.choice(WORDS)
+            return rng.choice([*WORDS, f"t{rng.randint(1, 4)}-{rng.randint(1, 4)}", f"m{rng.randint(1, 4)}"])
 
 
 def babble(rng: random.Random) -> ScriptedModel:

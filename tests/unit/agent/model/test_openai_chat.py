@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import httpx
 import pytest
@@ -14,17 +17,18 @@ from pydantic import SecretStr
 
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
 from ioa.adapters.openai.dialect import AnswerFormat, strict_schema
-from ioa.agent.model import answers
-from ioa.agent.model.budget import Budget
+from ioa.agent.model import ModelBrain, answers
+from ioa.agent.model.budget import tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer
-from ioa.protocol.messages import Discussion, SyncTaskAssignment
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, PromptTooLongError
+from ioa.protocol.messages import Discussion
+from tests.rig.curt_brain import CurtBrain
 from tests.unit.agent.model.http_script import Line, completion, refused, serving
-from tests.unit.agent.model.situations import ANN, launched
+from tests.unit.agent.model.situations import ANN, BOB, decision, launched
 
 KEY = "sk-very-secret"
 LIMITS = AnswerLimits(max_tokens=50, timeout=timedelta(seconds=20))
-SHAPE = answers.conclusion(Budget())
+SHAPE = answers.Speech
 ASK = (ChatMessage("system", "be brief"), ChatMessage("user", "well?"))
 
 
@@ -56,7 +60,7 @@ async def test_asks_for_a_schema_and_reads_the_answer() -> None:
         async with open_openai_chat(ModelSettings(url, "tiny", SecretStr(KEY))) as model:
             answer = await model.answer(ASK, SHAPE, LIMITS)
     body = script.bodies[0]
-    assert answer == ModelAnswer("{}", complete=False, prompt_tokens=7, answer_tokens=3)
+    assert answer == ModelAnswer("{}", finish="length", prompt_tokens=7, answer_tokens=3)
     assert (body["model"], body["max_tokens"], body["messages"][1]) == ("tiny", 50, {"role": "user", "content": "well?"})
     assert (body["response_format"]["type"], script.headers[0]["authorization"]) == ("json_schema", f"Bearer {KEY}")
 
@@ -80,14 +84,14 @@ async def test_a_refusal_by_the_model_is_its_text() -> None:
 async def test_gives_up_strictness_step_by_step_and_remembers() -> None:
     """A server that knows no response format is asked in plain words, at once from the second question on."""
     no = refused("response_format is not supported")
-    with serving(no, no, no, completion("a"), completion("b")) as (url, script):
+    with serving(no, no, completion("a"), completion("b")) as (url, script):
         async with chat(url) as model:
             texts = [(await model.answer(ASK, SHAPE, LIMITS)).text for _ in range(2)]
             assert model.dialect.format is AnswerFormat.PLAIN
     kinds = [body.get("response_format", {}).get("type") for body in script.bodies]
-    assert (texts, kinds) == (["a", "b"], ["json_schema", "json_schema", "json_object", None, None])
-    assert "maxLength" not in json.dumps(script.bodies[1])
-    assert "goal_reached" in script.bodies[4]["messages"][-1]["content"]
+    assert (texts, kinds) == (["a", "b"], ["json_schema", "json_object", None, None])
+    told = [message["content"] for message in script.bodies[3]["messages"]]
+    assert (told[0].startswith("be brief"), "goal_reached" in told[0], told[1:]) == (True, True, ["well?"])
 
 
 async def test_learns_the_names_of_newer_parameters() -> None:
@@ -101,13 +105,178 @@ async def test_learns_the_names_of_newer_parameters() -> None:
 
 
 async def test_a_refusal_of_everything_teaches_nothing() -> None:
-    """A prompt that is too long is an error and leaves the dialect as it was."""
-    with serving(*[refused("context too long")] * 4, completion("a")) as (url, script):
+    """What the server refuses however it is asked is an error, and leaves the dialect as it was."""
+    with serving(*[refused("I will not")] * 3, completion("a")) as (url, script):
         async with chat(url) as model:
-            with pytest.raises(ModelError, match="context too long"):
+            with pytest.raises(ModelError, match="I will not"):
                 await model.answer(ASK, SHAPE, LIMITS)
             await model.answer(ASK, SHAPE, LIMITS)
-    assert script.bodies[4]["response_format"]["type"] == "json_schema"
+    assert script.bodies[3]["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("told", "context"),
+    [
+        (
+            '{"error":{"code":400,"message":"request (5000 tokens) exceeds the context size (4096 tokens)","n_ctx":4096}}',
+            4096,
+        ),
+        ("This model's maximum context length is 8192 tokens. However, you requested 20000 tokens (4000 in the messages)", 8192),
+        ("max_tokens=16000 cannot be greater than max_model_len=4096", 4096),
+        ("'max_tokens' is too large: 16000. This model's maximum context length is 4,096 tokens", 4096),
+        ("prompt is too long: 210000 tokens > 32000 maximum", 32_000),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed (32768).", 32_768),
+        ("`inputs` tokens + `max_new_tokens` must be <= 2048", 2_048),
+        ("the prompt is too long", 64_000),
+        ("This model's maximum context length is 128000 tokens", 96_000),
+    ],
+)
+async def test_a_refusal_for_length_tells_the_context(told: str, context: int) -> None:
+    """The number that the server names counts from then on, and less if it was known; without one half. Strictness stays."""
+    with serving(Line(400, told), completion("a")) as (url, script):
+        async with chat(url) as model:
+            assert await model.context_tokens() == 128_000
+            with pytest.raises(PromptTooLongError):
+                await model.answer(ASK, SHAPE, LIMITS)
+            assert await model.context_tokens() == context
+            await model.answer(ASK, SHAPE, LIMITS)
+    assert script.bodies[1]["response_format"]["type"] == "json_schema"
+
+
+async def test_a_small_server_is_served_after_one_refusal() -> None:
+    """The prompt is made again for the context that the server told, and fits into it with its answer."""
+    team = launched("count the words " * 400)
+    team.say(ANN, Discussion(content="word " * 4_000, next_speaker=BOB))
+    said = decision(type="CONCLUDE", goal_reached=True, content="20,000 words.")
+    no = refused("request (9000 tokens) exceeds the available context size (4096 tokens), n_ctx 4096")
+    with serving(no, completion(said)) as (url, script):
+        async with chat(url) as model:
+            brain = ModelBrain(model, CurtBrain())
+            await brain.speak(team.view(BOB))
+    sizes = [sum(tokens_of(message["content"]) for message in body["messages"]) + body["max_tokens"] for body in script.bodies]
+    assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.fallbacks)) == (2, True, True, {})
+
+
+async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:
+    """A server that always says that it is too long is not asked for ever."""
+    with serving(*[refused("context length exceeded")] * 10) as (url, _):
+        async with chat(url) as model:
+            for _ in range(7):
+                with pytest.raises(PromptTooLongError):
+                    await model.answer(ASK, SHAPE, LIMITS)
+            with pytest.raises(ModelError, match="refuses the request") as caught:
+                await model.answer(ASK, SHAPE, LIMITS)
+    assert not isinstance(caught.value, PromptTooLongError)
+
+
+@pytest.mark.parametrize(
+    ("pages", "context"),
+    [
+        ({"/v1/models": '{"data": [{"id": "tiny", "max_model_len": 32768}, {"id": "big", "max_model_len": 9}]}'}, 32_768),
+        ({"/v1/models": '{"data": [{"id": "other", "context_length": 200000}]}'}, 200_000),
+        ({"/v1/models": '{"data": [{"id": "x"}]}', "/props": '{"default_generation_settings": {"n_ctx": 4096}}'}, 4_096),
+        ({"/v1/models": "<html>"}, 128_000),
+        ({"/v1/models": '{"data": [{"id": "tiny", "context_window": "many"}]}', "/props": "[]"}, 128_000),
+        ({}, 128_000),
+    ],
+)
+async def test_the_context_is_asked_for_once(pages: dict[str, str], context: int) -> None:
+    """By what servers say of their models, llama.cpp of its slots; where nothing is said a large one is assumed."""
+    with serving(pages=pages) as (url, script):
+        async with chat(url) as model:
+            assert [await model.context_tokens() for _ in range(2)] == [context] * 2
+    assert len(script.gets) == (1 if "max_model_len" in str(pages) or "context_length" in str(pages) else 2)
+
+
+async def test_a_context_that_is_set_is_not_asked_for() -> None:
+    """The setting stands, until a refusal says less."""
+    with serving(refused("n_ctx 2048")) as (url, script):
+        async with httpx.AsyncClient() as client:
+            model = OpenAiChat(ModelSettings(url, "tiny", context=8_000), client)
+            assert await model.context_tokens() == 8_000
+            with pytest.raises(PromptTooLongError):
+                await model.answer(ASK, SHAPE, LIMITS)
+            assert (await model.context_tokens(), script.gets) == (2_048, [])
+
+
+async def test_learns_how_long_an_answer_may_be() -> None:
+    """A limit of answers that the server refuses is lowered to the one that it names, and the schema stays."""
+    no = refused("Invalid max_tokens value, the valid range of max_tokens is [1, 8192]")
+    with serving(no, completion("a"), completion("b")) as (url, script):
+        async with chat(url) as model:
+            for _ in range(2):
+                await model.answer(ASK, SHAPE, AnswerLimits(16_000, timedelta(seconds=5)))
+    assert [body["max_tokens"] for body in script.bodies] == [16_000, 8_192, 8_192]
+    assert script.bodies[2]["response_format"]["type"] == "json_schema"
+
+
+@pytest.mark.parametrize(
+    ("reason", "finish"),
+    [("stop", "stop"), ("length", "length"), ("tool_calls", "tools"), ("content_filter", "filter"), ("eos", "other")],
+)
+async def test_says_how_an_answer_ended(reason: str, finish: Finish) -> None:
+    """Whoever reads the answer can tell a whole one from a part."""
+    with serving(completion("a", reason)) as (url, _):
+        async with chat(url) as model:
+            assert (await model.answer(ASK, SHAPE, LIMITS)).finish == finish
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"prompt_tokens_details": {"cached_tokens": 5}, "completion_tokens_details": {"reasoning_tokens": 2}},
+        {"prompt_cache_hit_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 2}, "prompt_tokens_details": None},
+    ],
+)
+async def test_counts_what_was_cached_and_reasoned(usage: dict[str, object]) -> None:
+    """In the words of either kind of provider."""
+    line = json.loads(completion("a").body)
+    line["usage"] |= usage
+    with serving(Line(body=json.dumps(line))) as (url, _):
+        async with chat(url) as model:
+            answer = await model.answer(ASK, SHAPE, LIMITS)
+    assert (answer.prompt_tokens, answer.cached_tokens, answer.reasoning_tokens) == (7, 5, 2)
+
+
+async def test_so_many_questions_are_under_way_at_once() -> None:
+    """What is asked beyond the bound waits for an answer to another question."""
+    under_way, most, go = 0, 0, asyncio.Event()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await go.wait()
+        under_way -= 1
+        return httpx.Response(200, text=completion("a").body)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
+        model = OpenAiChat(ModelSettings("http://x/v1", "tiny", concurrency=2), client)
+        asked = [group.create_task(model.answer(ASK, SHAPE, LIMITS)) for _ in range(5)]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        go.set()
+    assert (most, [task.result().text for task in asked]) == (2, ["a"] * 5)
+
+
+async def test_each_setting_of_a_request_is_sent_and_given_up_where_it_is_refused() -> None:
+    """Effort, seed, the header of the key and what is merged in; a refused one is left out from then on."""
+    settings = ModelSettings(
+        "", "tiny", SecretStr(KEY), api_key_header="api-key", seed=7, reasoning_effort="high", extra={"top_p": 0.5}, format="plain"
+    )
+    no = refused("reasoning_effort is not supported by this model")
+    with serving(no, completion("a"), completion("b")) as (url, script):
+        async with httpx.AsyncClient() as client:
+            model = OpenAiChat(replace(settings, base_url=url), client)
+            await model.answer(ASK, SHAPE, LIMITS)
+            await model.answer(ASK, SHAPE, replace(LIMITS, effort="low"))
+    assert (script.headers[0]["api-key"], "authorization" in script.headers[0]) == (KEY, False)
+    assert [(body.get("reasoning_effort"), body["seed"], body["top_p"]) for body in script.bodies] == [
+        ("high", 7, 0.5),
+        (None, 7, 0.5),
+        (None, 7, 0.5),
+    ]
+    assert "response_format" not in script.bodies[0]
 
 
 async def test_retries_what_a_retry_can_help() -> None:
@@ -168,10 +337,7 @@ async def test_the_key_never_appears(line: Line) -> None:
 
 def test_the_schema_is_what_strict_output_takes() -> None:
     """Every object names all its properties as required, allows no others, and no word of pydantic's own is left."""
-    group = launched()
-    shape = answers.speech(group.view(ANN), (Discussion, SyncTaskAssignment), Budget())
-    assert shape is not None
-    schema = strict_schema(shape, with_lengths=False)
+    schema = strict_schema(answers.Speech)
     text = json.dumps(schema)
     objects = [schema, *schema["$defs"].values()]
     assert all(sorted(node["properties"]) == sorted(node["required"]) for node in objects)
@@ -194,6 +360,45 @@ LOCAL = "http://localhost:8080/v1"
 def test_settings_from_the_environment(env: dict[str, str], url: str, model: str, key: str | None) -> None:
     """Our own names come first, the usual ones second, and no key goes to an address it was not meant for."""
     assert ModelSettings.from_environment(env) == ModelSettings(url, model, SecretStr(key) if key else None)
+
+
+def test_a_key_from_a_file(tmp_path: Path) -> None:
+    """A key may lie in a file, as secrets that are mounted do."""
+    file = tmp_path / "key"
+    file.write_text(f"{KEY}\n")
+    env = {"IOA_LLM_BASE_URL": LOCAL, "IOA_LLM_MODEL": "m", "IOA_LLM_API_KEY_FILE": str(file)}
+    read = ModelSettings.from_environment(env)
+    assert read is not None and read.api_key is not None
+    assert (read.api_key.get_secret_value(), KEY in repr(read)) == (KEY, False)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("IOA_LLM_CONTEXT", "many"),
+        ("IOA_LLM_MAX_ANSWER", "0"),
+        ("IOA_LLM_TIMEOUT", "-1"),
+        ("IOA_LLM_PATIENCE", "soon"),
+        ("IOA_LLM_TEMPERATURE", "9"),
+        ("IOA_LLM_REASONING_EFFORT", "much"),
+        ("IOA_LLM_FORMAT", "xml"),
+        ("IOA_LLM_EXTRA", "{"),
+        ("IOA_LLM_EXTRA", "[]"),
+        ("IOA_LLM_CONCURRENCY", "0"),
+        ("IOA_LLM_PRICE_IN", "-1"),
+        ("IOA_LLM_NOW", "2026-01-01T00:00:00"),
+        ("IOA_LLM_API_KEY_HEADER", "a b"),
+        ("IOA_LLM_API_KEY_FILE", "/nowhere/key"),
+    ],
+)
+def test_a_malformed_setting_is_named(variable: str, value: str) -> None:
+    """The error names the variable, and holds no key."""
+    env = {"IOA_LLM_BASE_URL": LOCAL, "IOA_LLM_MODEL": "m", variable: value}
+    if variable != "IOA_LLM_API_KEY_FILE":
+        env["IOA_LLM_API_KEY"] = KEY
+    with pytest.raises(InvalidInputError) as caught:
+        ModelSettings.from_environment(env)
+    assert (str(caught.value).startswith(f"{variable}: "), KEY in f"{caught.value!r} {caught.value.__context__}") == (True, False)
 
 
 @pytest.mark.parametrize("env", [{}, {"OPENAI_API_KEY": "k"}, {"OPENAI_BASE_URL": LOCAL, "OPENAI_API_KEY": "k"}])

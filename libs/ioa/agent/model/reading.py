@@ -1,0 +1,161 @@
+"""READ: showing a model what is cut in its prompt or only named there. It costs no turn and leaves no trace in the group."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html.parser import HTMLParser
+
+from ioa.agent.model.answers import Read
+from ioa.agent.model.legality import files_by_id
+from ioa.agent.model.log_lines import Line, lines_of
+from ioa.agent.model.prompts import defused, fenced, in_one_line
+from ioa.errors import IoaError
+from ioa.ports.brain import GroupView
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import TaskId
+
+MAX_READS = 8
+"""How many reads a decision may take."""
+MAX_READ_CHARS = 20_000
+"""How much one read shows."""
+MAX_CHARS = 60_000
+"""How much the reads of a decision show together."""
+MAX_FILE_BYTES = 16_000_000
+"""A larger file is not fetched to be read."""
+
+_TEXT_KINDS = re.compile(r"text/.*|application/(?:json|xml|yaml|toml|x-ndjson|jsonl|csv|sql|javascript|x-yaml|.*\+json|.*\+xml)")
+_HTML_KINDS = ("text/html", "application/xhtml+xml")
+
+
+class Unreadable(Exception):  # noqa: N818 - an answer to the model, not an error
+    """What a model is told instead of a text."""
+
+
+@dataclass
+class Reader:
+    """The reads of one decision."""
+
+    view: GroupView
+    reads: int = 0
+    chars: int = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether there is nothing more to be read for this decision."""
+        return self.reads >= MAX_READS or self.chars >= MAX_CHARS
+
+    def spent(self) -> str:
+        """Return what a model is told that wants to read on nevertheless."""
+        return f"the reads of this decision are used up ({self.reads} of {MAX_READS}); decide with what you have seen."
+
+    async def read(self, asked: Read, most_bytes: int) -> str:
+        """Show a part of a text, or say in a sentence why not. `most_bytes` are what the model's context has room for."""
+        self.reads += 1
+        try:
+            text = await self._text(asked.what.strip().strip("`<>"))
+        except Unreadable as why:
+            return str(why)
+        start = min(max(0, asked.start), len(text))
+        wanted = asked.end if asked.end > start else len(text)
+        end = min(wanted, len(text), start + min(MAX_READ_CHARS, MAX_CHARS - self.chars))
+        part = text[start:end].encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+        if end > start and not part:
+            return "There is no room for more. Decide with what you have seen."
+        end = start + len(part)
+        self.chars += end - start
+        where = f"{in_one_line(asked.what)} from {start} to {end} of {len(text)} characters"
+        left = f"{MAX_READS - self.reads} reads and {MAX_CHARS - self.chars:,} characters are left"
+        return f"{fenced('read', defused(part) or '(nothing)', where)}\nNow decide, or READ on: {left}."
+
+    async def _text(self, what: str) -> str:
+        """Return what something holds.
+
+        Raises:
+            Unreadable: There is nothing of the name, or it is no text.
+        """
+        if what == "goal":
+            return self.view.charter.goal
+        lines = lines_of(self.view, {})
+        if (line := _named(what, lines)) is not None:
+            return line.body if line.ends is None else await whole_text(self.view, line.ends)
+        files = files_by_id(self.view) | {f"input/{' '.join(file.name.split())}": file for file in self.view.charter.inputs}
+        if (file := files.get(what)) is not None:
+            return await self._file(file)
+        known = [*(line.what for line in lines if line.ends is not None), *files]
+        raise Unreadable(
+            f"There is nothing called `{in_one_line(what)[:100]}` to read. There are goal, the messages m1 to m{len(lines)}"
+            f"{', ' if known else ''}{', '.join(map(in_one_line, known[:60]))}."
+        )
+
+    async def _file(self, file: Artifact) -> str:
+        kind = file.media_type.partition(";")[0].strip().lower()
+        about = f"`{in_one_line(file.name)}` ({in_one_line(kind)}, {file.size_bytes:,} bytes, sha256 {file.sha256})"
+        if file.size_bytes > MAX_FILE_BYTES or not (_TEXT_KINDS.fullmatch(kind) or kind in _HTML_KINDS):
+            raise Unreadable(f"{about} cannot be shown as text.")
+        try:
+            data = await self.view.files.get_file(file)
+        except IoaError as error:
+            raise Unreadable(f"{about} cannot be read now: {error.message}") from None
+        text = data.decode("utf-8-sig", "replace")
+        return text_of_html(text) if kind in _HTML_KINDS else text
+
+
+async def whole_text(view: GroupView, task_id: TaskId) -> str:
+    """All of a result: what was longer than a message is in a file of its own."""
+    task = view.task(task_id)
+    if task is None:
+        return ""
+    whole = next((file for file in task.artifacts if file.name == f"{task_id}.txt"), None)
+    if whole is None:
+        return task.conclusion
+    try:
+        return (await view.files.get_file(whole)).decode("utf-8", "replace")
+    except IoaError:
+        return task.conclusion
+
+
+def _named(what: str, lines: list[Line]) -> Line | None:
+    by_number = next((line for at, line in enumerate(lines, start=1) if what == f"m{at}"), None)
+    return by_number or next((line for line in lines if line.what == what), None)
+
+
+class _Words(HTMLParser):
+    """Collects what a page shows."""
+
+    _UNSEEN = ("script", "style", "template", "noscript", "head")
+    _BLOCKS = ("p", "div", "br", "tr", "li", "h1", "h2", "h3", "h4", "h5", "h6", "table", "ul", "ol", "section", "article", "title")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what is not seen, and where a line ends."""
+        self._unseen += tag in self._UNSEEN
+        if tag in self._BLOCKS:
+            self.parts.append("\n")
+        elif tag in ("td", "th"):
+            self.parts.append(" | ")
+
+    def handle_endtag(self, tag: str) -> None:
+        """Note where what is not seen ends, and where a line does."""
+        if tag in self._UNSEEN:
+            self._unseen = max(0, self._unseen - 1)
+        if tag in self._BLOCKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        """Keep what is seen."""
+        if not self._unseen:
+            self.parts.append(data)
+
+
+def text_of_html(page: str) -> str:
+    """Return what a page says, a block a line."""
+    words = _Words()
+    words.feed(page)
+    words.close()
+    lines = (" ".join(line.split()) for line in "".join(words.parts).split("\n"))
+    return "\n".join(line for line in lines if line)

@@ -1,0 +1,14 @@
+"""The files of a group in memory, for tests of what reads them."""
+
+from __future__ import annotations
+
+from ioa.protocol.goals import Artifact
+from ioa.testing.memory_artifacts import MemoryArtifacts
+
+
+class MemoryFiles(MemoryArtifacts):
+    """A `FileReader`. False in that nothing is ever out of reach, and that whoever has it can also put files into it."""
+
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file."""
+        return await self.get(artifact)

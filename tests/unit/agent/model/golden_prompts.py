@@ -1,0 +1,367 @@
+"""What a model sees in some situations, written down so that a reviewer sees it too.
+
+`python -m tests.unit.agent.model.golden_prompts` writes the files anew after a change that is meant.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from ioa.adapters.openai.dialect import strict_schema
+from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.model.answers import Approach, Formation, Speech
+from ioa.agent.model.prompts import Prompts
+from ioa.group.events import MemberLost, TimerFired
+from ioa.group.state import Charter, Limits, Loan, ParentTask
+from ioa.ports.brain import Contact, Mission, TaskView
+from ioa.protocol.cards import AgentCard, Skill
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.levels import LEVEL
+from ioa.protocol.load import Load
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Discussion,
+    InformTaskProgress,
+    InformTaskResult,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+from ioa.protocol.outcomes import Record
+from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
+from ioa.protocol.usage import Usage
+from ioa.testing.scripted_model import ScriptedModel
+from tests.rig.curt_brain import CurtBrain
+from tests.unit.agent.model.machine_group import START, Group
+from tests.unit.agent.model.situations import ANN, BOB, CARL, decision
+
+FOLDER = Path(__file__).parent / "golden"
+
+DESK = AgentCard(
+    agent_id=ANN,
+    name="Desk",
+    description="Leads work on figures: brings together who is needed and checks what they report.",
+    pool="desk",
+    may_team_up=True,
+)
+ANALYST = AgentCard(
+    agent_id=BOB,
+    name="Analyst",
+    description="Answers questions about a CSV table: totals, means, medians, counts and comparisons by group.",
+    skills=(Skill(name="statistics"), Skill(name="filtering rows")),
+    examples=(
+        "total sales per region in sales.csv",
+        "mean temperature by month",
+        "how many rows have an empty price",
+        "total sales per month in sales.csv",
+        "median age of the customers in people.csv",
+    ),
+    pool="analyst",
+)
+ARTIST = AgentCard(
+    agent_id=CARL,
+    name="Artist",
+    description="Draws bar and line charts of numbers as PNG files.",
+    examples=("bar chart of: North 12, South 7", "line chart of the rows month,sales"),
+    pool="artist",
+)
+GOAL = "What are the total sales per region in sales.csv? Draw them as a bar chart and say which region leads."
+SALES = Artifact(name="sales.csv", object_name="g1/sales.csv", size_bytes=18_204, sha256="a" * 64, media_type="text/csv")
+CHART = Artifact(name="chart.png", object_name="c1/t3-chart/chart.png", size_bytes=20_113, sha256="b" * 64, media_type="image/png")
+TOTALS = "region,total\nNorth,231324.8\nSouth,180220.0\nWest,99871.5\n(418 rows; 2 rows without a region were left out)"
+
+
+def group(**limits: object) -> Group:
+    """Open the group of the examples."""
+    told = {"max_turns": 40, "max_depth": 1, "deadline": START + timedelta(hours=1), "level": LEVEL, **limits}
+    return Group.launch(
+        Charter(
+            comm_id=CommId("c1"),
+            goal_id=GoalId("g1"),
+            goal=GOAL,
+            owner=ANN,
+            team_members=(DESK, ANALYST, ARTIST),
+            team_up_depth=0,
+            limits=Limits.model_validate(told),
+            inputs=(SALES,),
+        )
+    )
+
+
+def give(team: Group, assignee: AgentId, task_id: str, text: str, *uses: str, content: str = "") -> None:
+    """Let ann give out a task and wait for it."""
+    spec = TaskSpec(task_id=TaskId(task_id), assignee=assignee, task_desc=text, uses=tuple(map(TaskId, uses)))
+    team.say(ANN, SyncTaskAssignment(content=content, tasks=(spec,)))
+
+
+def report(team: Group, task_id: str, text: str, *files: Artifact, outcome: TaskOutcome = TaskOutcome.DONE) -> None:
+    """Let its assignee end a task."""
+    task = next(task for task in team.state.open_tasks if task.task_id == task_id)
+    result = InformTaskResult.model_validate({"task_id": task_id, "outcome": outcome, "task_conclusion": text, "artifacts": files})
+    team.say(task.assignee, result, task.turn)
+
+
+def worked(**limits: object) -> Group:
+    """The group after the totals are there."""
+    team = group(**limits)
+    give(team, BOB, "t1-totals", "total sales per region in sales.csv", content="The chart needs the totals first.")
+    report(team, "t1-totals", TOTALS)
+    return team
+
+
+async def asked(agent: AgentId, team: Group, *, refusals: tuple[str, ...] = (), budget: Budget | None = None) -> str:
+    """What the speaker is asked."""
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="?")] * 4)
+    brain = ModelBrain(model, CurtBrain(), budget=budget)
+    view = replace(team.view(agent), refusals=refusals)
+    await (brain.conclude(view) if team.state.phase == "concluding" else brain.speak(view))
+    return model.asked[0].messages[1].content
+
+
+async def first_turn() -> str:
+    """The leader's first turn: nothing was said yet."""
+    return await asked(ANN, group())
+
+
+async def asked_by_another() -> str:
+    """A member that does not lead answers a question."""
+    team = group()
+    team.say(ANN, Discussion(content="Do your totals leave out rows without a region?", next_speaker=BOB))
+    return await asked(BOB, team)
+
+
+async def results_and_thoughts() -> str:
+    """Results stand in their place in the log, with files; what the speaker thought stands beside what it said."""
+    team = group()
+    thought = "The chart needs totals, so bob first. Watch for rows without a region."
+    tasks = [{"name": "totals", "assignee": "bob", "task_desc": "total sales per region in sales.csv", "uses": []}]
+    answers = [
+        json.dumps(
+            {"thought": thought, "decision": {"type": "ASSIGN", "mode": "wait", "content": "Totals first.", "tasks": tasks}}
+        ),
+        decision(type="CONCLUDE", goal_reached=True, content="?"),
+    ]
+    model = ScriptedModel(answers)
+    brain = ModelBrain(model, CurtBrain())
+    team.say(ANN, await brain.speak(team.view(ANN)))
+    report(team, "t1-totals", TOTALS)
+    give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
+    report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)
+    await brain.speak(team.view(ANN))
+    return model.asked[1].messages[1].content
+
+
+async def open_tasks() -> str:
+    """Tasks run beside the discussion: concluding is closed, and why."""
+    team = group()
+    ids = [TaskId("t1-a"), TaskId("t1-b")]
+    specs = tuple(TaskSpec(task_id=task_id, assignee=BOB, task_desc=f"total {task_id[-1]} in sales.csv") for task_id in ids)
+    team.say(ANN, AsyncTaskAssignment(content="Both at once.", tasks=specs))
+    for spec in specs:
+        team.say(BOB, InformTaskProgress(task_id=spec.task_id, number=1), 1)
+    return await asked(ANN, team)
+
+
+async def failed_and_timed_out() -> str:
+    """A task failed with a reason; another ended without a message, by its lease."""
+    team = group()
+    give(team, BOB, "t1-totals", "totals by county in sales.csv")
+    report(team, "t1-totals", "There is no column county; there are region, month and sales.", outcome=TaskOutcome.FAILED)
+    give(team, CARL, "t2-chart", "bar chart of: North 12, South 7")
+    for _ in range(3):
+        task = next(iter(team.state.open_tasks), None)
+        if task is not None:
+            team.at = task.lease_until
+            team.happen(TimerFired(at=team.at))
+    return await asked(ANN, team)
+
+
+async def members_away() -> str:
+    """One member is away for a moment, one out of reach."""
+    team = worked()
+    team.happen(MemberLost(at=team.at, agent_id=CARL))
+    team.at += timedelta(seconds=70)
+    team.happen(MemberLost(at=team.at, agent_id=BOB))
+    return await asked(ANN, team)
+
+
+async def refused_and_repeated() -> str:
+    """The last message repeated another's words, and an attempt of this turn was refused."""
+    team = group()
+    team.say(ANN, Discussion(content="I vote for North.", next_speaker=BOB))
+    team.say(BOB, Discussion(content="I vote for North.", next_speaker=CARL))
+    team.say(CARL, Discussion(content="Agreed?", next_speaker=BOB))
+    return await asked(BOB, team, refusals=("dan cannot be the next speaker: name another member that is not out of reach.",))
+
+
+async def little_left() -> str:
+    """Turns, tokens and cost are limited; a nested team works on a loan; little is left."""
+    team = worked(max_turns=5, max_tokens=20_000, max_cost_micros=2_000_000)
+    loan = Loan(subgroup=CommId("n1"), turns=2, tokens=4_000, cost_micros=400_000, deadline=START + timedelta(minutes=20))
+    spent = Usage(tokens_in=9_000, tokens_out=1_500, cost_micros=700_000)
+    team.state = team.state.model_copy(update={"loans": (loan,), "spent": spent})
+    return await asked(ANN, team)
+
+
+async def conclusion_announced_by_a_lost_process() -> str:
+    """The discussion has ended, and the conclusion is asked for alone."""
+    team = worked()
+    team.say(ANN, ConcludeGroupDiscussion())
+    return await asked(ANN, team)
+
+
+async def conclusion_forced() -> str:
+    """The turns are used up."""
+    return await asked(ANN, worked(max_turns=1))
+
+
+async def nested_team() -> str:
+    """A group that serves a task of another one, in the eyes of a member that does not lead it."""
+    team = worked()
+    parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4-figures"))
+    team.charter = team.charter.model_copy(update={"parent": parent})
+    return await asked(BOB, team) if team.state.floor_holder == BOB else await asked(ANN, team)
+
+
+async def log_that_is_cut() -> str:
+    """Long results in a small room: what is missing is told with how to read it; the last lines stay."""
+    team = group()
+    for turn in range(1, 11):
+        give(team, BOB, f"t{turn}-part", f"part {turn} of sales.csv")
+        report(team, f"t{turn}-part", f"Part {turn} begins. " + f"Row of part {turn}. " * 60 + f"Part {turn} ends.")
+    return await asked(ANN, team, budget=Budget(max_prompt=4_000))
+
+
+async def approach() -> str:
+    """An assignee that may open a nested team."""
+    team = group()
+    give(team, ANN, "t1-report", "a report on the sales with a chart")
+    view = team.view(ANN)
+    model = ScriptedModel([decision(type="alone")])
+    tools = Search([])
+    await ModelBrain(model, CurtBrain()).approach(TaskView(view.tasks[0].spec, DESK, view), tools)
+    return model.asked[0].messages[1].content
+
+
+class Search:
+    """Team tools with hits that were written down. False in that every need finds the same."""
+
+    def __init__(self, hits: list[Hit]) -> None:
+        self._hits = tuple(hits)
+
+    async def search_client(self, needs: object) -> SearchResult:
+        """Find what was written down."""
+        assert isinstance(needs, list)
+        by_need = tuple(NeedHits(need=need, hits=self._hits) for need in needs if isinstance(need, Need))
+        return SearchResult(by_need=by_need, merged=self._hits)
+
+    async def contacts(self) -> tuple[Contact, ...]:
+        """One agent was met before."""
+        return (Contact(ANALYST, tasks_done=6, tasks_failed=1),)
+
+
+def hits() -> list[Hit]:
+    """What discovery finds for the goal."""
+    return [
+        Hit(
+            card=ANALYST,
+            score=0.9,
+            similarity=0.76,
+            matched_example="total sales per month in sales.csv",
+            record=Record(done=7, failed=1),
+            load=Load(tasks=1, slots=4),
+        ),
+        Hit(card=ARTIST, score=0.6, similarity=0.41),
+    ]
+
+
+async def _formation(answers: list[str], found: list[Hit], at: int, budget: Budget | None = None) -> str:
+    model = ScriptedModel(answers)
+    mission = Mission(GOAL, (SALES,), DESK, 0)
+    await ModelBrain(model, CurtBrain(), budget=budget).form_team(mission, Search(found))
+    return model.asked[at].messages[1].content
+
+
+async def team_first_step() -> str:
+    """What the goal's own words have found."""
+    return await _formation([decision(type="launch_group_chat", members=["bob"])], hits(), 0)
+
+
+async def team_second_step() -> str:
+    """After a search by need."""
+    search = decision(type="search_client", needs=["draw a bar chart of totals"])
+    return await _formation([search, decision(type="launch_group_chat", members=["bob", "carl"])], hits(), 1)
+
+
+async def team_nobody() -> str:
+    """Nobody was found, and no search is left."""
+    return await _formation([decision(type="report_nobody_fits", needs=["x"], why="y")], [], 0, Budget(calls=2))
+
+
+async def a_read() -> str:
+    """What the model reads, as the conversation goes on."""
+    team = worked()
+    reads = [decision(type="READ", what="t1-totals", start=13, end=27), decision(type="READ", what="t9")]
+    model = ScriptedModel([*reads, "?", "?", "?"])
+    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    return "\n\n".join(f"[{message.role}]\n{message.content}" for message in model.asked[-1].messages[2:])
+
+
+async def cancelled_tasks() -> str:
+    """The turns ran out while a task was open: it was cancelled, and the leader concludes."""
+    team = group(max_turns=1)
+    team.say(ANN, AsyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-a"), assignee=BOB, task_desc="totals"),)))
+    team.say(BOB, InformTaskProgress(task_id=TaskId("t1-a"), number=1), 1)
+    return await asked(ANN, team)
+
+
+SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
+    team_first_step,
+    team_second_step,
+    team_nobody,
+    first_turn,
+    asked_by_another,
+    results_and_thoughts,
+    open_tasks,
+    failed_and_timed_out,
+    members_away,
+    refused_and_repeated,
+    little_left,
+    conclusion_announced_by_a_lost_process,
+    conclusion_forced,
+    cancelled_tasks,
+    nested_team,
+    log_that_is_cut,
+    approach,
+    a_read,
+)
+
+
+def written() -> dict[str, str]:
+    """All files: the system message, the three schemas, and what is asked in each situation."""
+    shapes = (Formation, Approach, Speech)
+    schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
+    asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}
+    return {"system.md": Prompts().system, **schemas, **asked_in}
+
+
+async def _one(situation: Callable[[], Awaitable[str]]) -> str:
+    return f"<!-- {(situation.__doc__ or '').strip()} -->\n{await situation()}"
+
+
+def main() -> None:
+    """Write the files."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in written().items():
+        (FOLDER / name).write_text(f"{text}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

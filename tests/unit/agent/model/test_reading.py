@@ -1,0 +1,134 @@
+"""READ: what is cut or only named can be seen, exactly, without a turn, and within bounds."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.agent.model import ModelBrain
+from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.reading import MAX_READS, text_of_html
+from ioa.protocol.goals import Artifact
+from ioa.testing.memory_files import MemoryFiles
+from ioa.testing.scripted_model import ScriptedModel
+from tests.rig.curt_brain import CurtBrain
+from tests.unit.agent.model.golden_prompts import give, group, report
+from tests.unit.agent.model.machine_group import Group
+from tests.unit.agent.model.situations import ANN, BOB, decision
+
+CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="Done.")
+LONG = "".join(f"row {number:06d}\n" for number in range(5_000))
+
+
+async def with_files(**files: tuple[str, bytes]) -> tuple[Group, dict[str, Artifact]]:
+    """A group in which bob has made files, each with its kind and bytes."""
+    team, store = group(), MemoryFiles()
+    made = {name: await store.put(f"c1/t1-x/{name}", name.replace("_", "."), data, kind) for name, (kind, data) in files.items()}
+    team.files = store
+    give(team, BOB, "t1-x", "make files")
+    report(team, "t1-x", LONG, *made.values())
+    return team, made
+
+
+async def told(team: Group, *reads: dict[str, object]) -> list[str]:
+    """What the model is told for each read."""
+    model = ScriptedModel([*(decision(type="READ", **read) for read in reads), CONCLUDE])
+    before = team.state
+    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    assert team.state is before
+    return [message.content for message in model.asked[-1].messages[3::2]]
+
+
+async def test_reads_exactly_what_is_asked_for() -> None:
+    """From one character to another, at most 20,000 at once; the answer says where it stands."""
+    team, _ = await with_files()
+    some, rest, message, goal = await told(
+        team, {"what": "t1-x", "start": 11, "end": 22}, {"what": "t1-x", "start": 100}, {"what": "m2"}, {"what": "goal"}
+    )
+    assert "<read t1-x from 11 to 22 of 55000 characters>\nrow 000001\n\n</read>" in some
+    assert (LONG[100:20_100] in rest, LONG[100:20_101] in rest, "from 100 to 20100" in rest) == (True, False, True)
+    assert (LONG[:20_000] in message, team.charter.goal in goal) == (True, True)
+
+
+async def test_a_decision_reads_so_much_and_no_more() -> None:
+    """Eight reads, 60,000 characters; then the model is told to decide, as a repair."""
+    team, _ = await with_files()
+    model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10)] * (MAX_READS + 1) + [CONCLUDE])
+    brain = ModelBrain(model, CurtBrain())
+    await brain.speak(team.view(ANN))
+    assert (len(model.asked), brain.tally.repairs, "used up" in model.asked[-1].messages[-1].content) == (10, 1, True)
+    reads: list[dict[str, object]] = [{"what": "t1-x", "start": at} for at in (0, 20_000, 40_000)]
+    large = await told(team, *reads)
+    assert "".join(one.partition("characters>\n")[2].partition("\n</read>")[0] for one in large) == LONG
+
+
+async def test_every_round_stays_in_sight() -> None:
+    """What was read before is still there when the model decides."""
+    team, _ = await with_files()
+    model = ScriptedModel([decision(type="READ", what="t1-x", start=0, end=10), decision(type="PAUSE", triggers=["?"]), CONCLUDE])
+    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    assert [message.role for message in model.asked[-1].messages] == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert "row 000000" in model.asked[-1].messages[3].content
+
+
+async def test_reads_files_by_their_kind() -> None:
+    """Text as it is, a page as what it says, anything else by name, size and digest; the goal's files too."""
+    page = b"<html><head><style>p{}</style></head><p>One <b>two</b></p><script>x</script><td>3</td></html>"
+    kinds = {"a_csv": ("text/csv; charset=utf-8", b"x,y\n1,2"), "b_html": ("text/html", page), "c_png": ("image/png", b"\x89PNG")}
+    team, made = await with_files(**kinds)
+    team.charter = team.charter.model_copy(update={"inputs": (made["a_csv"],)})
+    csv, html, image, given = await told(
+        team, {"what": "t1-x/a.csv"}, {"what": "t1-x/b.html"}, {"what": "`t1-x/c.png`"}, {"what": "input/a.csv"}
+    )
+    assert ("x,y\n1,2" in csv, "One two\n| 3" in html, "x,y\n1,2" in given) == (True, True, True)
+    assert image == f"`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text."
+
+
+@pytest.mark.parametrize("what", ["t9-x", "m99", "t1-x/../a", "input/none.csv", ""])
+async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
+    """An unknown id costs a read and no repair."""
+    team, _ = await with_files(a_csv=("text/csv", b"1"))
+    [said] = await told(team, {"what": what})
+    assert (
+        f"There is nothing called `{what}` to read. There are goal, the messages m1 to m2, t1-x, t1-x/a.csv, input/sales.csv."
+        == said
+    )
+
+
+async def test_a_file_that_is_gone_is_said_to_be() -> None:
+    """The model decides without it."""
+    team, _ = await with_files()
+    [said] = await told(team, {"what": "input/sales.csv"})
+    assert "`sales.csv` (text/csv, 18,204 bytes" in said and "cannot be read now" in said
+
+
+async def test_a_result_that_was_longer_than_a_message_is_read_from_its_file() -> None:
+    """The whole of it is in a file of its own, and an answer made of it is whole too."""
+    whole = "figures " * 40_000
+    team, store = group(), MemoryFiles()
+    team.files = store
+    give(team, BOB, "t1-x", "count")
+    report(team, "t1-x", whole[:1_000], await store.put("c1/t1-x/t1-x.txt", "t1-x.txt", whole.encode(), "text/plain"))
+    [said] = await told(team, {"what": "t1-x", "start": 300_000})
+    assert whole[300_000:320_000] in said
+    model = ScriptedModel([decision(type="CONCLUDE", goal_reached=True, content="All:", answer_from=["t1-x"])])
+    brain = ModelBrain(model, CurtBrain())
+    team.say(ANN, await brain.speak(team.view(ANN)))
+    said_all = await brain.conclude(team.view(ANN))
+    assert said_all.content == f"All:\n\n{whole}"
+
+
+async def test_reads_leave_half_of_a_small_context_for_the_question() -> None:
+    """What has been read never pushes the group's log out of sight, and the whole request fits."""
+    team, _ = await with_files()
+    reads = [decision(type="READ", what="t1-x", start=at) for at in (0, 4_000, 8_000, 12_000)]
+    model = ScriptedModel([*reads, CONCLUDE], context=12_000)
+    await ModelBrain(model, CurtBrain()).speak(team.view(ANN))
+    last = model.asked[-1]
+    assert sum(tokens_of(message.content) for message in last.messages) + last.limits.max_tokens <= 12_000
+    assert "<result m2 t1-x done by bob>" in last.messages[1].content
+    assert last.messages[-1].content == "There is no room for more. Decide with what you have seen."
+
+
+def test_a_page_is_what_it_says() -> None:
+    """Blocks are lines, cells are parted, entities are letters, and what is never closed ends with the page."""
+    assert text_of_html("<h1>A &amp; B</h1><table><tr><th>x<th>y<tr><td>1<td>2</table><script>never") == "A & B\n| x | y\n| 1 | 2"
