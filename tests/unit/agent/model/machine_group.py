@@ -25,6 +25,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
+from tests.unit.agent.whole_conclusion import in_a_message
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -118,7 +119,7 @@ class Group:
             after=len(self.messages),
             sent_at=self.at,
         )
-        message = Message(header=header, payload=payload)
+        message = Message(header=header, payload=in_a_message(payload))
         self.happen(Said(at=self.at, message=message))
 
     def _note(self, message: Message) -> None:

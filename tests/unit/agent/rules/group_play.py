@@ -27,6 +27,7 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.usage import Usage
+from tests.unit.agent.whole_conclusion import in_a_message
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 MAX_TOKENS = 1_000
@@ -137,7 +138,7 @@ class GroupPlay:
             after=0,
             sent_at=self.now,
         )
-        self.apply(Said(at=self.now, message=Message(header=header, payload=payload)))
+        self.apply(Said(at=self.now, message=Message(header=header, payload=in_a_message(payload))))
 
     def acknowledge(self) -> None:
         """Let all assignees answer that they work."""

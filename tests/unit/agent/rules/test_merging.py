@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ioa.agent.rules.merging import conclude
-from ioa.ports.brain import WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, TaskOutcome
 from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charter_of, planned
@@ -24,7 +23,7 @@ async def concluded(play: GroupPlay, said: dict[str, str], failing: tuple[str, .
 async def test_a_single_result_is_the_conclusion() -> None:
     """One task's conclusion is the group's, unchanged."""
     conclusion = await concluded(GroupPlay(charter_of([SUM])), {"t1": "The total is 1,234.50."})
-    assert WholeConclusion(content="The total is 1,234.50.") == conclusion
+    assert Conclusion(content="The total is 1,234.50.") == conclusion
 
 
 async def test_results_are_kept_word_for_word_in_the_plans_order() -> None:
