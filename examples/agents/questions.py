@@ -124,7 +124,11 @@ def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question
         names = " and ".join(table.name for table, _ in fitting)
         raise InvalidInputError(f"The question fits {names}.", hint="Ask for each by itself and say which, as in '… in FILE'.")
     if not fitting:
-        raise max(errors, key=lambda one: one[0])[1]
+        _, error = max(errors, key=lambda one: one[0])
+        if len(tables) == 1:
+            raise error
+        alone = f"A question is about one file alone, and this one fits none of {', '.join(table.name for table in tables)}."
+        raise InvalidInputError(error.message, hint=f"{alone} {error.hint}")
     return fitting[0]
 
 
@@ -333,14 +337,15 @@ class _Reader:
         column = self._column()
         if column is None:
             return None
-        verb, here = self.take("is|are|was|were|of"), self.at
+        self.take("is|are|was|were|of")
+        here = self.at
         if re.match(r"\s*(?:not|missing|empty)\b", self.text[here:]) and (literal := self._value(column)):
             raise InvalidInputError(
                 f"{self.text[here : self.at].strip()!r} is a value of {column}, and words of the language.",
                 hint=f"Put it in quotes: 'where {column} is \"{literal[0]}\"'.",
             )
         negated = bool(self.take("not"))
-        if (verb or negated) and self.take("missing|empty"):
+        if self.take("missing|empty"):
             return Condition(column, "is not missing" if negated else "is missing")
         if not negated and self.take("between"):
             first = self._span(column) or self.fail()

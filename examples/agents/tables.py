@@ -28,8 +28,10 @@ _AMOUNT = (
     rf"(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?(?(open)\))$"
 )
 _POINT, _COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
-_LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}"
-_DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y")
+_LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
+_DATE_FORMATS = (
+    "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
+)  # fmt: skip
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
 
@@ -47,8 +49,9 @@ class Column:
     def patterns(self) -> list[re.Pattern[str]]:
         """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
         spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
-        found = [(name_words(name), r"\s*%?" * name.rstrip().endswith("%")) for name in spoken]
-        return [re.compile(r"[\W_]*".join(map(re.escape, words)) + r"s?(?![^\W_])" + tail) for words, tail in found if words]
+        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        named = [(r"[\W_]*".join(words) + r"s?(?![^\W_])", signs) for words, signs in found if words]
+        return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
 
     @property
     def numbers(self) -> pd.Series | None:

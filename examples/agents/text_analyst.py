@@ -27,7 +27,7 @@ agent = Agent(
         "summarise notes.txt in 3 sentences", "count the words in it", "what are the ten most frequent words in the article?",
         "extract the key phrases of this document", "how many sentences and paragraphs does the text have",
         "how often does the word 'water' occur in notes.txt", "give a summary of the page",
-        "number of unique words in the text",
+        "number of unique words in the text", "read letter.txt and tell me how many words it has",
     ],
     tags=["text", "summary", "words"],
     may_team_up=False,

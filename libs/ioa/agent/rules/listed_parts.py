@@ -11,6 +11,7 @@ import re
 from ioa.agent.rules.text.clauses import DOCUMENT, Request
 from ioa.agent.rules.text.goal_splitting import GoalNeed, needs_of, split_goal
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
+from ioa.agent.rules.text.references import is_document
 from ioa.protocol.cards import AgentCard
 
 _LISTS = re.compile(r" ?: | (?:with|including|covering|containing|comprising) ", re.IGNORECASE)
@@ -20,6 +21,8 @@ _HEAD = re.compile(
     re.IGNORECASE,
 )
 """What may stand before a list of parts: it says nothing but what is made of them. Any other word may restrict the parts."""
+_FILE = re.compile(r"\b(?:report|document|page)\b", re.IGNORECASE)
+"""A head that asks for one of these wants a file of its own; a briefing is the answer itself."""
 _COMMA = re.compile(r" ?[,;] ?(?:and )?", re.IGNORECASE)
 _AND = re.compile(r" and ", re.IGNORECASE)
 _INPUT, _NAMED = re.compile(INPUT), re.compile(NAMED)
@@ -45,7 +48,10 @@ def listed_in(task: str) -> tuple[GoalNeed, ...]:
     if len(items) < 2 or not _HEAD.fullmatch(head) or not all(len(item.split()) > 1 or _NAMED.search(item) for item in items):
         return ()
     given = " and ".join(dict.fromkeys(_INPUT.findall(head)))
-    return needs_of([Request(item, listed=True, given=given) for item in items], mask)
+    requests = [Request(item, listed=True, given=given) for item in items]
+    if (named := _FILE.search(head)) and not any(is_document(item) for item in items):
+        requests.append(Request(f"a {named[0].lower()} of the results", listed=True))
+    return needs_of(requests, mask)
 
 
 def _items(text: str) -> list[str]:
