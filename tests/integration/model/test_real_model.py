@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.openai.dialect import AnswerFormat
-from ioa.agent.model import answers
+from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.dialogue import read_answer
+from ioa.hosting.brains import budget_of
 from ioa.ports.chat_model import AnswerLimits, ChatMessage
+from ioa.protocol.messages import Phase
+from tests.integration.model.goals import FRUGAL
 from tests.integration.model.llama_server import SLOT_TOKENS
+from tests.rig.curt_brain import CurtBrain
+from tests.unit.agent.model.golden_prompts import report, worked
 
 pytestmark = pytest.mark.model
 
@@ -29,3 +35,25 @@ async def test_the_server_keeps_to_the_shape(llama_url: str) -> None:
         context = await chat.context_tokens()
     said, problem = read_answer(answer.text, shape)
     assert (type(said), problem, answer.answer_tokens > 0, context) == (answers.Approach, "", True, SLOT_TOKENS)
+
+
+@pytest.mark.timeout(300)
+async def test_what_a_small_model_is_made_to_say_is_legal(llama_url: str) -> None:
+    """Turn after turn the machine takes what the brain makes of real answers, cut, useless and good ones, until the group ends.
+
+    Where twenty goals share one processor core, such a model is mostly too slow to be heard (`test_real_system`); here it is heard.
+    """
+    budget = replace(budget_of(FRUGAL), answer_timeout=timedelta(seconds=60), decision_timeout=timedelta(seconds=60))
+    team = worked(max_turns=2, floor_timeout=timedelta(minutes=5), conclusion_timeout=timedelta(minutes=5))
+    async with open_openai_chat(ModelSettings(llama_url, "smollm2")) as chat:
+        brain = ModelBrain(chat, CurtBrain(), budget=budget)
+        while not team.state.phase.is_terminal:
+            holder = team.state.floor_holder
+            if holder is None:
+                report(team, team.state.open_tasks[0].task_id, "Done.")
+            elif team.state.phase is Phase.CONCLUDING:
+                team.say(holder, await brain.conclude(team.view(holder)))
+            else:
+                team.say(holder, await brain.speak(team.view(holder)))
+    print(brain.tally.summary())
+    assert (brain.tally.answers > 0, brain.tally.cached_tokens > 0) == (True, True)
