@@ -19,7 +19,7 @@ from ioa.client.watching import conversation, watch
 from ioa.errors import IoaError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.system_client import SystemClient
-from ioa.protocol.goals import GoalResult
+from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.exit_code import ExitCode
 
@@ -98,7 +98,8 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
     if result.succeeded:
         terminal.print(Text(result.content))
     else:
-        terminal.print(Text.assemble((f"failed: {result.reason}", "bold red"), f"  {result.content}"))
+        kind = "failed" if result.reason is Reason.FAILED else f"failed: {result.reason}"
+        terminal.print(Text.assemble((kind, "bold red"), f"  {result.content}"))
     if result.degraded is not None:
         terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
 

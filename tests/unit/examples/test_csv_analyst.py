@@ -505,3 +505,38 @@ def test_each_row_is_used_or_left_out_once(question: str, reading: str, run: Run
     path = tmp_path / "t.csv"
     path.write_text("shop,n,d\nA,1,0\nA,,1\nB,x,1\nB,4,2\n,5,3\n,6,1\n")
     assert reading in run(agent, question, [path]).text
+
+
+WITH_UNITS = """\
+site,Unit cost (EUR),temperature (°C),speed [km/h],borrowed
+A,1.5,3,10,13 Jan 2026
+B,2.5,,20,2 Feb 2026
+C,4,6,30,3 Feb 2026
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("maximum unit cost (EUR) excluding C", 2.5),
+        ("average Temperature (°C)", 4.5),
+        ("total of Unit cost (EUR) times speed [km/h]", 185.0),
+        ("how many rows where Unit cost (EUR) is above 2", 2.0),
+        ("how many rows have temperature (°C) missing", 1.0),
+        ("how many rows where borrowed is 2026-02", 2.0),
+    ],
+)
+def test_whole_names_and_months_by_name(question: str, expected: float, run: Run, tmp_path: Path) -> None:
+    """A column is asked for by its whole name, its unit included, and dates may be written with names of months."""
+    path = tmp_path / "sites.csv"
+    path.write_text(WITH_UNITS)
+    assert figure(run(agent, question, inputs=[path]).text) == expected
+
+
+def test_words_of_another_file_are_explained(run: Run, tmp_path: Path) -> None:
+    """Whoever asks across two files is told that a question is about one alone."""
+    for name, content in (("orders.csv", "customer,quantity\nK1,5\n"), ("customers.csv", "customer,country\nK1,Peru\n")):
+        (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidInputError, match="about one file alone") as refused:
+        run(agent, "total quantity per country", inputs=[tmp_path / "orders.csv", tmp_path / "customers.csv"])
+    assert "none of orders.csv, customers.csv" in str(refused.value)

@@ -259,3 +259,14 @@ def test_a_document_that_lists_its_parts_is_taken_apart() -> None:
         ("a pie chart of it", (0,)),
         ("a report", (0, 1)),
     ]
+
+
+@pytest.mark.parametrize("noun", ["report", "document"])
+def test_a_document_of_its_parts_is_written(noun: str) -> None:
+    """Whoever asks for a report with its parts gets the parts, and the report; a briefing is the answer itself."""
+    parts = parts_of(f"Write a {noun} on loans.csv with the number of rows per genre and the total fine per branch")
+    assert [(part.text, part.uses) for part in parts] == [
+        ("the number of rows per genre in loans.csv", ()),
+        ("the total fine per branch in loans.csv", ()),
+        (f"a {noun} of the results", (0, 1)),
+    ]
