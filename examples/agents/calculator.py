@@ -50,7 +50,10 @@ def run(task: str, ctx: TaskContext) -> str:
     text = re.sub(r"[€$£](?=\d)", "", text)
     for word, number in NUMBER_WORDS.items():
         text = re.sub(rf"\b{word}\b", str(number), text, flags=re.IGNORECASE)
-    text = _LEAD.sub("", re.sub(r"^how many ([^\d]+?) (?:are|is)(?: there)? in (?:an? (?=\D))?(.+)", _as_conversion, text)).strip()
+    asked = re.sub(
+        r"^how many ([^\d]+?) (?:are|is)(?: there)?(?: in)? (?:an? (?=\D)|(?=\d))(.+)", _as_conversion, text, flags=re.IGNORECASE
+    )
+    text = _LEAD.sub("", asked).strip()
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(match['amount'], match['unit'])}"
     for pattern, form in _FORMS:

@@ -67,6 +67,7 @@ from tests.unit.examples.agent_run import Run
         ("3 hours 20 minutes in seconds", "12000 seconds"),
         ("how many minutes are in a day", "1440 minutes"),
         ("how many litres are in 5 US gallons", "18.92705892 litres"),
+        ("How many litres are 12 US gallons?", "45.424941408 litres"),
         ("5 imperial gallons in litres", "22.73045 litres"),
         ("3 short tons in kg", "2721.55422 kg"),
         ("3 metric tons in kg", "3000 kg"),
