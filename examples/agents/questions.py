@@ -124,11 +124,11 @@ def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question
         names = " and ".join(table.name for table, _ in fitting)
         raise InvalidInputError(f"The question fits {names}.", hint="Ask for each by itself and say which, as in '… in FILE'.")
     if not fitting:
-        _, error = max(errors, key=lambda one: one[0])
+        _, nearest = max(errors, key=lambda one: one[0])
         if len(tables) == 1:
-            raise error
+            raise nearest
         alone = f"A question is about one file alone, and this one fits none of {', '.join(table.name for table in tables)}."
-        raise InvalidInputError(error.message, hint=f"{alone} {error.hint}")
+        raise InvalidInputError(nearest.message, hint=f"{alone} {nearest.hint}")
     return fitting[0]
 
 

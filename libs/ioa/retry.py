@@ -1,4 +1,7 @@
-"""Trying again: how long to wait in between, in one place.
+"""Trying again: how long to wait in between.
+
+What a queue redelivers waits as its message says (`adapters.nats.queues`), and who looks again at what may have changed has a
+rhythm of its own. Everything else that is tried again by itself takes its pauses from here.
 
 Pauses double up to a bound and are spread at random, so that those who lost the same server do not all come back in the same
 instant (M. Brooker, "Exponential Backoff And Jitter", AWS, 2015). Nothing here gives up: who cannot wait cancels, or stops taking

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.failures import heeding_cancellation
 from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork

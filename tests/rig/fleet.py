@@ -20,8 +20,8 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.agent.asking import until_answered
 from ioa.errors import UnavailableError
 from ioa.group.requests import CancelGroup

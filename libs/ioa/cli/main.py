@@ -154,7 +154,7 @@ def run(
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.launch import Wanted, order_of, run_goal
+        from ioa.cli.run import Wanted, order_of, run_goal
 
         if goal == "-":
             goal = read_stdin()

@@ -28,6 +28,7 @@ from ioa.local.log_rotation import keep_logs_bounded
 from ioa.local.pool import Pool
 from ioa.local.system_metrics import open_system_metrics
 from ioa.ports.inspection import Inspection
+from ioa.retry import pauses
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.known_settings import refuse_unknown
 from ioa.runtime.process import background
@@ -236,7 +237,7 @@ class _Supervisor:
 
     async def _keep(self, program: Program, pids: dict[str, int]) -> None:
         loop = asyncio.get_running_loop()
-        pause = _FIRST_RESTART_SECONDS
+        pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
         while True:
             started = loop.time()
             self._began_at_byte[program.name] = await asyncio.to_thread(_size, self._fork_server.log_of(program))
@@ -254,9 +255,9 @@ class _Supervisor:
                     return
             self._deaths.setdefault(program.name, []).append(code)
             _log.warning("process_died", name=program.name, code=code)
-            pause = _FIRST_RESTART_SECONDS if loop.time() - started > _HEALTHY_AFTER_SECONDS else pause
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, _LONGEST_RESTART_SECONDS)
+            if loop.time() - started > _HEALTHY_AFTER_SECONDS:
+                pause = pauses(_FIRST_RESTART_SECONDS, _LONGEST_RESTART_SECONDS)
+            await asyncio.sleep(next(pause))
 
 
 def _tail(path: Path, since: int) -> str:

@@ -13,9 +13,9 @@ import pytest
 
 from ioa.adapters.nats import connection as nats_connection
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.request_reply import Endpoint, NatsRequester, open_service
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.protocol.registry import Acknowledged

@@ -19,9 +19,9 @@ from nats.js import JetStreamContext
 from nats.js.api import ObjectInfo, ObjectMetaOptions
 from nats.js.errors import NotFoundError as StoreNotFoundError
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.keys import last_message
 from ioa.adapters.nats.topology import ARTIFACTS, FILES
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.codec import check_text, validate
 from ioa.protocol.goals import Artifact, plain_file_name

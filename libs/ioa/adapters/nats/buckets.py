@@ -21,10 +21,10 @@ from nats.js.errors import KeyNotFoundError
 from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
 from prometheus_client import Counter
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.renewal import UntilRenewal, until_renewal
 from ioa.adapters.nats.topology import BEAT, CARDS, LEASES
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
 from ioa.protocol.codec import decode, encode

@@ -18,8 +18,8 @@ import structlog
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 

@@ -11,8 +11,8 @@ from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
 from nats.js.errors import NotFoundError as NoSuchMessage
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import DEAD
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.ports.dead_letter_box import DeadLetter, DeadLetterPage
 

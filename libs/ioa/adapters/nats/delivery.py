@@ -15,10 +15,10 @@ from nats.js import JetStreamContext
 from nats.js.api import Header
 
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.keys import last_message, publish_onto
 from ioa.adapters.nats.topology import DEAD, RESULTS, TIMERS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import encode_sequenced

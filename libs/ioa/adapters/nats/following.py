@@ -16,7 +16,7 @@ from nats.aio.msg import Msg
 from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.failures import unavailable_unless_answered
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 
 _SOON_SECONDS, _LONGEST_SECONDS = 0.005, 1.0

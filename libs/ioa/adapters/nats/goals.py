@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.topology import GOAL_RECORDS, WORK, ensure_pool_consumer
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import Queued
 from ioa.protocol import subjects

@@ -13,10 +13,10 @@ from nats.aio.client import Client
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.failures import heeding_cancellation
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import StreamStats
 from ioa.ports.system_client import SystemClient

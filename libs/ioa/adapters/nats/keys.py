@@ -11,7 +11,7 @@ from nats.js import JetStreamContext
 from nats.js.api import Header, RawStreamMsg
 from nats.js.errors import APIError, NotFoundError
 
-from ioa.adapters.nats.failures import lost_race
+from ioa.adapters.nats.translated_errors import lost_race
 
 
 def stream_of(bucket: str) -> str:

@@ -9,8 +9,8 @@ from nats.js.api import Header
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.acks import AcknowledgedWrites
-from ioa.adapters.nats.failures import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.adapters.nats.topology import LOG
+from ioa.adapters.nats.translated_errors import lost_race, unavailable_unless_answered, unavailable_unless_stored
 from ioa.errors import InvalidInputError
 from ioa.group.events import EncodedEntry, Entry, message_id_of
 from ioa.ports.group_log import AppendConflictError, StoredEntry, UnreadableEntryError

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from nats.aio.client import Client
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, stream_of, subject_of
 from ioa.adapters.nats.streams import next_messages
 from ioa.adapters.nats.topology import MEMBERS, OPEN
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.group.requests import OpenMembership, OpenMemberships
 from ioa.ports.open_groups import OpenGroup, OpenPage
 from ioa.protocol.codec import decode, encode

@@ -15,9 +15,9 @@ from nats.aio.msg import Msg
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import OUTCOMES
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.outcome_store import OutcomeListener
 from ioa.protocol import subjects

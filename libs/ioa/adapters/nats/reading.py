@@ -16,8 +16,8 @@ from nats.aio.msg import Msg
 from nats.js.api import Header
 from nats.js.errors import APIError
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.streams import StreamMessage, direct_message, next_messages
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 
 _TIMEOUT = timedelta(seconds=5)
 _NOT_FOUND = "404"

@@ -24,8 +24,8 @@ from nats.micro import add_service
 from nats.micro.request import Request
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.failures import heeding_cancellation
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, receive
@@ -35,9 +35,9 @@ from ioa.protocol.subjects import kind_of
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
 _PATIENCE = "Ioa-Patience"
+"""How many ms the caller of a request waits for the answer."""
 _USUAL_PATIENCE = timedelta(seconds=5)
 """How long a caller waits that does not say; headers would cost every message some microseconds."""
-"""How many ms the caller of a request waits for the answer."""
 
 _log = structlog.get_logger(__name__)
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -16,7 +16,6 @@ from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
 from ioa.adapters.nats.artifacts import NatsArtifacts
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.reading import previous_messages
@@ -35,6 +34,7 @@ from ioa.adapters.nats.topology import (
     WORK,
     pool_consumer,
 )
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol import subjects

@@ -11,9 +11,9 @@ from nats.aio.client import Client
 from nats.js.kv import KV_OP
 
 from ioa.adapters.nats.buckets import Change, Snapshot, follow
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.topology import SESSIONS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.registry_store import Claim, HeldClaim
 from ioa.protocol.codec import decode, encode

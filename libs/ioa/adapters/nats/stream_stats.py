@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.ports.stream_stats import QueueStats, StreamStats
 
 _QUEUES = (GOALS, WORK, TIMERS)

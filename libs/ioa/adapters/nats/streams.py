@@ -20,8 +20,8 @@ from nats.js.errors import APIError, NotFoundError
 from nats.js.kv import KV_OP
 from pydantic_core import from_json, to_json
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 
 _TIMEOUT = timedelta(seconds=10)
 _END, _NOTHING_MORE, _NO_RESPONDERS = "204", "404", "503"

@@ -16,7 +16,6 @@ from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsProgress, NatsResults
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import Lists
@@ -24,6 +23,7 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.topology import LOG, RESULTS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, GroupLaunched, Said

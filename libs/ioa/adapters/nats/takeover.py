@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, stream_of, subject_of
@@ -21,6 +20,7 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsOpenGroups
 from ioa.adapters.nats.streams import next_messages, pages, subjects_of
 from ioa.adapters.nats.topology import GOAL_RECORDS, MEMBERS, OPEN, RESULTS
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.open_groups import OpenGroup

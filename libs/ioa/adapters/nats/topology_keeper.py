@@ -8,9 +8,9 @@ import structlog
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import announce_renewal
-from ioa.adapters.nats.failures import unavailable_unless_answered
 from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.topology import STREAMS, Topology
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.retry import until_available
 

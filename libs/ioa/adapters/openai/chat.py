@@ -33,6 +33,7 @@ from ioa.adapters.openai.dialect import (
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
+from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
 
@@ -172,9 +173,9 @@ class OpenAiChat:
         return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
 
     async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:
-        failure = ""
+        failure, waits = "", pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
         for tried in range(1, MAX_TRIES + 1):
-            wait = FIRST_WAIT_S * 2 ** (tried - 1) * self._rng.uniform(0.5, 1.5)
+            wait = next(waits)
             try:
                 response = await self._send(body, limits)
             except httpx.InvalidURL as error:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.failures import heeding_cancellation, unavailable_unless_answered
 from ioa.adapters.nats.renewal import until_renewal
+from ioa.adapters.nats.translated_errors import heeding_cancellation, unavailable_unless_answered
 from ioa.errors import UnavailableError
 
 Ask = Callable[[], Coroutine[Any, Any, None]]
