@@ -79,14 +79,8 @@ async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
             connection = await stack.enter_async_context(connecting)
             await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
         settings = ControlPlaneSettings(nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
-        stops = [StopSignal() for _ in _SERVICES]
-
-        def stop() -> None:
-            for one in stops:
-                one.set()
-
-        serving = zip((serve_registry, serve_groups, serve_router, serve_discovery), stops, strict=True)
-        await stack.enter_async_context(beside(*(serve(settings, one) for serve, one in serving), stop=stop))
+        stop, services = StopSignal(), (serve_registry, serve_groups, serve_router, serve_discovery)
+        await stack.enter_async_context(beside(*(serve(settings, stop) for serve in services), stop=stop.set))
         inspection = NatsInspection(connection)
         with heeding_cancellation():
             await _until_answered(inspection)

@@ -212,14 +212,9 @@ class System:
         self, plane: Plane, agents: Sequence[AgentDefinition], brain: Brain, progress: list[Progress]
     ) -> AsyncIterator[None]:
         _refuse_twice([agent.agent_id for agent in agents])
-        stops = [StopSignal() for _ in agents]
+        stop = StopSignal()
         clients = [self._client(plane, observed(agent, progress.append), brain) for agent in agents]
-
-        def stop() -> None:
-            for one in stops:
-                one.set()
-
-        async with beside(*(client.run(one) for client, one in zip(clients, stops, strict=True)), stop=stop):
+        async with beside(*(client.run(stop) for client in clients), stop=stop.set):
             yield
 
     def _client(self, plane: Plane, agent: AgentDefinition, brain: Brain) -> AgentClient:

@@ -19,11 +19,10 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import CommId, TaskId
-from ioa.protocol.messages import Conclusion
+from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
-MAX_ARTIFACTS = 100
 ANSWER_FILE = "answer.md"
 """What the whole of a conclusion is called that is longer than a message."""
 _MAX_MEDIA_TYPE_CHARS = 200

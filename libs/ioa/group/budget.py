@@ -37,11 +37,21 @@ def spent_budget(state: GroupState) -> str | None:
     """Name a budget of which nothing is left; None while there is something of each."""
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
-    if _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans]) == 0:
+    if tokens_left(state) == 0:
         return "token"
-    if _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans]) == 0:
+    if cost_left(state) == 0:
         return "cost"
     return None
+
+
+def tokens_left(state: GroupState) -> int | None:
+    """Return how many tokens nobody has used or been lent; None where they are not limited."""
+    return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
+
+
+def cost_left(state: GroupState) -> int | None:
+    """Return how much money, in millionths, nobody has used or been lent; None where it is not limited."""
+    return _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
 
 
 def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> GroupState:
@@ -50,9 +60,11 @@ def lend(state: GroupState, task: OpenTask, subgroup: CommId, at: datetime) -> G
     Raises:
         IllegalEventError: Half of what is left is nothing.
     """
-    tokens = _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
-    cost = _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
-    shares = {"turns": state.turns_left // _SHARE, "tokens": _share(tokens), "cost_micros": _share(cost)}
+    shares = {
+        "turns": state.turns_left // _SHARE,
+        "tokens": _share(tokens_left(state)),
+        "cost_micros": _share(cost_left(state)),
+    }
     for what, share in shares.items():
         if share == 0:
             why = f"Too little of the budget is left for a nested team: {what.removesuffix('_micros')}."

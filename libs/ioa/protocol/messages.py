@@ -18,6 +18,8 @@ from ioa.protocol.usage import Usage
 
 MAX_CONTENT_CHARS = 200_000
 MAX_TASKS_PER_ASSIGNMENT = 32
+MAX_ARTIFACTS = 100
+"""How many files a result or a conclusion may have."""
 
 Content = Annotated[str, Field(max_length=MAX_CONTENT_CHARS)]
 
@@ -117,7 +119,7 @@ class InformTaskResult(Model):
     task_id: TaskIdField
     outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] = TaskOutcome.DONE
     task_conclusion: Content
-    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
+    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     usage: Usage | None = None
 
 
@@ -142,7 +144,7 @@ class Conclusion(Model):
     type: Literal["CONCLUSION"] = "CONCLUSION"
     content: Content
     reason: Literal[Reason.CONCLUDED, Reason.NO_AGENT, Reason.FAILED] = Reason.CONCLUDED
-    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
+    artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
 
 
 Payload = Annotated[

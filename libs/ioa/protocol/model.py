@@ -28,6 +28,14 @@ def _to_utc(value: datetime) -> datetime:
 Time = Annotated[datetime, AfterValidator(_to_utc)]
 
 
+def as_seconds(written: object) -> object:
+    """Read a plain number as seconds, for a duration that people write; anything else is left to pydantic (ISO 8601)."""
+    try:
+        return float(written) if isinstance(written, str) else written
+    except ValueError:
+        return written
+
+
 def _known(version: object) -> object:
     """Leave what a newer process wrote to those that know it. Not a `ValueError`: it is no garbage that anybody may put aside."""
     if isinstance(version, int) and not isinstance(version, bool) and version > 1:

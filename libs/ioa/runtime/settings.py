@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import problems_of
-from ioa.protocol.model import Model
+from ioa.protocol.model import Model, as_seconds
 from ioa.runtime.known_settings import PREFIX, refuse_unknown
 
 S = TypeVar("S", bound="ProcessSettings")
@@ -73,11 +73,11 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
         InvalidInputError: A value is malformed; the message names its variable. Or a variable is no setting of any process.
     """
     refuse_unknown(environment, map(variable, kind.model_fields))
-    values: dict[str, str | float] = {}
+    values: dict[str, object] = {}
     for name, field in kind.model_fields.items():
         written = environment.get(variable(name))
         if written is not None:
-            values[name] = _seconds(written) if field.annotation in _DURATIONS else written
+            values[name] = as_seconds(written) if field.annotation in _DURATIONS else written
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -88,10 +88,3 @@ def settings_from(kind: type[S], environment: Mapping[str, str]) -> S:
 def variable(field: str) -> str:
     """Return the variable that a field of settings is read off."""
     return f"{PREFIX}{field.upper()}"
-
-
-def _seconds(written: str) -> str | float:
-    try:
-        return float(written)
-    except ValueError:
-        return written

@@ -10,12 +10,12 @@ import pytest
 
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import MAX_ARTIFACTS, GroupFiles, RunningTask
+from ioa.agent.workspace import GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import CommId, TaskId
-from ioa.protocol.messages import Conclusion
+from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
 from ioa_testkit.memory_network import MemoryNetwork

@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import Effort
 from ioa.protocol.codec import problems_of
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Model, Time, as_seconds
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 DEFAULT_CONTEXT_TOKENS = 128_000
@@ -31,13 +31,6 @@ Format = Literal["auto", "json_schema", "json_object", "plain"]
 """How the shape of an answer is asked for; `auto` begins with the strictest way and steps down where a server refuses it."""
 
 
-def _seconds(written: object) -> object:
-    try:
-        return float(written) if isinstance(written, str) else written
-    except ValueError:
-        return written
-
-
 def _object(written: object) -> object:
     try:
         return json.loads(written) if isinstance(written, str) else written
@@ -45,7 +38,7 @@ def _object(written: object) -> object:
         raise ValueError("it is no JSON") from None
 
 
-Seconds = Annotated[timedelta, BeforeValidator(_seconds), Field(gt=timedelta(0))]
+Seconds = Annotated[timedelta, BeforeValidator(as_seconds), Field(gt=timedelta(0))]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 

@@ -12,6 +12,7 @@ from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
+from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import Concluding
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
@@ -132,10 +133,10 @@ def _left_over(view: GroupView) -> Iterator[str]:
     yield f"Turn {state.turns_taken + 1} of {state.limits.max_turns}, {state.turns_left} left."
     if state.loans:
         yield f"Nested teams at work hold {sum(loan.turns for loan in state.loans)} turns."
-    tokens, limit = _tokens_left(view), state.limits.max_tokens
+    tokens, limit = tokens_left(state), state.limits.max_tokens
     if tokens is not None:
         yield f"Tokens: {tokens:,} of {limit:,} left."
-    cost = _left(state.limits.max_cost_micros, state.spent.cost_micros, [loan.cost_micros for loan in state.loans])
+    cost = cost_left(state)
     if cost is not None and state.limits.max_cost_micros is not None:
         yield f"Cost: {cost / MICROS:g} of {state.limits.max_cost_micros / MICROS:g} left."
     if view.at is not None:
@@ -145,21 +146,12 @@ def _left_over(view: GroupView) -> Iterator[str]:
 
 def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
     """Say that the end is near: by a limit that was reached, two turns before it, or with tokens for less than two prompts more."""
-    stage, tokens = view.state.stage, _tokens_left(view)
+    stage, tokens = view.state.stage, tokens_left(view.state)
     if isinstance(stage, Concluding):
         forced = _FORCED.get(stage.forced) if stage.forced else None
         yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
     elif view.state.turns_left <= _FEW_TURNS or (tokens is not None and tokens < 2 * prompt_tokens):
         yield "Little is left: finish with what is sure to fit, or conclude with what there is."
-
-
-def _tokens_left(view: GroupView) -> int | None:
-    state = view.state
-    return _left(state.limits.max_tokens, state.spent.tokens, [loan.tokens for loan in state.loans])
-
-
-def _left(limit: int | None, spent: int, lent: Sequence[int | None]) -> int | None:
-    return None if limit is None else max(0, limit - spent - sum(share or 0 for share in lent))
 
 
 def _time(at: datetime) -> str:

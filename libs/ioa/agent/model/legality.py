@@ -12,6 +12,7 @@ from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
+    MAX_ARTIFACTS,
     MAX_TASKS_PER_ASSIGNMENT,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -24,8 +25,6 @@ from ioa.protocol.messages import (
 from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
 from ioa.repetition import normalised
 
-MAX_FILES = 100
-"""How many files a conclusion may have."""
 _MAX_TRIGGERS = 256
 _MAX_NAMED = 40
 
@@ -175,8 +174,8 @@ def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
     if missing:
         known = _listed(list(files)) or "none: there are no files"
         return f"{_listed(missing)} is no file of a task; `files` names some of {known}."
-    if len(set(said.files)) > MAX_FILES:
-        return f"{len(said.files)} files are too many; {MAX_FILES} may go with an answer."
+    if len(set(said.files)) > MAX_ARTIFACTS:
+        return f"{len(said.files)} files are too many; {MAX_ARTIFACTS} may go with an answer."
     return None
 
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from itertools import count
 
 from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn
-from ioa.agent.model.legality import MAX_FILES, files_by_id
+from ioa.agent.model.legality import files_by_id
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.messages import (
+    MAX_ARTIFACTS,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Discussion,
@@ -55,7 +56,7 @@ def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
     files = [known[name] for name in dict.fromkeys(named)] or list(
         {file.name: file for task in done for file in task.artifacts}.values()
     )
-    return tuple(files)[-MAX_FILES:]
+    return tuple(files)[-MAX_ARTIFACTS:]
 
 
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:

@@ -12,9 +12,8 @@ from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import Conclusion, TaskOutcome
+from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion, TaskOutcome
 
-MAX_ARTIFACTS = 100
 _SKIPPED = "not started, since nothing it needed was there"
 _END = re.compile(r"(?<=[.!?])\s")
 _FORCED = {
