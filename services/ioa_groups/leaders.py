@@ -30,7 +30,9 @@ TAKEN_WITHIN = timedelta(seconds=5)
 ANSWERED_WITHIN = timedelta(seconds=1)
 """How long discovery may take to say who fits; a goal does not wait for it."""
 
-_ASKED = 10
+ASKED = 10
+"""How many hits are looked at."""
+
 _AWAY = timedelta(seconds=5)
 _NEAR = 0.10
 _FITS = 0.35
@@ -62,7 +64,7 @@ class Leaders:
         """
         if len(offers) >= MOST_OFFERS or self._clock.now() < self._ask_from:
             return None
-        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=_ASKED)
+        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
         try:
             found = await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
         except UnavailableError as error:
@@ -82,7 +84,7 @@ class Leaders:
 
 
 def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:
-    """Choose among the hits of a goal, best first, the pool that is to lead it; None if none fits.
+    """Choose among the hits of a goal, best first, the pool that is to lead it; None if there is nobody who leads.
 
     Coordinators, whose cards say `leads`, go before others that fit hardly better, and lead what nobody fits.
     """
@@ -94,4 +96,4 @@ def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | N
     coordinators = [hit for hit in able if hit.card.leads and hit.similarity >= least]
     if coordinators:
         return max(coordinators, key=lambda hit: hit.similarity).card.pool
-    return able[0].card.pool if best >= _FITS else None
+    return able[0].card.pool

@@ -69,7 +69,14 @@ def test_the_card_says_what_the_values_say() -> None:
     rendered = _rendered(card=card)
 
     written = json.loads(rendered.one("ConfigMap", "ioa-a")["data"]["card.json"])
-    assert written == {"agent_id": "a", "description": "d", "examples": ["e"], "skills": skills, "may_team_up": False, "leads": False}
+    assert written == {
+        "agent_id": "a",
+        "description": "d",
+        "examples": ["e"],
+        "skills": skills,
+        "may_team_up": False,
+        "leads": False,
+    }
 
 
 def test_a_small_agent_can_be_given_in_the_values() -> None:

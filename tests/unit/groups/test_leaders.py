@@ -36,7 +36,7 @@ def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
     [
         ([], None),
         ([hit("first", 0.8), hit("second", 0.7)], "first"),
-        ([hit("first", 0.2), hit("second", 0.1)], None),
+        ([hit("first", 0.2), hit("second", 0.1)], "first"),
         ([hit("robot", 0.9, leads=False), hit("second", 0.7)], "second"),
         ([hit("robot", 0.9, leads=False)], None),
         ([hit("first", 0.8), hit("coordinator", 0.75, leads=True)], "coordinator"),
@@ -46,7 +46,7 @@ def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
     ids=[
         "nobody is found",
         "the best hit",
-        "nobody fits",
+        "the best hit, though it hardly fits",
         "who does not lead is passed over",
         "and leads not even if nobody else is there",
         "a coordinator goes before one that fits hardly better",
