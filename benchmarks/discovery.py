@@ -156,14 +156,8 @@ def latency_table(reports: list[Report]) -> Table:
     for report in reports:
         timed = report.latency
         times = (timed.p50_ms, timed.p95_ms, timed.cpu_p50_ms, timed.cpu_p95_ms, report.index_seconds)
-        table.add_row(
-            report.set_name,
-            report.cards_are,
-            str(report.agents),
-            str(timed.asked),
-            _percent(report.led),
-            *(f"{value:.1f}" for value in times),
-        )
+        counts = (str(report.agents), str(timed.asked), _percent(report.led))
+        table.add_row(report.set_name, report.cards_are, *counts, *(f"{value:.1f}" for value in times))
     return table
 
 
