@@ -13,7 +13,7 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -30,11 +30,13 @@ from benchmarks.discovery_ways import bare, create_ways
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_index import AgentIndex
 from ioa.ports.embedder import Embedder
+from ioa.protocol.ids import PoolId
 from ioa.protocol.search import Need, Search
 from ioa_discovery.embedding.embedder import open_embedder
 from ioa_discovery.index.edge_index import open_edge_index
 from ioa_discovery.indexer import Indexer
 from ioa_discovery.search.searcher import Searcher
+from ioa_groups.leaders import ASKED, best_leader
 
 LATENCY_K = 10
 
@@ -49,6 +51,7 @@ class Report:
     needs: int
     index_seconds: float
     found: Mapping[str, Figures]
+    led: float
     latency: Latency
 
 
@@ -62,12 +65,24 @@ async def evaluate(variant: Variant, embedder: Embedder, progress: Progress) -> 
             index_seconds = time.perf_counter() - started
         with _step(progress, f"{label}: timing needs", None):
             latency = await time_needs(variant, index)
+        with _step(progress, f"{label}: who leads", len(variant.cases)) as advance:
+            led = await share_led_by_one_that_fits(variant, Searcher(index, embedder), advance)
         ways = await create_ways(variant.cards, index, embedder, with_keywords=variant.has_keywords)
         found: dict[str, Figures] = {}
         for name, way in ways.items():
             with _step(progress, f"{label}: {name}", len(variant.cases)) as advance:
                 found[name] = await discovery_figures.measure(way, variant.cases, advance)
-    return Report(variant.set_name, variant.cards_are, len(variant.cards), variant.needs, index_seconds, found, latency)
+    return Report(variant.set_name, variant.cards_are, len(variant.cards), variant.needs, index_seconds, found, led, latency)
+
+
+async def share_led_by_one_that_fits(variant: Variant, searcher: Searcher, advance: Callable[[], None]) -> float:
+    """Ask for the whole text of each task, as intake does, and see how often who is to lead is one of those that it takes."""
+    right = 0
+    for case in variant.cases:
+        found = await searcher.search(Search(needs=(case.task.model_copy(update={"k": ASKED}),)))
+        right += best_leader(found.by_need[0].hits) in {PoolId(agent_id) for agent_id in case.gold}
+        advance()
+    return right / len(variant.cases)
 
 
 async def time_needs(variant: Variant, index: AgentIndex) -> Latency:
@@ -129,6 +144,7 @@ def latency_table(reports: list[Report]) -> Table:
         "cards with",
         "agents",
         "needs",
+        "led by one that fits",
         "p50 ms",
         "p95 ms",
         "CPU p50",
@@ -140,7 +156,8 @@ def latency_table(reports: list[Report]) -> Table:
     for report in reports:
         timed = report.latency
         times = (timed.p50_ms, timed.p95_ms, timed.cpu_p50_ms, timed.cpu_p95_ms, report.index_seconds)
-        table.add_row(report.set_name, report.cards_are, str(report.agents), str(timed.asked), *(f"{value:.1f}" for value in times))
+        counts = (str(report.agents), str(timed.asked), _percent(report.led))
+        table.add_row(report.set_name, report.cards_are, *counts, *(f"{value:.1f}" for value in times))
     return table
 
 

@@ -20,6 +20,7 @@ OWN = Path(__file__).parent / "data" / "discovery"
 class Case:
     """A task: the needs it splits into, the agents of which any serves each need, and all agents the task takes."""
 
+    task: Need
     needs: tuple[Need, ...]
     need_gold: tuple[frozenset[AgentId], ...]
     gold: frozenset[AgentId]
@@ -94,7 +95,7 @@ def _cases(rows: Iterable[dict[str, Any]], here: set[AgentId]) -> Iterator[Case]
         if "needs" not in row:
             gold = frozenset(_agent_id(name) for name in row["gold"]) & here
             if gold:
-                yield Case((_need(row["text"], ()),), (gold,), gold)
+                yield Case(_need(row["text"], ()), (_need(row["text"], ()),), (gold,), gold)
             continue
         keywords: Sequence[Sequence[str]] = row.get("keywords") or [()] * len(row["needs"])
         pairs = [
@@ -104,6 +105,7 @@ def _cases(rows: Iterable[dict[str, Any]], here: set[AgentId]) -> Iterator[Case]
         ]
         if pairs:
             yield Case(
+                task=_need(row["text"], ()),
                 needs=tuple(need for need, _ in pairs),
                 need_gold=tuple(frozenset({gold}) for _, gold in pairs),
                 gold=frozenset(gold for _, gold in pairs),

@@ -106,6 +106,10 @@ class UnavailableError(IoaError):
         self.retry_after = retry_after
 
 
+class NotYetError(UnavailableError):
+    """Nothing is wrong; there is something to wait for, and the work is worth another look later."""
+
+
 class UnknownVersionError(UnavailableError):
     """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
 
@@ -139,6 +143,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     SupersededError: ErrorRow("superseded", Fault.CALLER, Retry.BOUNDED, "info"),
     NoAgentError: ErrorRow("no_agent", Fault.CALLER, Retry.BOUNDED, "info"),
     UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
+    NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
     TaskError: ErrorRow("task", Fault.AGENT, Retry.BOUNDED, "warning"),

@@ -7,6 +7,7 @@ from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
+from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
@@ -30,6 +31,7 @@ from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake
 from ioa_groups.janitor import Janitor
+from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 
@@ -54,7 +56,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             conclusion_timeout=settings.conclusion_timeout,
         )
         setup = GroupSetup(ledger, log, goals, registry, memberships, open_groups, endings, clock, timeouts, sessions)
-        intake = Intake(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, clock, settings.lease)
+        leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
+        intake = Intake(
+            goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, clock, settings.lease
+        )
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)

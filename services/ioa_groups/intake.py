@@ -9,12 +9,20 @@ from typing import Literal
 
 import structlog
 
-from ioa.errors import ConflictError, InvalidInputError, IoaError, NotFoundError, PayloadTooLargeError, UnavailableError
+from ioa.errors import (
+    ConflictError,
+    InvalidInputError,
+    IoaError,
+    NotFoundError,
+    NotYetError,
+    PayloadTooLargeError,
+    UnavailableError,
+)
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import Artifacts, DeadLetters, DeadReason, GoalRecords, Timers, WorkQueue
-from ioa.ports.open_groups import OpenGroup, OpenGroups
+from ioa.ports.open_groups import Offer, OpenGroup, OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.codec import shortened
@@ -26,6 +34,7 @@ from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
+from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 
 INTAKE_NAME = AgentId("intake")
 
@@ -46,6 +55,7 @@ class Intake:
         dead: Where what cannot be accepted is kept.
         registry: Whom they may be addressed to.
         ledger: Ends a goal for which there is nobody.
+        leaders: Whom they are offered to that address nobody.
         clock: Stamps them.
         patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
     """
@@ -61,6 +71,7 @@ class Intake:
         open_groups: OpenGroups,
         ledger: GroupLedger,
         endings: Endings,
+        leaders: Leaders,
         clock: Clock,
         patience: timedelta,
     ) -> None:
@@ -73,6 +84,7 @@ class Intake:
         self._open = open_groups
         self._ledger = ledger
         self._endings = endings
+        self._leaders = leaders
         self._clock = clock
         self._patience = patience
 
@@ -86,7 +98,7 @@ class Intake:
                 one goal however often it is delivered.
 
         Raises:
-            UnavailableError: The goal has to come back later.
+            UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it.
         """
         try:
             await self._accept(subject, data, identity)
@@ -120,21 +132,52 @@ class Intake:
         comm_id = comm_id_of_goal(goal.goal_id)
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._timers.schedule(comm_id, record.deadline)
-        if await self._ledger.head(comm_id) is not None or await self._endings.of(goal.goal_id) is not None:
+        head, known = await self._ledger.head(comm_id), await self._open.find(comm_id)
+        if head is not None or await self._endings.of(goal.goal_id) is not None:
+            if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
+                await self._ledger.settle(head.entry.state)  # it may have been noted as open again after its end
             return
-        await self._open.put(comm_id, OpenGroup(goal_id=goal.goal_id, deadline=record.deadline))
-        pool = None if goal.agent is None else self._pool_of(goal.agent)
-        if goal.agent is not None and pool is None:
+        if known is None:
+            known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
+            await self._open.put(comm_id, known)
+        if goal.agent is not None:
+            await self._offer_to(goal.agent, record)
+        else:
+            await self._offer_to_the_best(record, known)
+
+    async def _offer_to(self, addressee: AgentId, record: GoalRecord) -> None:
+        """Queue the goal for whom its user named, once there is somebody of this name."""
+        pool = self._pool_of(addressee)
+        if pool is None:
             if self._clock.now() < record.accepted_at + self._patience:
-                raise UnavailableError(f"Nobody called {goal.agent} has registered yet.", retry_after=_LOOK_AGAIN)
-            why = f"No agent or pool {goal.agent!r} has ever registered; `ioa agents` lists those that have."
-            await self._end(goal.goal_id, Reason.NO_AGENT, why)
+                raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
+            why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
+            await self._end(record.goal.goal_id, Reason.NO_AGENT, why)
             return
+        await self._put(record, pool)
+        _count(record, pool)
+
+    async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
+        """Queue the goal for the pool that fits it best, and come back until somebody has opened its group; at last for anybody."""
+        goal, offers = record.goal, known.offers
+        if offers and await self._leaders.stands(offers[-1]):
+            raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
+        if offers:
+            await self._work.withdraw(offers[-1].seq)
+        pool = await self._leaders.next_pool(goal, offers)
+        seq = await self._put(record, pool)
+        if not offers:
+            _count(record, pool)
+        if pool is None:
+            return
+        offer = Offer(pool=pool, seq=seq, at=self._clock.now())
+        await self._open.put(comm_id_of_goal(goal.goal_id), known.model_copy(update={"offers": (*offers, offer)}))
+        raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
+
+    async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._work.ensure_pool(pool)
-        await self._work.put(record, pool)
-        accepted.inc()
-        _log.info("goal_accepted", pool=pool, content=goal.goal)
+        return await self._work.put(record, pool)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """Return the pool that bears the name, or that the agent of this name belongs to."""
@@ -184,6 +227,11 @@ class Intake:
                 case str():
                     files.append(await self._artifacts.describe(given))
         return tuple(files)
+
+
+def _count(record: GoalRecord, pool: PoolId | None) -> None:
+    accepted.inc()
+    _log.info("goal_accepted", pool=pool, content=record.goal.goal)
 
 
 def _no_second_life(order: GoalOrder, removed: EndedGoal) -> tuple[DeadReason, str]:

@@ -35,6 +35,7 @@ from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, M
 from ioa_discovery.assessment import Assessor
 from ioa_groups.intake import Intake
 from ioa_groups.janitor import Janitor
+from ioa_groups.leaders import Leaders
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 from ioa_registry.registry import Registry
 from ioa_registry.removal import AgentRemover
@@ -87,19 +88,25 @@ class OfferedWork(MemoryWorkQueue):
 
     def __init__(self) -> None:
         super().__init__()
-        self.offers: dict[PoolId | None, asyncio.Queue[GoalOffer]] = defaultdict(asyncio.Queue)
+        self._offers: dict[PoolId | None, asyncio.Queue[tuple[int, GoalOffer]]] = defaultdict(asyncio.Queue)
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
         """Offer a goal."""
-        await super().put(record, pool)
-        self.offers[pool].put_nowait(GoalOffer(record.goal, record.deadline, 1))
+        seq = await super().put(record, pool)
+        self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1)))
+        return seq
+
+    def offer_again(self, offer: GoalOffer, pool: PoolId | None) -> None:
+        """Offer what was taken once more."""
+        self._offers[pool].put_nowait((0, offer))
 
     async def take(self, pool: PoolId | None) -> GoalOffer:
         """Wait for a goal of a queue and take it."""
-        offer = await self.offers[pool].get()
-        with suppress(ValueError):  # it was offered again, or by hand
-            self._waiting[pool].remove(offer.goal)
-        return offer
+        while True:
+            seq, offer = await self._offers[pool].get()
+            if self._waiting[pool].pop(seq, None) or not seq:
+                self.taken.add(seq)
+                return offer
 
 
 class _RingingTimers(MemoryTimers):
@@ -197,6 +204,7 @@ class MemoryControlPlane:
             self.open_groups,
             self.ledger,
             endings,
+            Leaders(self.discovery, self.work, self.view, clock),
             clock,
             timedelta(seconds=1),
         )

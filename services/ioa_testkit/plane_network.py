@@ -119,13 +119,15 @@ class PlaneNetwork:
         finally:
             self._listeners.remove(listener)
 
-    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+    async def take_goals(
+        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int, anybodys: bool = True
+    ) -> None:
         """Lead goals, one of the pool and one of anybody's at a time.
 
         One whose lead raises is offered again at once, and is given up after five errors that are no outage.
         """
         async with asyncio.TaskGroup() as group:
-            for queue in (pool, None):
+            for queue in (pool, None) if anybodys else (pool,):
                 group.create_task(self._take_goals(queue, leader))
 
     async def _take_goals(self, pool: PoolId | None, leader: GoalLeader) -> None:
@@ -138,7 +140,7 @@ class PlaneNetwork:
             try:
                 await leader.lead(offer)
             except asyncio.CancelledError:
-                work.offers[pool].put_nowait(again)
+                work.offer_again(again, pool)
                 raise
             except Exception as error:
                 self.offered.append((offer.goal, error))
@@ -146,7 +148,7 @@ class PlaneNetwork:
                 if failures[offer.goal.goal_id] >= MAX_FAILURES:
                     await leader.give_up(offer, str(error))
                 else:
-                    work.offers[pool].put_nowait(again)
+                    work.offer_again(again, pool)
                 await asyncio.sleep(0)
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:

@@ -65,11 +65,18 @@ def test_a_pool_has_an_image_of_its_own(image: Mapping[str, str], reference: str
 def test_the_card_says_what_the_values_say() -> None:
     """In the words that the worker reads, under the pool's name."""
     skills = ["s", {"name": "t", "description": "u"}]
-    card = {"description": "d", "examples": ["e"], "skills": skills, "mayTeamUp": False}
+    card = {"description": "d", "examples": ["e"], "skills": skills, "mayTeamUp": False, "leads": False}
     rendered = _rendered(card=card)
 
     written = json.loads(rendered.one("ConfigMap", "ioa-a")["data"]["card.json"])
-    assert written == {"agent_id": "a", "description": "d", "examples": ["e"], "skills": skills, "may_team_up": False}
+    assert written == {
+        "agent_id": "a",
+        "description": "d",
+        "examples": ["e"],
+        "skills": skills,
+        "may_team_up": False,
+        "leads": False,
+    }
 
 
 def test_a_small_agent_can_be_given_in_the_values() -> None:

@@ -348,8 +348,8 @@ class AgentClient:
                 taking.cancel()
 
     async def _take_goals(self) -> None:
-        me, at_once = self._card.agent_id, self._options.goals_at_once
-        await self._network.take_goals(me, self._card.pool, self._leader, side_by_side=at_once)
+        me, at_once, leads = self._card, self._options.goals_at_once, self._card.leads is not False
+        await self._network.take_goals(me.agent_id, me.pool, self._leader, side_by_side=at_once, anybodys=leads)
 
     async def _tidy(self) -> None:
         """Forget, again and again, the groups that ended long ago."""

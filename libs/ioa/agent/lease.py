@@ -36,6 +36,7 @@ class TaskLease:
         self._every = history.state.limits.task_lease.total_seconds() / _REPORTS_PER_LEASE
         self.running: RunningTask | None = None
         self.meter = Meter(task.spent)
+        self._approach = NOTHING
 
     async def keep(self) -> None:
         """Report at once, then thrice a lease, and within a second when there is news; for ever."""
@@ -61,6 +62,16 @@ class TaskLease:
         """What the task has cost so far, if anything."""
         total = self.meter.total
         return None if total == NOTHING else total
+
+    @property
+    def approach_usage(self) -> Usage | None:
+        """What of it deciding how to do the task has cost, if anything."""
+        return None if self._approach == NOTHING else self._approach
+
+    def count_approach(self, usage: Usage) -> None:
+        """Count what deciding how to do the task has cost."""
+        self._approach = self._approach.plus(usage)
+        self.meter.add(usage)
 
     async def _report(self, content: str, fraction: float | None) -> bool:
         """Send one report, numbered behind every one that the group has seen."""

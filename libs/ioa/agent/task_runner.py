@@ -77,7 +77,7 @@ class TaskRunner:
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()
             result = await self._work_out(history, spec, files, lease)
-            result = result.model_copy(update={"usage": lease.usage})
+            result = result.model_copy(update={"usage": lease.usage, "approach_usage": lease.approach_usage})
             reach("agent.task_finished")
             await until_answered(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
@@ -108,7 +108,7 @@ class TaskRunner:
             if await self._launch(history, spec, approach, decision.total):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
-        lease.meter.add(decision.take())
+        lease.count_approach(decision.take())
         try:
             lease.running = await until_answered(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
             return await self._run(history, approach.task_desc, lease.running, files)

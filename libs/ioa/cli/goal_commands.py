@@ -33,13 +33,19 @@ def goals(
 
 
 @goal.command()
-def show(goal_id: GoalIdArgument, out: Out = None, url: Url = None, as_json: AsJson = False) -> None:
+def show(
+    goal_id: GoalIdArgument,
+    out: Out = None,
+    costs: Annotated[bool, typer.Option("--costs", help="Show too what the goal's group has spent, by what for.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Show a goal, its team, its tasks and how it ended; with --out, write its files."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.goals import show_goal
 
-        run_to_end(show_goal(url, goal_id, out, Terminal(as_json=as_json)))
+        run_to_end(show_goal(url, goal_id, out, Terminal(as_json=as_json), costs=costs))
 
 
 @goal.command()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ioa.cli.following import fetch_files, follow_goal, result_document, show_an
 from ioa.cli.options import Listing
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
+from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
 from ioa.group.requests import CancelGroup
@@ -50,22 +52,27 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         terminal.note("There are more: --limit N lists more of them, --all lists all.")
 
 
-async def show_goal(url: str | None, start: str, out: Path | None, terminal: Terminal) -> None:
-    """Show one goal and, with `out`, write its files."""
+async def show_goal(url: str | None, start: str, out: Path | None, terminal: Terminal, *, costs: bool) -> None:
+    """Show one goal, with `costs` what it was spent for too, and with `out` write its files."""
     if out is not None:
         check_writable(out)
     async with open_reached_system(url) as system:
         status = await system.goal(await system.find_goal(start))
         transcript = Transcript()
         comm_id = comm_id_of_goal(status.record.goal.goal_id)
-        for stored in await system.entries(comm_id):
+        entries = await system.entries(comm_id)
+        for stored in entries:
             transcript.read(stored)
         fetched = await fetch_files(system, status.result, out)
+    spent = costs_of(stored.entry for stored in entries) if costs else None
     if terminal.as_json:
         tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
-        terminal.document({**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]})
+        document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
+        terminal.document(document if spent is None else {**document, "costs": costs_document(spent)})
     else:
         _show(terminal, status, transcript, fetched.paths)
+        if spent is not None:
+            terminal.print(Text(), cost_table(spent))
     fetched.check()
 
 
@@ -170,6 +177,32 @@ def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     if spent.fallbacks:
         rows["by rules"] = what_rules_decided(spent)
     return rows
+
+
+def costs_document(spent: Mapping[Purpose, Usage]) -> Mapping[str, Any]:
+    """Describe for programs what was spent, by purpose."""
+    return {purpose.value: spent[purpose].model_dump() for purpose in Purpose if purpose in spent}
+
+
+def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
+    """Lay out what was spent, by purpose, and how much of it on working together."""
+    if not any(usage.tokens or usage.cost_micros for usage in spent.values()):
+        return Text("No tokens and no money were spent.", style="dim")
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("spent for")
+    for head in ("tokens in", "cached", "tokens out", "cost"):
+        table.add_column(head, justify="right")
+    total = _sum(spent.values())
+    for name, usage in [*((purpose.value, spent[purpose]) for purpose in Purpose if purpose in spent), ("all", total)]:
+        tokens = (f"{count:,}" for count in (usage.tokens_in, usage.tokens_cached, usage.tokens_out))
+        table.add_row(name, *tokens, f"{usage.cost_micros / MICROS:g}")
+    together = _sum(usage for purpose, usage in spent.items() if purpose in COMMUNICATION)
+    share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
+    return Group(table, Text(f"{share:.0%} of it for working together, the rest for tasks and nested teams", style="dim"))
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    return reduce(Usage.plus, usages, NOTHING)
 
 
 def _standing(status: GoalStatus) -> str:

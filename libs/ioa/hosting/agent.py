@@ -27,6 +27,7 @@ class Agent(AgentDefinition):
         tags: Words by which a search may be narrowed to some agents.
         version: Which version of the agent this is; a search may ask for one.
         may_team_up: Whether it may open a nested team for a task of its own.
+        leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

@@ -35,6 +35,7 @@ class DeployedCard(Model):
     tags: tuple[str, ...] | None = None
     version: str | None = None
     may_team_up: bool | None = None
+    leads: bool | None = None
 
 
 def replica_of(environment: Mapping[str, str]) -> int | None:

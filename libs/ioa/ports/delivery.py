@@ -66,8 +66,18 @@ class Queued:
 class WorkQueue(Protocol):
     """Accepted goals that wait for an agent to lead them."""
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
-        """Offer a goal to one pool, or to any agent, until its deadline; then it leaves the queue by itself."""
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+        """Offer a goal to one pool, or to any agent, until its deadline; then it leaves the queue by itself.
+
+        Returns:
+            The number under which it waits.
+        """
+
+    async def was_taken(self, pool: PoolId, seq: int) -> bool:
+        """Whether what was put for a pool under this number has been given to one of its agents, now or before."""
+
+    async def withdraw(self, seq: int) -> None:
+        """Take an offer back. Who has taken it already is not told; to do it again changes nothing."""
 
     async def look(self, seq: int) -> Queued | None:
         """Look at a message without taking it; None if it waits no more."""

@@ -6,15 +6,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ioa.protocol.ids import CommId, GoalIdField
+from ioa.protocol.ids import CommId, GoalIdField, PoolIdField
 from ioa.protocol.model import Model, Time
 
 
+class Offer(Model):
+    """A goal that was offered to a pool, to be led by one of its agents: where it waits in the queue, and since when."""
+
+    pool: PoolIdField
+    seq: int
+    at: Time
+
+
 class OpenGroup(Model):
-    """What is known of an open group without its log: the goal it works for, and when it ends at the latest."""
+    """What is known of an open group without its log: the goal it works for, and when it ends at the latest.
+
+    Attributes:
+        offers: To whom a goal without a group was offered, one after the other; only the last one stands.
+    """
 
     goal_id: GoalIdField
     deadline: Time
+    offers: tuple[Offer, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,8 @@ class AgentCard(Model):
     version: Annotated[str, Field(max_length=64)] = "1"
     may_team_up: bool = True
     """Whether the agent may open a nested team for a task of its own (paper, section 2.3.2)."""
+    leads: bool | None = None
+    """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
     level: Annotated[int, Field(ge=0)] = 0
     """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
 

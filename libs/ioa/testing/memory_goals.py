@@ -45,18 +45,32 @@ class MemoryWorkQueue:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[PoolId | None, list[Goal]] = defaultdict(list)
+        self._waiting: dict[PoolId | None, dict[int, Goal]] = defaultdict(dict)
+        self._last = 0
+        self.taken: set[int] = set()
+        """The numbers of what was taken."""
         self.by_hand: dict[int, Queued] = {}
         """Messages that waiting goals are not told apart from otherwise, by sequence."""
         self.pools: set[PoolId] = set()
         self.reachable = True
         """Set to False, nothing can be put until it is set to True again."""
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
         """Keep the goal in its queue."""
         if not self.reachable:
             raise UnavailableError("The queue of goals is out of reach.")
-        self._waiting[pool].append(record.goal)
+        self._last += 1
+        self._waiting[pool][self._last] = record.goal
+        return self._last
+
+    async def was_taken(self, pool: PoolId, seq: int) -> bool:
+        """Look it up."""
+        return seq in self.taken
+
+    async def withdraw(self, seq: int) -> None:
+        """Drop it, whichever queue it waits in."""
+        for waiting in self._waiting.values():
+            waiting.pop(seq, None)
 
     async def look(self, seq: int) -> Queued | None:
         """Look at what a test has put there by hand."""
@@ -68,4 +82,4 @@ class MemoryWorkQueue:
 
     def waiting(self, pool: PoolId | None = None) -> Sequence[Goal]:
         """Return the goals that were put for a pool, or for anybody, in order."""
-        return list(self._waiting[pool])
+        return list(self._waiting[pool].values())

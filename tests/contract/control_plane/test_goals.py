@@ -91,6 +91,29 @@ async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None)
     assert await taken(work, client, None, 1) == [goal("for-anybody")]
 
 
+async def test_an_offer_is_seen_to_be_taken(work: WorkQueue, client: Client | None) -> None:
+    """What an agent of the pool was given counts as taken, what waits for another pool does not."""
+    pool, other = PoolId("sums"), PoolId("words")
+    await work.ensure_pool(pool)
+    await work.ensure_pool(other)
+    first, second = await work.put(record("goal-1"), pool), await work.put(record("goal-2"), other)
+    assert not await work.was_taken(pool, first)
+    await taken(work, client, pool, 1)
+    if isinstance(work, MemoryWorkQueue):
+        work.taken.add(first)
+    assert (await work.was_taken(pool, first), await work.was_taken(other, second)) == (True, False)
+
+
+async def test_an_offer_can_be_taken_back(work: WorkQueue, client: Client | None) -> None:
+    """What was withdrawn is given to nobody; doing it again, or when it is gone, changes nothing."""
+    pool = PoolId("sums")
+    await work.ensure_pool(pool)
+    first, _ = [await work.put(record(goal_id), pool) for goal_id in ("goal-1", "goal-2")]
+    for _ in range(2):
+        await work.withdraw(first)
+    assert await taken(work, client, pool, 1) == [goal("goal-2")]
+
+
 async def test_making_a_pool_again_loses_nothing(work: WorkQueue, client: Client | None) -> None:
     """A pool's queue survives being made again."""
     await work.ensure_pool(PoolId("sums"))

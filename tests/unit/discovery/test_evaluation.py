@@ -39,7 +39,7 @@ class FixedWay:
 
 async def test_every_figure_of_a_task_worked_by_hand() -> None:
     """Of two needs one is answered at the second place and one not at all; the figures follow by arithmetic."""
-    case = Case((Need(text="first"), Need(text="second")), (frozenset({A}), frozenset({B})), frozenset({A, B}))
+    case = Case(Need(text="both"), (Need(text="first"), Need(text="second")), (frozenset({A}), frozenset({B})), frozenset({A, B}))
     way = FixedWay({"first": [C, A, D], "second": [C]}, [A, C, *[D] * 5, B])
     asked: list[bool] = []
     found = await measure(way, [case], partial(asked.append, True))

@@ -11,11 +11,13 @@ from ioa.group.requests import Accepted, LaunchGroup, Rejected, SayReply
 from ioa.group.state import GroupState, OpenTask, ParentTask
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.open_groups import OpenGroup
+from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register, Session
+from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say
 from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
@@ -30,6 +32,7 @@ from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistr
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa_groups.intake import Intake
 from ioa_groups.janitor import Janitor
+from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupTimeouts
 from ioa_registry.registry import Registry
@@ -49,6 +52,21 @@ TIMEOUTS = GroupTimeouts(
 )
 
 
+class FoundAgents:
+    """A `Discovery` that finds whom a test names, in this order, with these similarities."""
+
+    def __init__(self) -> None:
+        self.found: list[tuple[AgentCard, float]] = []
+        self.reachable = True
+
+    async def search(self, search: Search) -> SearchResult:
+        """Find them for every need."""
+        if not self.reachable:
+            raise UnavailableError("Discovery does not answer.")
+        hits = tuple(Hit(card=card, score=similarity, similarity=similarity) for card, similarity in self.found)
+        return SearchResult(by_need=tuple(NeedHits(need=need, hits=hits) for need in search.needs), merged=hits)
+
+
 class Plane:
     """Every part of the control plane, over stores that share one clock."""
 
@@ -63,7 +81,7 @@ class Plane:
         self.ledgers = [
             GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, self.clock) for _ in range(2)
         ]
-        self.progress = MemoryProgress()
+        self.progress, self.discovery = MemoryProgress(), FoundAgents()
         self.ended = MemoryEndedGoals()
         self.endings = Endings(self.results, self.ended)
         self.routers = [
@@ -84,6 +102,7 @@ class Plane:
             timeouts=TIMEOUTS,
             sessions=self.sessions,
         )
+        self.leaders = Leaders(self.discovery, self.work, self.view, self.clock)
         self.intake = Intake(
             goals=self.goals,
             work=self.work,
@@ -94,6 +113,7 @@ class Plane:
             open_groups=self.open_groups,
             ledger=self.ledgers[0],
             endings=self.endings,
+            leaders=self.leaders,
             clock=self.clock,
             patience=LEASE,
         )

@@ -199,8 +199,10 @@ class NatsAgentNetwork:
         if len(self._routers) > _MAX_ROUTERS_REMEMBERED:
             self._routers.popitem(last=False)
 
-    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
-        """Take goals off the pool's queue and off everybody's. Group setup sets aside what is no goal."""
+    async def take_goals(
+        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int, anybodys: bool = True
+    ) -> None:
+        """Take goals off the pool's queue, and off everybody's if `anybodys`. Group setup sets aside what is no goal."""
 
         async def work(delivery: Delivery) -> None:
             try:
@@ -215,7 +217,7 @@ class NatsAgentNetwork:
             await leader.give_up(_offer(delivery), reason_of(error))
 
         async with asyncio.TaskGroup() as group:
-            for durable in (pool_consumer(pool), ANY_AGENT):
+            for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
                 group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, side_by_side=side_by_side))
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from nats.js import JetStreamContext
-from nats.js.errors import NotFoundError
+from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
-from ioa.adapters.nats.topology import GOAL_RECORDS, WORK, ensure_pool_consumer
+from ioa.adapters.nats.topology import GOAL_RECORDS, WORK, ensure_pool_consumer, pool_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import InvalidInputError
 from ioa.ports.delivery import Queued
@@ -66,12 +66,28 @@ class NatsWorkQueue:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> None:
+    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
         """Offer a goal. The server removes it at its deadline, by its own clock (NATS ADR-43)."""
         goal, seconds = record.goal, math.ceil(record.goal.timeout.total_seconds())
         headers = {DEADLINE: record.deadline.isoformat()}
         with unavailable_unless_answered("The queue of goals"):
-            await self._js.publish(subjects.work_of(pool), encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)
+            subject = subjects.work_of(pool)
+            return (await self._js.publish(subject, encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)).seq
+
+    async def was_taken(self, pool: PoolId, seq: int) -> bool:
+        """Ask how far the pool's consumer has come, which gives out in order."""
+        with unavailable_unless_answered("The queue of goals"):
+            delivered = (await self._js.consumer_info(WORK, pool_consumer(pool))).delivered
+        return delivered is not None and (delivered.stream_seq or 0) >= seq
+
+    async def withdraw(self, seq: int) -> None:
+        """Delete a message by its sequence. That one is gone has no error code of its own, so it is looked up after any error."""
+        with unavailable_unless_answered("The queue of goals"):
+            try:
+                await self._js.delete_msg(WORK, seq)
+            except APIError:
+                if await self.look(seq) is not None:
+                    raise
 
     async def look(self, seq: int) -> Queued | None:
         """Read a message by its sequence, from the stream's leader."""

@@ -28,7 +28,7 @@ from prometheus_client import Counter, Histogram
 
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import ACK_WAIT
-from ioa.errors import ERRORS, Retry, UnavailableError, reason_of, row_of
+from ioa.errors import ERRORS, NotYetError, Retry, UnavailableError, reason_of, row_of
 from ioa.ports.delivery import DeadLetters, DeadReason
 
 MAX_FAILURES = 5
@@ -153,8 +153,12 @@ class _Worker:
             raise
         except Exception as error:
             if row_of(error).retry is Retry.ENDLESS:
-                outcome = "put_off"
-                _tell("work_put_off", message, error, attempt=delivery.attempt)
+                if isinstance(error, NotYetError):
+                    outcome = "waits"
+                    _log.debug("work_waits", subject=message.subject, why=error.message)
+                else:
+                    outcome = "put_off"
+                    _tell("work_put_off", message, error, attempt=delivery.attempt)
                 await _give_back(message, _delay(delivery, error))
             else:
                 outcome = await self._fail(message, delivery, error)

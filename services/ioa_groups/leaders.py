@@ -1,0 +1,99 @@
+"""Who is asked to lead a goal that addresses nobody: the agents that fit it best, by discovery.
+
+A goal is offered to one pool at a time. If nobody there takes it, since all are busy or gone, the next best pool gets it, and after
+two of them anybody. An offer stands as long as somebody who took it may still be forming a team, so that no second one is formed
+beside it; where two are formed all the same, the first to launch leads, and the other finds the group there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+import structlog
+
+from ioa.errors import UnavailableError
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import WorkQueue
+from ioa.ports.discovery import Discovery
+from ioa.ports.open_groups import Offer
+from ioa.ports.registry_store import RegistryView
+from ioa.protocol.codec import shortened
+from ioa.protocol.goals import Goal
+from ioa.protocol.ids import PoolId
+from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, Search
+
+MOST_OFFERS = 2
+"""To how many pools a goal is offered before it is anybody's."""
+TAKEN_WITHIN = timedelta(seconds=5)
+"""How long an offer stands that nobody takes, and how often one is looked at that somebody has taken."""
+ANSWERED_WITHIN = timedelta(seconds=1)
+"""How long discovery may take to say who fits; a goal does not wait for it."""
+
+ASKED = 10
+"""How many hits are looked at."""
+
+_AWAY = timedelta(seconds=5)
+_NEAR = 0.10
+_FITS = 0.35
+
+_log = structlog.get_logger(__name__)
+
+
+class Leaders:
+    """Choose a goal's next leader, and see what became of an offer.
+
+    Args:
+        discovery: Knows who fits.
+        work: Knows what was taken.
+        registry: Knows who lives.
+        clock: Says how long an offer stands.
+    """
+
+    def __init__(self, discovery: Discovery, work: WorkQueue, registry: RegistryView, clock: Clock) -> None:
+        self._discovery = discovery
+        self._work = work
+        self._registry = registry
+        self._clock = clock
+        self._ask_from = clock.now()
+
+    async def next_pool(self, goal: Goal, offers: Sequence[Offer]) -> PoolId | None:
+        """Choose the pool that a goal is offered to after `offers`; None: it is anybody's.
+
+        While discovery is away nobody waits for it: it is asked again after a moment.
+        """
+        if len(offers) >= MOST_OFFERS or self._clock.now() < self._ask_from:
+            return None
+        need = Need(text=shortened(goal.goal, MAX_NEED_CHARS), k=ASKED)
+        try:
+            found = await self._discovery.search(Search(needs=(need,), purpose=goal.goal_id))
+        except UnavailableError as error:
+            _log.info("discovery_away", goal_id=goal.goal_id, error=error.message)
+            self._ask_from = self._clock.now() + _AWAY
+            return None
+        return best_leader(found.by_need[0].hits, {offer.pool for offer in offers})
+
+    async def stands(self, offer: Offer) -> bool:
+        """Whether somebody may still open a group for what was offered."""
+        is_there = any(
+            one.card.pool == offer.pool and self._registry.is_online(one.card.agent_id) for one in self._registry.cards()
+        )
+        if not is_there:
+            return False
+        return self._clock.now() < offer.at + TAKEN_WITHIN or await self._work.was_taken(offer.pool, offer.seq)
+
+
+def best_leader(hits: Sequence[Hit], but: Collection[PoolId] = ()) -> PoolId | None:
+    """Choose among the hits of a goal, best first, the pool that is to lead it; None if there is nobody who leads.
+
+    Coordinators, whose cards say `leads`, go before others that fit hardly better, and lead what nobody fits.
+    """
+    able = [hit for hit in hits if hit.card.leads is not False and hit.card.pool not in but]
+    if not able:
+        return None
+    best = max(hit.similarity for hit in able)
+    least = best - _NEAR if best >= _FITS else -1.0
+    coordinators = [hit for hit in able if hit.card.leads and hit.similarity >= least]
+    if coordinators:
+        return max(coordinators, key=lambda hit: hit.similarity).card.pool
+    return able[0].card.pool

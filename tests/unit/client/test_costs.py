@@ -1,0 +1,77 @@
+"""What a group has spent is shared out by purpose, to the last token."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import pytest
+
+from ioa.cli.goals import cost_table, costs_document
+from ioa.cli.terminal import Terminal
+from ioa.client.costs import Purpose, costs_of
+from ioa.group.events import Said
+from ioa.protocol.ids import TaskId
+from ioa.protocol.messages import Discussion, InformTaskResult
+from ioa.protocol.usage import NOTHING, Usage
+from tests.unit.cli.logs import log_of
+from tests.unit.group.scenario import Scenario, launched
+
+
+def tokens(count: int) -> Usage:
+    """Some tokens."""
+    return Usage(tokens_in=count, cost_micros=count)
+
+
+def story() -> Scenario:
+    """A goal that talked, worked, decided how to work, and had a nested team."""
+    said = launched("ada", "bob").speaks("ada", Discussion(content="Well?", next_speaker="bob"), usage=tokens(5))
+    assigned = said.says("bob", to="ada", tokens=7).assigns_and_waits("ada", "t3-1:bob", "t3-2:bob")
+    task = assigned.open("t3-1")
+    reported = assigned.progresses("t3-1", tokens=10)
+    result = InformTaskResult(
+        task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(tokens_in=30, tokens_out=20), approach_usage=Usage(tokens_in=12)
+    )
+    worked = reported.speaks(task.assignee, result, turn=task.turn)
+    nested = worked.nests("t3-2").nested_ends("t3-2", usage=tokens(100))
+    return nested.announces("ada").concludes("ada")
+
+
+def spent() -> dict[Purpose, Usage]:
+    """The parts of its costs."""
+    return dict(costs_of(stored.entry for stored in log_of(story())))
+
+
+def test_each_purpose_has_its_part() -> None:
+    """Turns, deciding on a task, its work and the nested team stand apart."""
+    parts = {purpose: (usage.tokens_in, usage.tokens_out) for purpose, usage in spent().items()}
+    assert parts == {Purpose.SPEAK: (12, 0), Purpose.APPROACH: (12, 0), Purpose.TASK: (18, 20), Purpose.NESTED: (100, 0)}
+
+
+@pytest.mark.parametrize("boast", [0, 12, 10_000])
+def test_the_parts_sum_up_to_the_whole(boast: int) -> None:
+    """Whatever an agent says of itself, the parts are what the group was charged with."""
+    log = [stored.entry for stored in log_of(story())]
+    for at, entry in enumerate(log):
+        if isinstance(entry.event, Said) and isinstance(entry.event.message.payload, InformTaskResult):
+            lying = entry.event.message.payload.model_copy(update={"approach_usage": tokens(boast)})
+            message = entry.event.message.model_copy(update={"payload": lying})
+            log[at] = entry.model_copy(update={"event": entry.event.model_copy(update={"message": message})})
+    assert reduce(Usage.plus, costs_of(log).values(), NOTHING) == log[-1].state.spent
+
+
+def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.CaptureFixture[str]) -> None:
+    """The table ends with the sum, and with the share of what is no work on the goal."""
+    Terminal(as_json=False).print(cost_table(spent()))
+    shown = capsys.readouterr().out
+    assert [line.split()[:2] for line in shown.splitlines() if line.startswith("all")] == [["all", "142"]]
+    assert "15% of it for working together" in shown
+
+
+def test_what_cost_nothing_is_said_to() -> None:
+    """Agents that are led by rules spend nothing, and no table of zeros is shown."""
+    assert str(cost_table({})) == "No tokens and no money were spent."
+
+
+def test_programs_get_the_parts_by_name() -> None:
+    """The document has an entry for each purpose that cost something."""
+    assert list(costs_document(spent())) == ["speak", "approach", "task", "nested"]

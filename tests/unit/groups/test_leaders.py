@@ -1,0 +1,159 @@
+"""Who leads a goal that addresses nobody: who fits it best takes it, and nobody's being away holds it up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import NotYetError
+from ioa.group.requests import CancelGroup, LaunchGroup
+from ioa.protocol import subjects
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.goals import Goal
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.search import Hit
+from ioa_groups.leaders import TAKEN_WITHIN, best_leader
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+ORDER = b'{"goal": "Count to ten.", "goal_id": "goal-1"}'
+_A_MOMENT = timedelta(milliseconds=1)
+
+
+def hit(agent_id: str, similarity: float, *, leads: bool | None = None) -> Hit:
+    """An agent that was found."""
+    return Hit(card=led_by(agent_id, leads), score=similarity, similarity=similarity)
+
+
+def led_by(agent_id: str, leads: bool | None = None) -> AgentCard:
+    """A card that says whether its agent leads."""
+    return card(AgentId(agent_id)).model_copy(update={"leads": leads})
+
+
+@pytest.mark.parametrize(
+    ("hits", "leader"),
+    [
+        ([], None),
+        ([hit("first", 0.8), hit("second", 0.7)], "first"),
+        ([hit("first", 0.2), hit("second", 0.1)], "first"),
+        ([hit("robot", 0.9, leads=False), hit("second", 0.7)], "second"),
+        ([hit("robot", 0.9, leads=False)], None),
+        ([hit("first", 0.8), hit("coordinator", 0.75, leads=True)], "coordinator"),
+        ([hit("first", 0.8), hit("coordinator", 0.5, leads=True)], "first"),
+        ([hit("first", 0.2), hit("coordinator", 0.1, leads=True)], "coordinator"),
+    ],
+    ids=[
+        "nobody is found",
+        "the best hit",
+        "the best hit, though it hardly fits",
+        "who does not lead is passed over",
+        "and leads not even if nobody else is there",
+        "a coordinator goes before one that fits hardly better",
+        "but not before one that fits much better",
+        "a coordinator leads what nobody fits",
+    ],
+)
+def test_who_is_chosen(hits: list[Hit], leader: str | None) -> None:
+    """The best hit leads, unless its card says otherwise or a coordinator is about as good."""
+    assert best_leader(hits) == leader
+
+
+def test_who_was_asked_is_not_asked_again() -> None:
+    """The second offer goes to somebody else."""
+    assert best_leader([hit("first", 0.8), hit("second", 0.7)], {PoolId("first")}) == "second"
+
+
+async def found(*agents: tuple[AgentId, float]) -> Plane:
+    """A system in which discovery finds these agents, all of them online."""
+    plane = Plane()
+    await plane.join(*(agent_id for agent_id, _ in agents))
+    plane.discovery.found = [(card(agent_id), similarity) for agent_id, similarity in agents]
+    return plane
+
+
+async def look(plane: Plane) -> bool:
+    """Deliver the goal to intake; whether it is done with it."""
+    try:
+        await plane.intake.accept(subjects.GOAL, ORDER, "IOA_GOALS/1/x")
+    except NotYetError as error:
+        assert error.retry_after == TAKEN_WITHIN
+        return False
+    return True
+
+
+def where(plane: Plane) -> list[PoolId | None]:
+    """The queues in which the goal waits."""
+    return [pool for pool in (PoolId(ADA), PoolId(BOB), PoolId(EVE), None) if plane.work.waiting(pool)]
+
+
+async def test_a_goal_goes_from_one_to_the_next() -> None:
+    """It waits a moment for the best, another for the second, and then for anybody; never in two queues at once."""
+    plane = await found((ADA, 0.8), (BOB, 0.7), (EVE, 0.6))
+    seen = []
+    for _ in range(3):
+        done = await look(plane)
+        seen.append((where(plane), done))
+        if not done:
+            plane.clock.advance(TAKEN_WITHIN - _A_MOMENT)
+            assert (await look(plane), where(plane)) == (False, seen[-1][0])
+            plane.clock.advance(_A_MOMENT)
+    assert seen == [([PoolId(ADA)], False), ([PoolId(BOB)], False), ([None], True)]
+
+
+async def test_who_took_it_may_take_its_time() -> None:
+    """While an agent forms a team nobody else is asked, until its pool is gone."""
+    plane = await found((ADA, 0.8), (BOB, 0.7))
+    await look(plane)
+    plane.work.taken.add(1)
+    plane.clock.advance(TAKEN_WITHIN)
+    assert (await look(plane), where(plane)) == (False, [PoolId(ADA)])
+    await plane.leases.release(ADA)
+    assert (await look(plane), where(plane)) == (False, [PoolId(BOB)])
+
+
+async def test_once_its_group_is_open_the_goal_is_led() -> None:
+    """The goal is looked at no more, and stands in the list of what is open until its end."""
+    plane = await found((ADA, 0.8))
+    await look(plane)
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    assert await look(plane)
+    assert plane.open_groups.comm_ids() == [ROOM]
+
+
+@pytest.mark.parametrize("away", ["discovery", "everybody"])
+async def test_nobodys_being_away_holds_a_goal_up(away: str) -> None:
+    """Without discovery, or when it finds nobody, the goal is anybody's at once."""
+    plane = await found((ADA, 0.8))
+    if away == "discovery":
+        plane.discovery.reachable = False
+    else:
+        plane.discovery.found = []
+    assert (await look(plane), where(plane)) == (True, [None])
+
+
+async def test_discovery_that_is_away_is_not_asked_for_each_goal() -> None:
+    """After one that got no answer the next goals do not wait for one; later ones are matched again."""
+    plane = await found((ADA, 0.8))
+    plane.discovery.reachable = False
+    await look(plane)
+    plane.discovery.reachable = True
+    goal = Goal(goal_id=GOAL, goal="Count.")
+    asked = []
+    for wait in (timedelta(0), timedelta(seconds=5)):
+        plane.clock.advance(wait)
+        asked.append(await plane.leaders.next_pool(goal, ()))
+    assert asked == [None, PoolId(ADA)]
+
+
+async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:
+    """Its end may overtake the note of its offer; the next look puts that right."""
+    plane = await found((ADA, 0.8))
+    await look(plane)
+    noted = await plane.open_groups.find(ROOM)
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    assert (plane.open_groups.comm_ids(), noted is not None) == ([], True)
+    assert noted is not None
+    await plane.open_groups.put(ROOM, noted)
+    assert (await look(plane), plane.open_groups.comm_ids()) == (True, [])
