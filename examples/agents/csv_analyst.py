@@ -41,11 +41,11 @@ def run(task: str, ctx: TaskContext) -> str:
 
     table, questions = understand(task, read_tables(task, ctx))
     answers = [answer(question, table) for question in questions]
-    for index, found in enumerate(answers):
+    for index, (question, found) in enumerate(zip(questions, answers, strict=True)):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""
-            *keys, figure = map(str, found.frame)
-            name = re.sub(r"[^a-z0-9]+", "-", f"{figure} by {' '.join(keys)}".lower()).strip("-")[:80]
+            per = f" by {' '.join(map(str, question.keys))}" if question.keys else ""
+            name = re.sub(r"[^a-z0-9]+", "-", f"{question.figure}{per}".lower()).strip("-")[:80]
             ctx.artifact(f"{prefix}{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return "\n\n".join(found.text for found in answers)
 

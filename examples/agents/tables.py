@@ -34,6 +34,11 @@ _DATE_FORMATS = (
 )  # fmt: skip
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
+_STATE_WORDS = frozenset(
+    "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
+    "longitude altitude elevation".split()
+)
+_CODE_WORDS = frozenset("id code year rank zip postcode".split())
 
 
 class Column:
@@ -132,7 +137,7 @@ class Column:
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
         words = name_words(self.name)
-        if "%" in self.name or _RATE_WORDS & set(words) or (len(words) > 1 and words[0] in ("unit", "hourly")):
+        if re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name) or (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words) or (len(words) > 1 and words[0] in ("unit", "hourly")):
             return "by its name"
         numbers, sign = self._amounts
         if sign == "%":
