@@ -49,7 +49,7 @@ def answer(question: Question, table: Table) -> Answer:
     if operation == "only" and groups.size().gt(1).any():
         raise unsaid(figure, question.around, table)
     figures = getattr(groups, _METHODS.get(operation, operation))()
-    figures = _shares(figures, figures.sum()) if operation == "share" else figures
+    figures = _shares(figures, values) if operation == "share" else figures
     ties = ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
@@ -72,19 +72,21 @@ def _value(question: Question, table: Table, cells: pd.DataFrame) -> tuple[objec
         return values.corr(cells["other"]), ""
     if operation == "share":
         if not question.conditions:
-            raise InvalidInputError("All rows together have a share of 100 per cent.", hint=offer(table, f"share of {example(table)}"))
+            raise InvalidInputError(
+                "All rows together have a share of 100 per cent.", hint=offer(table, f"share of {example(table)}")
+            )
         whole, _ = used_rows(replace(question, conditions=()), table)
-        return _shares(values, whole["figure"].sum()).sum(), ""
+        return _shares(values.reindex(whole.index, fill_value=0), whole["figure"]).sum(), ""
     value = getattr(values, _METHODS.get(operation, operation))()
-    at = [] if operation not in ("min", "max") else values.index[values.eq(value)]
+    at = list(values.index[values.eq(value)]) if operation in ("min", "max") else []
     where_found = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8]) if len(at) == 1 else ""
     return value, f"\nIts row: {where_found}." if where_found else f"\n{len(at)} rows have it." if len(at) else ""
 
 
-def _shares(values: pd.Series, whole: float) -> pd.Series:
-    if values.lt(0).any() or whole <= 0:
-        raise InvalidInputError("Shares are of figures that are not negative.")
-    return values / whole * 100
+def _shares(parts: pd.Series, whole: pd.Series) -> pd.Series:
+    if whole.lt(0).any() or not whole.sum():
+        raise InvalidInputError("Shares are of figures of which none is negative, and not all are 0.")
+    return parts / whole.sum() * 100
 
 
 def _listed(question: Question, table: Table, cells: pd.DataFrame, reading: str) -> Answer:

@@ -69,10 +69,7 @@ def run(task: str, ctx: TaskContext) -> str:
     rest, points = wish["rest"].strip(), (wish["points"] or "").lower()
     if not wish["kind"] and re.search(r" (?:against|versus|vs\.?) ", rest):
         points = "scatter"
-    if points:
-        charts = [_of_rows(rest, points, task, ctx)]
-    else:
-        charts = _of_results(rest, ctx) or _of_question(rest, task, ctx)
+    charts = [_of_rows(rest, points, task, ctx)] if points else _of_results(rest, ctx) or _of_question(rest, task, ctx)
     lines, names = list[str](), list[str]()
     for number, chart in enumerate(charts, 1):
         shown = title["title"] if title else chart.title[:1].upper() + chart.title[1:]

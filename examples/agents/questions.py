@@ -22,7 +22,8 @@ from words import fold
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|tell|find)?(?: me)?"
 _FILLER = r"the|an|a|all|please"
 _FIGURES = {
-    "share": r"(?:what )?(?:share|percentage|percent|proportion) of(?: the)?(?: total)?", "count": r"how many|(?:total )?number of|count(?: of)?", "correlation": r"correlation (?:between|of)",
+    "share": r"(?:what )?(?:share|percentage|percent|proportion) of(?: the)?(?: total)?",
+    "count": r"how many|(?:total )?number of|count(?: of)?", "correlation": r"correlation (?:between|of)",
     "sum": r"sum|total", "mean": r"average|mean", "median": r"median", "std": r"standard deviation",
     "min": r"minimum|min|lowest|smallest|earliest", "max": r"maximum|max|highest|largest|latest",
 }  # fmt: skip
@@ -44,7 +45,10 @@ _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose|having"
 _IN = r"(?:(?:comes?|is|are|was|were) )?(?:from|in)|for|of|on|during"
 _EXCEPT = r"excluding|except for|except|not in|not from|not for"
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+_DATE = (
+    rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+)
+_ORDER = r"(?:sorted |ordered |ranked )?(?:in )?(descending|ascending)(?: order)?|(?:from )?(highest to lowest|lowest to highest)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 
@@ -60,8 +64,8 @@ class Figure:
     sign: str = ""
 
     def __str__(self) -> str:
-        joint = f" {self.sign} " if self.sign else ", "
-        return f"{_SPOKEN[self.operation]} {joint.join(map(str, self.columns)) or ('rows' if self.operation == 'share' else '')}".strip()
+        what = (f" {self.sign} " if self.sign else ", ").join(map(str, self.columns))
+        return f"{_SPOKEN[self.operation]} {what or 'rows' * (self.operation == 'share')}".strip()
 
 
 @dataclass(frozen=True)
@@ -221,12 +225,14 @@ class _Reader:
 
     def clauses(self, question: Question) -> Question:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
-        keys, conditions = list(question.keys), list(question.conditions)
+        keys, conditions, order = list(question.keys), list(question.conditions), ""
         may_group = not question.limit and question.figure.operation not in ("values", "correlation", "rows")
         while not self.ended:
             start = self.at
             self.take(",")
             if self.take(self.file):
+                continue
+            if may_group and keys and not order and (order := self.take(_ORDER)):
                 continue
             if may_group and self.take(_PER):
                 keys += self._list(self._key, ",|and|per|by")
@@ -241,7 +247,15 @@ class _Reader:
                 break
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
-        return replace(question, keys=tuple(keys), conditions=tuple(conditions))
+        if question.figure.operation == "share" and keys and any(one.column.dates is None for one in conditions):
+            raise InvalidInputError(
+                "A share per group of some of the rows can be read in two ways: of these rows, or of each group.",
+                hint="Ask for the total per group of these rows and that of all rows.",
+            )
+        limit, descending = (
+            (self.table.rows, order.endswith("lowest") or "desc" in order) if order else (question.limit, question.descending)
+        )
+        return replace(question, keys=tuple(keys), conditions=tuple(conditions), limit=limit, descending=descending)
 
     # -- figures -------------------------------------------------------------------------------------------------------------
 
@@ -250,14 +264,21 @@ class _Reader:
         self.figure_at = self.at
         operation = self._one_of(_FIGURES)
         if columns and end > self.at:  # `Total cost` is a column's name, too
-            if operation and self._try(self._column):
+            if operation and self._column():
                 self._unsaid(columns[0])
             self.at, operation = self.figure_at, ""
         match operation:
             case "count":
                 figure = Figure("distinct", (self._column() or self.fail(),)) if self.take("distinct|different|unique") else None
                 if figure is None and not self.take(_ROWS):
-                    self._unsaid(self._column() or self.fail())
+                    column = self._column() or self.fail()
+                    raise InvalidInputError(
+                        f"How many of {column} are meant can be rows, different ones, or their sum.",
+                        hint=self._offer(
+                            f"how many rows{self.text[self.at :]}", f"number of distinct {column}{self.text[self.at :]}"
+                        )
+                        or self._offer("how many rows", f"number of distinct {column}"),
+                    )
                 self.take("are there|there are|are")
                 return figure or Figure("count")
             case "correlation":
@@ -430,7 +451,7 @@ class _Reader:
         if not text:
             return None
         try:
-            period = pd.Period(text)
+            period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
             raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
         return Span(str(period), period.start_time, period.end_time)
@@ -514,7 +535,8 @@ class _Reader:
 
     def fail(self, hint: str = "") -> NoReturn:
         """Refuse the question where it was understood last."""
-        understood, rest = self.text[: self.far].strip(), self.text[self.far :].strip(" ?.!,;")
+        end = self.far if self.text[self.far :].strip(" ?.!,;") else self.at
+        understood, rest = self.text[:end].strip(), self.text[end:].strip(" ?.!,;")
         said = f"Something is missing at the end of {understood!r}."
         if rest:
             said = f"{rest.split()[0]!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
@@ -543,7 +565,7 @@ def offer_figures(words: Sequence[str], figure: Figure, around: tuple[str, str],
 
 def unsaid(figure: Figure, around: tuple[str, str], table: Table | None) -> InvalidInputError:
     """The refusal of a question that does not say what to compute of the many cells of a column."""
-    words = ("total", "average", "maximum", "number of distinct")
+    words = ("total", "average", "maximum") if figure.columns[0].numbers is not None else ("number of distinct",)
     return InvalidInputError(
         f"It is not said what to compute of {figure}.", hint=offer_figures(words, figure, around, table) if table else ""
     )
