@@ -17,7 +17,15 @@ from words import format_number
 SHOWN = 25
 _METHODS = {"distinct": "nunique", "share": "sum", "only": "max"}
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {"*": operator.mul, "/": operator.truediv, "+": operator.add, "-": operator.sub}
-_GRAINS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "quarter": "%Y-Q", "year": "%Y", "weekday": "%u %A"}
+_GRAINS = {
+    "date": "%Y-%m-%d",
+    "day": "%Y-%m-%d",
+    "week": "%G-W%V",
+    "month": "%Y-%m",
+    "quarter": "%Y-Q",
+    "year": "%Y",
+    "weekday": "%u %A",
+}
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Key:
-    """What rows are grouped by: a column, or the day, week, month, quarter, year or weekday of a date."""
+    """What rows are grouped by: a column (grain `date` puts its dates in order), or the day, week, month … of a date."""
 
     column: Column
     grain: str = ""
 
     def __str__(self) -> str:
-        return f"{self.grain} of {self.column}" if self.grain else self.column.name
+        return f"{self.grain} of {self.column}" if self.grain not in ("", "date") else self.column.name
 
 
 @dataclass(frozen=True)
@@ -333,7 +333,8 @@ class _Reader:
 
     def _key(self) -> Key | None:
         if column := self._column():
-            return Key(column)
+            dates = column.dates if column in self.table.date_columns else None
+            return Key(column, "" if dates is None or (dates.dropna() != dates.dropna().dt.normalize()).any() else "date")
         grain = self.take(f"(?:{_GRAINS})s?").rstrip("s")
         if not grain:
             return None

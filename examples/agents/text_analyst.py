@@ -101,20 +101,22 @@ def _answer(task: str, name: str, page: Page, ctx: TaskContext) -> list[str]:
     if name == _QUOTED:
         wish = QUOTED.sub(lambda match: " " if page.text in match[0] else match[0], wish)
     terms = iter(quotations(wish))
-    parts = [part for part in map(_understood, _JOINT.split(QUOTED.sub(f" {_ANY} ", wish))) if part]
+    names = {word for file in ctx.inputs for word in re.findall(r"[^\W\d_]+", file.name.lower())} - _KNOWN  # `the minutes`
+    pieces = (_understood(part, names) for part in _JOINT.split(QUOTED.sub(f" {_ANY} ", wish)))
+    parts = [part for part in pieces if part]
     parts = parts or ([(_whole, 0)] if _READ.match(task) else [])
     if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(quotations(wish)):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
     return [measure(page, next(terms) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
 
 
-def _understood(part: str) -> tuple[Callable[..., str], int] | None:
+def _understood(part: str, names: set[str]) -> tuple[Callable[..., str], int] | None:
     """The measure that a part of a task asks for, and how many of it; None if the part says nothing.
 
     Raises:
         InvalidInputError: A word of it is not understood.
     """
-    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING]
+    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING | names]
     numbers = [word for word in words if word.isdecimal() or word in NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]
     if not words:
@@ -122,8 +124,7 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     for phrases, measure, most_numbers in _MEASURES:
         if " ".join(rest) in phrases and len(numbers) <= most_numbers:
             return measure, (NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
-    known = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
-    wrong = [word for word in rest if word not in known] or words
+    wrong = [word for word in rest if word not in _KNOWN] or words
     raise InvalidInputError(f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood.", hint=_HINT)
 
 
@@ -182,6 +183,8 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     ([" ".join(filter(None, (head, _ANY, verb))) for head in _OFTEN for verb in _OCCUR], _term, 0),
     ([*(f"{one} {_ANY}" for one in _LINES), *(f"line {_ANY} {verb}" for verb in _OCCUR[1:])], _lines, 0),
 ]
+
+_KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
 
 
 if __name__ == "__main__":

@@ -423,7 +423,7 @@ def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch
     assert (figure(said), max(read)) == (sum(n % 50 for n in range(20_000) if n % 12 == 4), 12)
 
 
-@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:4])
+@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:6])
 def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
     """Each example of the language's page is answered."""
     [said] = _ask(sentence, sales)
@@ -560,6 +560,7 @@ Voss,village,18,,,old
         ("total people opened after January 2023", "opened > 2023-01: 282"),
         ("total people in Q1 2023", "opened is 2023Q1: 980"),
         ("how many rows where opened is 11 February 2023", "opened is 2023-02-11: 1"),
+        ("people per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
         ("total people per kind in ascending order", "- village: 20\n- port: 980"),
     ],
 )

@@ -52,6 +52,7 @@ def test_a_text_is_read(run: Run, data: Path) -> None:
     done = run(agent, "Read notes.txt", [data / "notes.txt"])
     assert done.files["text.txt"].decode() == (data / "notes.txt").read_text()
     assert done.text.startswith("notes.txt: ")
+    assert run(agent, "show me the notes", [data / "notes.txt"]).text == done.text
     shown = run(agent, "title, headings and links of page.html", [data / "page.html"]).text
     assert [line.split(":")[0] for line in shown.splitlines()] == ["page.html", "- title", "- headings", "- links"]
 
