@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 agent = Agent(
     "csv-analyst",
-    description="Computes statistics of CSV files: totals, averages, medians, counts, rankings and correlations, grouped by column "
-    "or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
+    description="Computes statistics of CSV files and JSON records: totals, averages, medians, counts, shares, rankings and "
+    "correlations, grouped by column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
         "compute the total sales per region in sales.csv",
@@ -25,7 +25,7 @@ agent = Agent(
         "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
         "how many rows have a price above 100", "the median salary where city is Berlin",
         "correlation between price and quantity", "number of distinct customers in this CSV file",
-        "total of price times quantity per product", "how many rows are in the table",
+        "total of price times quantity per product", "how many rows are in the table", "average pages per language in books.json",
         "minimum temperature and maximum pressure where the station is north",
     ],
     tags=["csv", "data", "statistics"],

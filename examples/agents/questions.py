@@ -19,7 +19,7 @@ from ioa import InvalidInputError
 from tables import Column, Table
 from words import fold
 
-_LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|tell|find)?(?: me)?"
+_LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|determine|compare|list|show|give|get|tell|find)?(?: me)?"
 _FILLER = r"the|an|a|all|please"
 _FIGURES = {
     "share": r"(?:what )?(?:share|percentage|percent|proportion) of(?: the)?(?: total)?",
@@ -334,7 +334,8 @@ class _Reader:
     def _key(self) -> Key | None:
         if column := self._column():
             dates = column.dates if column in self.table.date_columns else None
-            return Key(column, "" if dates is None or (dates.dropna() != dates.dropna().dt.normalize()).any() else "date")
+            is_sorted = column.cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()  # as its texts are
+            return Key(column, "" if dates is None or is_sorted or (dates != dates.dt.normalize())[dates.notna()].any() else "date")
         grain = self.take(f"(?:{_GRAINS})s?").rstrip("s")
         if not grain:
             return None
@@ -540,7 +541,8 @@ class _Reader:
         understood, rest = self.text[:end].strip(), self.text[end:].strip(" ?.!,;")
         said = f"Something is missing at the end of {understood!r}."
         if rest:
-            said = f"{rest.split()[0]!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
+            wrong = next((word for word in rest.split() if not re.fullmatch(_FILLER, word)), rest)
+            said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
         raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, self._example))))
 

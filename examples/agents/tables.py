@@ -33,6 +33,7 @@ _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
+_UNIT = r"(?<=\w)[ _](?:mm|cm|m|km|m2|m3|km2|ha|mg|g|kg|t|ml|l|s|min|h|w|kw|kwh|mwh|hpa|eur|usd|gbp|chf)$"
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
 _STATE_WORDS = frozenset(
@@ -53,8 +54,9 @@ class Column:
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
-        """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
-        spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
+        """How a folded question names it: its words, without a unit or brackets if you like, and a plural's `s`."""
+        bare = re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)
+        spoken = dict.fromkeys((self.name, bare, re.sub(_UNIT, "", bare, flags=re.IGNORECASE)))
         found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
         named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]

@@ -537,9 +537,9 @@ def test_whole_names_and_months_by_name(question: str, expected: float, run: Run
 
 ABILITIES = """\
 place,kind,people,temperature,opened,note
-Oslo,port,700,4.5,2023-01-05,
-Bergen,port,280,7.5,2023-02-11,new
-Lom,village,2,1.0,2023-04-02,
+Oslo,port,700,4.5,5 Jan 2023,
+Bergen,port,280,7.5,11 Feb 2023,new
+Lom,village,2,1.0,2 Apr 2023,
 Voss,village,18,,,old
 """
 
