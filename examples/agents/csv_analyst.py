@@ -26,7 +26,6 @@ agent = Agent(
         "how many rows have a price above 100", "the median salary where city is Berlin",
         "correlation between price and quantity", "number of distinct customers in this CSV file",
         "total of price times quantity per product", "how many rows are in the table", "average pages per language in books.json",
-        "minimum temperature and maximum pressure where the station is north",
     ],
     tags=["csv", "data", "statistics"],
     may_team_up=False,
