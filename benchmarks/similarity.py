@@ -48,7 +48,7 @@ SERVED = {
     ),
     "text-analyst": (
         "summarise notes.txt",
-        "what are the key phrases of this article",
+        "what are the most frequent words of this article",
         "how many words are in the document",
         "extract the main points of the interview",
         "find the most frequent words in the letter",
@@ -66,12 +66,6 @@ SERVED = {
         "a report with the chart and the table",
         "create an HTML page of the findings",
     ),
-    "file-search": (
-        "find the file that mentions the budget",
-        "which files contain the word invoice",
-        "list all CSV files in the workspace",
-    ),
-    "web-reader": ("get the text of https://example.org", "read this web page", "fetch the article at this URL"),
     "python-runner": ("run this Python code", "execute a script that prints the primes below 50", "what does print(2**10) output"),
 }
 FAR = (

@@ -77,7 +77,6 @@ SECTIONS = (
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
             Setting("IOA_CARD", "path", "", "a JSON file whose fields replace those of the agent's card"),
-            Setting("IOA_WORKSPACE", "path", "", "the example agent `file_search`: a folder to search beside the goal's inputs"),
         ),
     ),
     Section(

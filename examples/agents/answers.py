@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from ioa import InvalidInputError
-from questions import Condition, Figure, Key, Question
+from questions import Condition, Figure, Key, Question, example, offer, unsaid
 from tables import Column, Table
 from words import format_number
 
 SHOWN = 25
+_METHODS = {"distinct": "nunique", "share": "sum", "only": "max"}
 _SIGNS: dict[str, Callable[[Any, Any], Any]] = {"*": operator.mul, "/": operator.truediv, "+": operator.add, "-": operator.sub}
-_GRAINS = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m", "quarter": "%Y-Q", "year": "%Y", "weekday": "%u %A"}
+_GRAINS = {
+    "date": "%Y-%m-%d",
+    "day": "%Y-%m-%d",
+    "week": "%G-W%V",
+    "month": "%Y-%m",
+    "quarter": "%Y-Q",
+    "year": "%Y",
+    "weekday": "%u %A",
+}
 
 
 @dataclass(frozen=True)
@@ -39,13 +48,16 @@ def answer(question: Question, table: Table) -> Answer:
     per = " and ".join(str(key) for key in question.keys)
     title = f"{figure}{' of each row' * (figure.sign in _SIGNS)}{f' per {per}' if per else ''}"
     values = cells["figure"]
+    if operation == "rows":
+        return _listed(question, table, cells, reading)
     if not question.keys:
-        method = {"count": "size", "distinct": "nunique"}.get(operation, operation)
-        value = values.corr(cells["other"]) if operation == "correlation" else getattr(values, method)
-        value = value() if callable(value) else value
-        return Answer(f"{table.name}: {title}{where(question)}: {show(value)} ({reading}).", reading)
-    labels = [cells[str(at)].to_numpy() for at in range(len(question.keys))]
-    figures = getattr(values.groupby(labels), {"count": "size", "distinct": "nunique"}.get(operation, operation))()
+        value, row = _value(question, table, cells)
+        return Answer(f"{table.name}: {title}{where(question)}: {show(value)} ({reading}).{row}", reading)
+    groups = values.groupby([cells[str(at)].to_numpy() for at in range(len(question.keys))])
+    if operation == "only" and groups.size().gt(1).any():
+        raise unsaid(figure, question.around, table)
+    figures = getattr(groups, _METHODS.get(operation, operation))()
+    figures = _shares(figures, values) if operation == "share" else figures
     ties = ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
@@ -59,6 +71,44 @@ def answer(question: Question, table: Table) -> Answer:
     return Answer("\n".join([f"{table.name}: {title}{where(question)} ({reading}):", *lines]) + ties, reading, frame)
 
 
+def _value(question: Question, table: Table, cells: pd.DataFrame) -> tuple[object, str]:
+    """The one figure of a question without groups; of a lowest or highest one the row as well."""
+    operation, values = question.figure.operation, cells["figure"]
+    if operation == "only" and len(values) > 1:
+        raise unsaid(question.figure, question.around, table)
+    if operation == "correlation":
+        return values.corr(cells["other"]), ""
+    if operation == "share":
+        if not question.conditions:
+            raise InvalidInputError(
+                "All rows together have a share of 100 per cent.", hint=offer(table, f"share of {example(table)}")
+            )
+        whole, _ = used_rows(replace(question, conditions=()), table)
+        return _shares(values.reindex(whole.index, fill_value=0), whole["figure"]).sum(), ""
+    value = getattr(values, _METHODS.get(operation, operation))()
+    at = list(values.index[values.eq(value)]) if operation in ("min", "max") else []
+    where_found = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8]) if len(at) == 1 else ""
+    return value, f"\nIts row: {where_found}." if where_found else f"\n{len(at)} rows have it." if len(at) else ""
+
+
+def _shares(parts: pd.Series, whole: pd.Series) -> pd.Series:
+    if whole.lt(0).any() or not whole.sum():
+        raise InvalidInputError("Shares are of figures of which none is negative, and not all are 0.")
+    return parts / whole.sum() * 100
+
+
+def _listed(question: Question, table: Table, cells: pd.DataFrame, reading: str) -> Answer:
+    """The rows themselves: the columns that are asked for, and those that the conditions speak of."""
+    columns = dict.fromkeys((*question.figure.columns, *(one.column for one in question.conditions)))
+    shown = list(columns if question.figure.columns else table.columns)
+    frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(shown)})
+    lines = [f"- {', '.join(map(show, row))}" for row in frame.head(SHOWN).itertuples(index=False)]
+    lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
+    frame.columns = pd.Index(map(str, shown))
+    title = f"rows{where(question)}, as {', '.join(map(str, shown))}"
+    return Answer("\n".join([f"{table.name}: {title} ({reading}):", *lines]), reading, frame)
+
+
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     """Keep the rows that a question is about and that can be used: their figures and labels, and how many were left out, and why.
 
@@ -68,6 +118,8 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     figure, keys = question.figure, question.keys
     columns = dict(zip(("figure", "other"), figure.columns, strict=False)) | {str(at): key.column for at, key in enumerate(keys)}
     cells = {"figure": pd.Series(1, index=range(table.rows))}
+    if figure.operation == "rows":  # a cell that is missing is shown as such
+        columns = {}
     cells |= {name: _cells(columns[name], figure) for name in ("figure", "other") if name in columns}
     cells |= {str(at): _labels(key) for at, key in enumerate(keys)}
     used, notes = pd.Series(True, index=range(table.rows)), list[str]()
@@ -107,12 +159,9 @@ def where(question: Question) -> str:
 
 
 def _cells(column: Column, figure: Figure) -> pd.Series:
-    if figure.operation == "distinct":
-        return column.cells
-    cells = column.dates if figure.operation in ("min", "max") and not figure.sign else None
-    cells = column.numbers if cells is None else cells
-    assert cells is not None
-    return cells
+    dates = column.dates if figure.operation in ("min", "max", "only") and not figure.sign else None
+    cells = column.cells if figure.operation == "distinct" else column.numbers if dates is None else dates
+    return column.cells if cells is None else cells
 
 
 def _compared(condition: Condition) -> pd.Series:
@@ -156,6 +205,8 @@ def _labels(key: Key) -> pd.Series:
 
 def show(value: object) -> str:
     """Write a cell: numbers exactly, dates as dates."""
+    if pd.isna(value):  # type: ignore[call-overload]
+        return "not available"
     if isinstance(value, pd.Timestamp):
         return value.strftime("%Y-%m-%d" if value == value.normalize() else "%Y-%m-%d %H:%M:%S")
     if isinstance(value, str | bool) or not (hasattr(value, "item") or isinstance(value, int | float)):

@@ -54,6 +54,8 @@ def run(task: str, ctx: TaskContext) -> str:
         r"^how many ([^\d]+?) (?:are|is)(?: there)?(?: in)? (?:an? (?=\D)|(?=\d))(.+)", _as_conversion, text, flags=re.IGNORECASE
     )
     text = _LEAD.sub("", asked).strip()
+    if len(re.findall(r"\d\S* [^\W\d]\S* (?:in|to|into) ", text)) > 1:
+        raise InvalidInputError("One amount is converted at a time.", hint="Say 'Convert 5 miles to km. Convert 3 kg to pounds.'")
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(match['amount'], match['unit'])}"
     for pattern, form in _FORMS:

@@ -66,11 +66,10 @@ def run(task: str, ctx: TaskContext) -> str:
             f"{task.strip()!r} is no chart that is drawn here.",
             hint="Ask for a 'bar chart of', 'line chart of', 'pie chart of', 'histogram of' or 'scatter plot of' something.",
         )
-    rest = wish["rest"].strip()
-    if wish["points"]:
-        charts = [_of_rows(rest, wish["points"].lower(), task, ctx)]
-    else:
-        charts = _of_results(rest, ctx) or _of_question(rest, task, ctx)
+    rest, points = wish["rest"].strip(), (wish["points"] or "").lower()
+    if not wish["kind"] and re.search(r" (?:against|versus|vs\.?) ", rest):
+        points = "scatter"
+    charts = [_of_rows(rest, points, task, ctx)] if points else _of_results(rest, ctx) or _of_question(rest, task, ctx)
     lines, names = list[str](), list[str]()
     for number, chart in enumerate(charts, 1):
         shown = title["title"] if title else chart.title[:1].upper() + chart.title[1:]

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 agent = Agent(
     "csv-analyst",
-    description="Computes statistics of CSV files: totals, averages, medians, counts, rankings and correlations, grouped by column "
-    "or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
+    description="Computes statistics of CSV files and JSON records: totals, averages, medians, counts, shares, rankings and "
+    "correlations, grouped by column or by month, for chosen rows. Answers questions about tables of data with exact numbers.",
     skills=["CSV and table analysis", "statistics of data columns", "group by and filter rows"],
     examples=[
         "compute the total sales per region in sales.csv",
@@ -25,8 +25,7 @@ agent = Agent(
         "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
         "how many rows have a price above 100", "the median salary where city is Berlin",
         "correlation between price and quantity", "number of distinct customers in this CSV file",
-        "total of price times quantity per product", "how many rows are in the table",
-        "minimum temperature and maximum pressure where the station is north",
+        "total of price times quantity per product", "how many rows are in the table", "average pages per language in books.json",
     ],
     tags=["csv", "data", "statistics"],
     may_team_up=False,
@@ -41,11 +40,11 @@ def run(task: str, ctx: TaskContext) -> str:
 
     table, questions = understand(task, read_tables(task, ctx))
     answers = [answer(question, table) for question in questions]
-    for index, found in enumerate(answers):
+    for index, (question, found) in enumerate(zip(questions, answers, strict=True)):
         if found.frame is not None:
             prefix = f"{index + 1}-" if len(answers) > 1 else ""
-            *keys, figure = map(str, found.frame)
-            name = re.sub(r"[^a-z0-9]+", "-", f"{figure} by {' '.join(keys)}".lower()).strip("-")[:80]
+            per = f" by {' '.join(map(str, question.keys))}" if question.keys else ""
+            name = re.sub(r"[^a-z0-9]+", "-", f"{question.figure}{per}".lower()).strip("-")[:80]
             ctx.artifact(f"{prefix}{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return "\n\n".join(found.text for found in answers)
 

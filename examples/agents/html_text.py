@@ -1,10 +1,9 @@
-"""Readable text of a web page: what a reader would read, without menus, scripts and styling."""
+"""Readable text of an HTML file: what a reader would read, without menus, scripts and styling."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
 
 if TYPE_CHECKING:
     from bs4 import Tag
@@ -16,41 +15,30 @@ _BLOCKS = [*_HEADINGS, *"p li blockquote pre td th dt dd figcaption caption summ
 
 @dataclass(frozen=True)
 class Page:
-    """A page as text: paragraphs apart by blank lines, headings with their level, links with their text and full address."""
+    """A page as text: paragraphs apart by blank lines; its title, headings and links (text and address)."""
 
-    title: str
     text: str
-    headings: tuple[tuple[int, str], ...] = ()
-    links: tuple[tuple[str, str], ...] = ()
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
-def read_html(html: str | bytes, base_url: str = "") -> Page:
+def read_html(html: str) -> Page:
     """Extract a page's title, readable text, headings and links."""
     from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
 
     soup = BeautifulSoup(html, "html.parser")
     title = _text(soup.title) if soup.title else ""
-    addresses = [(_text(link), urljoin(base_url, str(link["href"]).strip())) for link in soup.find_all("a", href=True)]
-    links = dict.fromkeys(link for link in addresses if not link[1].lower().startswith(("#", "javascript:", "data:")))
+    links = dict.fromkeys(f"{_text(link)} ({link['href']})" for link in soup.find_all("a", href=True))
     for tag in soup.find_all(_NOISE):
         tag.decompose()
-    articles = soup.find_all("article")
-    body = (articles[0] if len(articles) == 1 else soup.find("main")) or soup.body or soup
-    for tag in body.find_all(("header", "footer")):
-        if tag.find("h1") is None:
-            tag.decompose()
-    headings = tuple((int(tag.name[1]), _text(tag)) for tag in body.find_all(_HEADINGS) if _text(tag))
+    body = soup.find("main") or soup.body or soup
+    headings = tuple(filter(None, map(_text, body.find_all(_HEADINGS))))
     blocks = [tag for tag in body.find_all(_BLOCKS) if tag.find_parent(("p", "li", "blockquote", "td", "th", "pre")) is None]
-    text = "\n\n".join(filter(None, map(_block, blocks)))
-    if len(text) < len(" ".join(body.get_text(" ").split())) // 2:  # a page of bare <div>s
+    text = "\n\n".join(filter(None, (f"- {_text(tag)}" if tag.name == "li" and _text(tag) else _text(tag) for tag in blocks)))
+    if len(text) < len(_text(body)) // 2:  # a page of bare <div>s
         text = "\n\n".join(" ".join(line.split()) for line in body.get_text("\n").splitlines() if line.strip())
-    return Page(title or (headings[0][1] if headings else ""), text, headings, tuple(links))
-
-
-def _block(tag: Tag) -> str:
-    if tag.name == "pre":
-        return tag.get_text().strip("\n")
-    return f"- {_text(tag)}" if tag.name == "li" and _text(tag) else _text(tag)
+    return Page(text, title, headings, tuple(links))
 
 
 def _text(tag: Tag) -> str:

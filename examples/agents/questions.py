@@ -2,11 +2,12 @@
 
 A question is read from left to right. Its fixed words are those below; every other word is a column's name, or a value that is
 in the table. What is neither is refused, with what was understood until there. Nothing is skipped, and nothing is chosen: what
-can mean two things is refused with both.
+can mean two things is refused with both. A question that is offered instead has been read by the same reader before.
 """
 
 from __future__ import annotations
 
+import calendar
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +19,10 @@ from ioa import InvalidInputError
 from tables import Column, Table
 from words import fold
 
-_LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|tell|find)?(?: me)?"
+_LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|determine|compare|list|show|give|get|tell|find)?(?: me)?"
 _FILLER = r"the|an|a|all|please"
 _FIGURES = {
+    "share": r"(?:what )?(?:share|percentage|percent|proportion) of(?: the)?(?: total)?",
     "count": r"how many|(?:total )?number of|count(?: of)?", "correlation": r"correlation (?:between|of)",
     "sum": r"sum|total", "mean": r"average|mean", "median": r"median", "std": r"standard deviation",
     "min": r"minimum|min|lowest|smallest|earliest", "max": r"maximum|max|highest|largest|latest",
@@ -28,7 +30,7 @@ _FIGURES = {
 _SPOKEN = {
     "count": "number of rows", "correlation": "correlation between", "distinct": "number of distinct", "sum": "sum of",
     "mean": "average of", "median": "median of", "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
-    "values": "values of",
+    "values": "values of", "only": "", "rows": "rows", "share": "share in per cent of",
 }  # fmt: skip
 _SIGNS = {"*": r"times|multiplied by|\*|×", "/": r"divided by|/|÷", "+": r"plus|\+", "-": r"minus|-|−"}
 _COMPARISONS = {
@@ -38,12 +40,16 @@ _COMPARISONS = {
 }  # fmt: skip
 _GRAINS = "day|week|month|quarter|year|weekday"
 _ROWS = r"rows?|records?"
-_PER = r"per|by|grouped by|for each|for every|in each"
-_WHERE = r"where|with|whose|having|have|has|that have"
-_IN = r"in|for|from|on|during"
+_PER = r"per|by|grouped by|(?:comes? from|from|of|for|in|is in) each|for every"
+_WHERE = r"(?:that |which )?(?:have|has)|where|with|whose|having"
+_IN = r"(?:(?:comes?|is|are|was|were) )?(?:from|in)|for|of|on|during"
 _EXCEPT = r"excluding|except for|except|not in|not from|not for"
-_DATE = r"\d{4}(?:-\d\d(?:-\d\d)?)?(?![\w.,-]*\d)"
-_DATES = "Dates are written 2024, 2024-03 or 2024-03-31."
+_MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
+_DATE = (
+    rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
+)
+_ORDER = r"(?:sorted |ordered |ranked )?(?:in )?(descending|ascending)(?: order)?|(?:from )?(highest to lowest|lowest to highest)"
+_DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 
 T = TypeVar("T")
@@ -58,18 +64,19 @@ class Figure:
     sign: str = ""
 
     def __str__(self) -> str:
-        return f"{_SPOKEN[self.operation]} {f' {self.sign} '.join(map(str, self.columns))}".strip()
+        what = (f" {self.sign} " if self.sign else ", ").join(map(str, self.columns))
+        return f"{_SPOKEN[self.operation]} {what or 'rows' * (self.operation == 'share')}".strip()
 
 
 @dataclass(frozen=True)
 class Key:
-    """What rows are grouped by: a column, or the day, week, month, quarter, year or weekday of a date."""
+    """What rows are grouped by: a column (grain `date` puts its dates in order), or the day, week, month … of a date."""
 
     column: Column
     grain: str = ""
 
     def __str__(self) -> str:
-        return f"{self.grain} of {self.column}" if self.grain else self.column.name
+        return f"{self.grain} of {self.column}" if self.grain not in ("", "date") else self.column.name
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,8 @@ class Question:
     conditions: tuple[Condition, ...] = ()
     limit: int = 0
     descending: bool = False
+    around: tuple[str, str] = ("", "")
+    """What stands before its figure, and behind it, for a question that is offered instead."""
 
 
 def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question]]:
@@ -140,7 +149,7 @@ def understand_plot(text: str, table: Table) -> Question:
     """
     reader = _Reader(text, table)
     columns = [reader.number()]
-    while reader.take("against|and|versus|,"):
+    while reader.take(r"against|and|versus|vs\.?|,"):
         columns.append(reader.number())
     question = reader.clauses(Question(Figure("values", tuple(columns))))
     return question if reader.ended else reader.fail()
@@ -149,8 +158,9 @@ def understand_plot(text: str, table: Table) -> Question:
 class _Reader:
     """Reads a text from `at`; what stands before `far` was understood, in one way or another."""
 
-    def __init__(self, text: str, table: Table) -> None:
+    def __init__(self, text: str, table: Table, offers: bool = True) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
+        self.offers, self.figure_at = offers, 0
         has = r"(?: (?:have|has)(?=\W*$|\W*\band\b))?"
         self.file = rf"(?:(?:in|of|from|for|on|using|does) )?(?:the )?(?:file )?{re.escape(fold(table.name))}(?!\.?\w){has}"
 
@@ -158,26 +168,42 @@ class _Reader:
 
     def questions(self) -> list[Question]:
         found: list[Question] = []
-        joint = ""
+        joint, joint_at = "", 0
         while True:
             if self.take(self.file):
                 self.take("[,:]")
-            self.take(_LEAD)
-            question = self.clauses(self._try(self._ranked) or Question(self._figure()))
+            question = self._try(self._rows)
+            if question is None:
+                self.take(_LEAD)
+                asked = self._try(self._ranked) or Question(self._figure())
+                around, clauses_at = self._around, self.at
+                question = replace(self.clauses(asked), around=around)
             is_bare = found and not (found[-1].keys or found[-1].conditions)
             if is_bare and ("and" in joint or "," in joint) and (question.keys or question.conditions):
                 raise InvalidInputError(
                     f"{self.text!r} can be read in two ways: what is said last may hold for the last figure, or for all.",
-                    hint="Ask one question at a time, or say it for each.",
+                    hint=self._offer(f"{self.text[:joint_at]}{self.text[clauses_at : self.at]}{self.text[joint_at:]}")
+                    or "Ask one question at a time, or say it for each.",
                 )
             found.append(question)
             if self.ended:
                 return found
+            joint_at = self.at
             joint = self.take(r"[,;.?!]? ?(?:and then|and also|and|then|also)|[,;.?!]") or self.fail()
 
     @property
     def ended(self) -> bool:
         return re.fullmatch(r"[\s.?!,;]*", self.text[self.at :]) is not None
+
+    def _rows(self) -> Question | None:
+        """Read `list rows where …` or `which COLUMN have …`: the rows themselves."""
+        if not self.take("(?:please )?(?:list|show|find|give me|which|what)(?: me)?(?: all)?"):
+            return None
+        columns = [] if self.take(_ROWS) else self._list(self._column, ",|and") if self._column_stands else None
+        if columns is None or self.take("has the|have the|had the"):
+            return None
+        question = self.clauses(Question(Figure("rows", tuple(columns))))
+        return question if question.conditions else None
 
     def _ranked(self) -> Question | None:
         """Read `top N KEY by FIGURE`, `which KEY has the highest FIGURE`, or `which KEY has the most rows`."""
@@ -193,19 +219,25 @@ class _Reader:
             return None
         counts = side in ("most", "fewest", "least")
         figure = (Figure("count") if self.take(_ROWS) else self.fail()) if counts else self._figure()
+        if figure.operation == "only":
+            self._numeric(figure.columns[0])
         return Question(figure, (key,), limit=int(count), descending=side in ("top", "most", "highest", "largest"))
 
     def clauses(self, question: Question) -> Question:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
-        keys, conditions = list(question.keys), list(question.conditions)
-        may_group = not question.limit and question.figure.operation not in ("values", "correlation")
+        keys, conditions, order = list(question.keys), list(question.conditions), ""
+        may_group = not question.limit and question.figure.operation not in ("values", "correlation", "rows")
         while not self.ended:
             start = self.at
             self.take(",")
             if self.take(self.file):
                 continue
+            if may_group and keys and not order and (order := self.take(_ORDER)):
+                continue
             if may_group and self.take(_PER):
                 keys += self._list(self._key, ",|and|per|by")
+            elif condition := self._try(self._lacking) or self._try(self._compared):
+                conditions.append(condition)
             elif self.take(_WHERE):
                 conditions += self._list(self._condition, "and")
             elif condition := self._try(self._since) or self._try(self._within):
@@ -215,40 +247,63 @@ class _Reader:
                 break
         if len(set(keys)) < len(keys):
             raise InvalidInputError("The question groups by the same column twice.")
-        return replace(question, keys=tuple(keys), conditions=tuple(conditions))
+        if question.figure.operation == "share" and keys and any(one.column.dates is None for one in conditions):
+            raise InvalidInputError(
+                "A share per group of some of the rows can be read in two ways: of these rows, or of each group.",
+                hint="Ask for the total per group of these rows and that of all rows.",
+            )
+        limit, descending = (
+            (self.table.rows, order.endswith("lowest") or "desc" in order) if order else (question.limit, question.descending)
+        )
+        return replace(question, keys=tuple(keys), conditions=tuple(conditions), limit=limit, descending=descending)
 
     # -- figures -------------------------------------------------------------------------------------------------------------
 
     def _figure(self) -> Figure:
         end, columns = self._named()
+        self.figure_at = self.at
         operation = self._one_of(_FIGURES)
         if columns and end > self.at:  # `Total cost` is a column's name, too
-            self._say_figure(columns[0])
+            if operation and self._column():
+                self._unsaid(columns[0])
+            self.at, operation = self.figure_at, ""
         match operation:
             case "count":
                 figure = Figure("distinct", (self._column() or self.fail(),)) if self.take("distinct|different|unique") else None
                 if figure is None and not self.take(_ROWS):
-                    self._say_figure(self._column() or self.fail())
+                    column = self._column() or self.fail()
+                    raise InvalidInputError(
+                        f"How many of {column} are meant can be rows, different ones, or their sum.",
+                        hint=self._offer(
+                            f"how many rows{self.text[self.at :]}", f"number of distinct {column}{self.text[self.at :]}"
+                        )
+                        or self._offer("how many rows", f"number of distinct {column}"),
+                    )
                 self.take("are there|there are|are")
                 return figure or Figure("count")
             case "correlation":
                 first = self.number()
                 return Figure(operation, (first, self.number() if self.take("and") else self.fail()), "and")
+            case "share" if self.take(_ROWS):
+                return Figure(operation)
             case "":
-                self.fail()
+                return self._signed("only", self._column() or self.fail())
         self.take("of")
         first = self._column() or self.fail()
-        sign = self._one_of(_SIGNS)
-        if not sign and operation in ("min", "max") and first.dates is not None:
+        if operation in ("min", "max") and first.dates is not None:
             return Figure(operation, (first,))
-        return self._checked(Figure(operation, (self._numeric(first), *((self.number(),) if sign else ())), sign))
+        return self._signed(operation, self._numeric(first))
 
-    def _say_figure(self, column: Column) -> NoReturn:
-        first = "average" if column.numbers is None or column.why_rate else "total"
-        raise InvalidInputError(
-            f"It is not said in {self.text!r} what to compute of {column}.",
-            hint=f"Say '{first} {column}', 'maximum {column}', 'number of distinct {column}' or 'how many rows'.",
-        )
+    def _signed(self, operation: str, first: Column) -> Figure:
+        sign = self._one_of(_SIGNS)
+        return self._checked(Figure(operation, (first, *((self.number(),) if sign else ())), sign))
+
+    def _unsaid(self, column: Column) -> NoReturn:
+        raise unsaid(Figure("only", (column,)), self._around, self.table if self.offers else None)
+
+    @property
+    def _around(self) -> tuple[str, str]:
+        return self.text[: self.figure_at], self.text[self.at :]
 
     def number(self) -> Column:
         """Read the name of a column of numbers."""
@@ -265,11 +320,12 @@ class _Reader:
         reasons, what = [column.why_rate for column in figure.columns], f" {figure.sign} ".join(map(str, figure.columns))
         if figure.sign in ("*", "/") and any(column.is_per_cent for column in figure.columns):
             raise InvalidInputError(f"A column is in per cent, so that {what} would be a hundred times too much.")
-        if figure.operation == "sum" and (all(reasons) if figure.sign == "*" else any(reasons) or figure.sign == "/"):
+        if figure.operation in ("sum", "share") and (all(reasons) if figure.sign == "*" else any(reasons) or figure.sign == "/"):
             why = next(filter(None, reasons), "since it is a ratio")
             raise InvalidInputError(
-                f"{what} is taken for a rate or a price of one unit, {why}; rates are not added up.",
-                hint=f"Say 'average {what}', or multiply it by an amount, as in 'total of COLUMN times {what}'.",
+                f"{what} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {why}; "
+                "these are not added up.",
+                hint=offer_figures(("average", "maximum"), figure, self._around, self.table) if self.offers else "",
             )
         return figure
 
@@ -277,7 +333,9 @@ class _Reader:
 
     def _key(self) -> Key | None:
         if column := self._column():
-            return Key(column)
+            dates = column.dates if column in self.table.date_columns else None
+            is_sorted = column.cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()  # as its texts are
+            return Key(column, "" if dates is None or is_sorted or (dates != dates.dt.normalize())[dates.notna()].any() else "date")
         grain = self.take(f"(?:{_GRAINS})s?").rstrip("s")
         if not grain:
             return None
@@ -291,9 +349,23 @@ class _Reader:
         if len(columns) != 1:
             _ = [column.dates for column in self.table.columns]  # one that can be read in two ways says so
             said = f"several columns of dates: {', '.join(map(str, columns))}" if columns else "no column of dates"
-            hint = f"Say 'per month of {columns[0]}' or 'where {columns[0]} is 2024-03'." if columns else ""
+            hint = self._offer(*(f"how many rows per month of {column}" for column in columns))
             raise InvalidInputError(f"{self.table.name} has {said}.", hint=hint)
         return columns[0]
+
+    def _lacking(self) -> Condition | None:
+        """Read `without COLUMN` or `have no COLUMN`."""
+        column = self._column() if self.take("without(?: any)?|(?:with|have|has) no") else None
+        return Condition(column, "is missing") if column else None
+
+    def _compared(self) -> Condition | None:
+        """Read `COLUMN above 10` where no `where` stands before it."""
+        start = self.at
+        signs = "|".join(spoken for sign, spoken in _COMPARISONS.items() if sign != "=")
+        if self._column() is None or not self.take(f"(?:is |are |was |were )?(?:{signs}|between)"):
+            return None
+        self.at = start
+        return self._condition()
 
     def _since(self) -> Condition | None:
         """Read `since 2024-01-15` or `between 2024-01 and 2024-03`: of the only column of dates."""
@@ -326,7 +398,7 @@ class _Reader:
                 self.fail()
             raise InvalidInputError(
                 f"{said!r} stands in several columns of {self.table.name}: {names}.",
-                hint=f"Say which is meant, as in 'where {longest[0].column} is {said}'.",
+                hint=self._offer(*(f"how many rows where {one.column} is {said}" for one in longest)),
             )
         condition = self._or_values(longest[0])
         if condition.column in self._named()[1]:  # `in the North region`
@@ -342,7 +414,7 @@ class _Reader:
         if re.match(r"\s*(?:not|missing|empty)\b", self.text[here:]) and (literal := self._value(column)):
             raise InvalidInputError(
                 f"{self.text[here : self.at].strip()!r} is a value of {column}, and words of the language.",
-                hint=f"Put it in quotes: 'where {column} is \"{literal[0]}\"'.",
+                hint="Put it in quotes: " + self._offer(f'how many rows where {column} is "{literal[0]}"'),
             )
         negated = bool(self.take("not"))
         if self.take("missing|empty"):
@@ -381,11 +453,10 @@ class _Reader:
         if not text:
             return None
         try:
-            start = pd.Timestamp(text)
+            period = pd.Period(re.sub(r"(q\d) (\d+)", r"\2\1", text))
         except ValueError:
             raise InvalidInputError(f"{text} is not a date.", hint=_DATES) from None
-        step = {4: pd.DateOffset(years=1), 7: pd.DateOffset(months=1)}.get(len(text), pd.DateOffset(days=1))
-        return Span(text, start, start + step - pd.Timedelta(1, "ns"))
+        return Span(str(period), period.start_time, period.end_time)
 
     def _value(self, column: Column) -> tuple[object, ...]:
         """Read a quotation, or the next words, the most first, as a value of a column."""
@@ -434,6 +505,10 @@ class _Reader:
                 return self._after(r"[\"“”'`]*", end), exact if len(exact) == 1 else columns
         return 0, []
 
+    @property
+    def _column_stands(self) -> bool:
+        return bool(self._named()[1])
+
     def _column(self) -> Column | None:
         end, columns = self._named()
         if not columns:
@@ -462,16 +537,54 @@ class _Reader:
 
     def fail(self, hint: str = "") -> NoReturn:
         """Refuse the question where it was understood last."""
-        understood, rest = self.text[: self.far].strip(), self.text[self.far :].strip(" ?.!,;")
+        end = self.far if self.text[self.far :].strip(" ?.!,;") else self.at
+        understood, rest = self.text[:end].strip(), self.text[end:].strip(" ?.!,;")
         said = f"Something is missing at the end of {understood!r}."
         if rest:
-            said = f"{rest.split()[0]!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
+            wrong = next((word for word in rest.split() if not re.fullmatch(_FILLER, word)), rest)
+            said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
         raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, self._example))))
 
+    def _offer(self, *texts: str) -> str:
+        return offer(self.table, *texts) if self.offers else ""
+
     @property
     def _example(self) -> str:
-        amounts = self.table.those(lambda column: column.numbers is not None and not column.why_rate)
-        keys = self.table.those(lambda column: column.numbers is None and column.dates is None)
-        example = f"{f'total {amounts[-1]}' if amounts else 'how many rows'}{f' per {keys[0]}' if keys else ''}"
-        return f"Ask for example: '{example}'.{f' {_DATES}' if self.table.date_columns else ''}"
+        return f"{self._offer(example(self.table))}{f' {_DATES}' if self.table.date_columns else ''}".strip()
+
+
+def offer(table: Table, *texts: str) -> str:
+    """Say what to ask instead: of these questions those that are understood."""
+    found = [f"'{text}'" for text in texts if _is_read(text, table)]
+    return f"Say {' or '.join(filter(None, (', '.join(found[:-1]), found[-1])))}." if found else ""
+
+
+def offer_figures(words: Sequence[str], figure: Figure, around: tuple[str, str], table: Table) -> str:
+    """Offer the question with another figure of the same columns; at least the figure."""
+    figures = [f"{word} {Figure('only', figure.columns, figure.sign)}" for word in words]
+    return offer(table, *(" ".join(f"{around[0]} {one}{around[1]}".split()) for one in figures)) or offer(table, *figures)
+
+
+def unsaid(figure: Figure, around: tuple[str, str], table: Table | None) -> InvalidInputError:
+    """The refusal of a question that does not say what to compute of the many cells of a column."""
+    words = ("total", "average", "maximum") if figure.columns[0].numbers is not None else ("number of distinct",)
+    return InvalidInputError(
+        f"It is not said what to compute of {figure}.", hint=offer_figures(words, figure, around, table) if table else ""
+    )
+
+
+def _is_read(text: str, table: Table) -> bool:
+    try:
+        return bool(_Reader(text, table, offers=False).questions())
+    except InvalidInputError:
+        return False
+
+
+def example(table: Table) -> str:
+    """A question that makes sense of a table: an amount, by the column of the fewest different values."""
+    amounts = table.those(lambda column: column.numbers is not None and not column.why_rate and column not in table.date_columns)
+    keys = table.those(lambda column: column.numbers is None and column.dates is None and len(column.values) > 1)
+    per = f" per {min(keys, key=lambda key: len(key.values))}" if keys else ""
+    asked = f"total {amounts[-1]}{per}" if amounts else f"how many rows{per}"
+    return asked if _is_read(asked, table) else "how many rows"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 import warnings
 from collections.abc import Callable
@@ -32,8 +33,14 @@ _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
+_UNIT = r"(?<=\w)[ _](?:mm|cm|m|km|m2|m3|km2|ha|mg|g|kg|t|ml|l|s|min|h|w|kw|kwh|mwh|hpa|eur|usd|gbp|chf)$"
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
+_STATE_WORDS = frozenset(
+    "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
+    "longitude altitude elevation".split()
+)
+_CODE_WORDS = frozenset("id code year rank zip postcode".split())
 
 
 class Column:
@@ -47,10 +54,11 @@ class Column:
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
-        """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
-        spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
+        """How a folded question names it: its words, without a unit or brackets if you like, and a plural's `s`."""
+        bare = re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)
+        spoken = dict.fromkeys((self.name, bare, re.sub(_UNIT, "", bare, flags=re.IGNORECASE)))
         found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
-        named = [(r"[\W_]*".join(words) + r"s?(?![^\W_])", signs) for words, signs in found if words]
+        named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
 
     @property
@@ -132,7 +140,11 @@ class Column:
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
         words = name_words(self.name)
-        if "%" in self.name or _RATE_WORDS & set(words) or (len(words) > 1 and words[0] in ("unit", "hourly")):
+        if (
+            re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name)
+            or (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words)
+            or (len(words) > 1 and words[0] in ("unit", "hourly"))
+        ):
             return "by its name"
         numbers, sign = self._amounts
         if sign == "%":
@@ -209,6 +221,8 @@ def read_table(path: Path, name: str | None = None) -> Table:
         raise InvalidInputError(f"{name} is empty.", hint="Send a CSV file with a header line and rows.")
     if "\x00" in head:
         raise InvalidInputError(f"{name} is not a text file.", hint="Send a CSV file.")
+    if name.lower().endswith(".json"):
+        return _read_records(name, data.decode(encoding))
     delimiter = _delimiter(head)
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     options: dict[str, Any] = {
@@ -229,6 +243,20 @@ def read_table(path: Path, name: str | None = None) -> Table:
     kept = [at for at, title in enumerate(titles) if title or frame[at].notna().any()]
     columns = (Column(titles[at] or f"column {at + 1}", frame[at], delimiter != ",") for at in kept)
     return Table(name, tuple(columns), len(frame))
+
+
+def _read_records(name: str, text: str) -> Table:
+    try:
+        records = json.loads(text)
+    except ValueError as error:
+        raise InvalidInputError(f"{name} is not JSON: {error}.") from None
+    cells = [one.values() if isinstance(one, dict) else [[]] for one in records] if isinstance(records, list) else []
+    if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
+        raise InvalidInputError(
+            f"{name} is not a list of flat records.", hint='Send [{"name": "A", "amount": 1}, …], or a CSV file.'
+        )
+    frame = pd.DataFrame(records)
+    return Table(name, tuple(Column(str(title), frame[title]) for title in frame), len(frame))
 
 
 def _delimiter(head: str) -> str:

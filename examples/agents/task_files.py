@@ -9,7 +9,7 @@ from pathlib import Path
 from ioa import InputFile, InvalidInputError, TaskContext
 from words import fold
 
-TABLES = (".csv", ".tsv", ".tab")
+TABLES = (".csv", ".tsv", ".tab", ".json")
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 

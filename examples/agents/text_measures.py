@@ -1,11 +1,9 @@
-"""Measure a text: words, sentences, key phrases (RAKE, Rose et al. 2010) and an extractive summary."""
+"""Measure a text: words, sentences and an extractive summary."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import groupby
-from math import log
 
 STOP_WORDS = set(
     """a about above after again against all also am an and any are aren't as at be because been before being below between both
@@ -82,25 +80,6 @@ def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     return kept[:count]
 
 
-def key_phrases(text: str, count: int) -> list[str]:
-    """Phrases between stop words, ranked by RAKE's degree over frequency of their words, weighted by how often they occur."""
-    phrases: Counter[tuple[str, ...]] = Counter()
-    for sentence in sentences_of(text):
-        for part in re.split(r"[^\w\s'’-]+", sentence.lower()):
-            runs = groupby(words_of(part), key=lambda word: word in STOP_WORDS or word.isdigit() or len(word) < 2)
-            phrases.update(phrase for stops, run in runs if not stops and len(phrase := tuple(run)) <= 3)
-    frequency: Counter[str] = Counter()
-    degree: Counter[str] = Counter()
-    for phrase, times in phrases.items():
-        for word in phrase:
-            frequency[word] += times
-            degree[word] += len(phrase) * times
-    scores = {
-        phrase: sum(degree[word] / frequency[word] for word in phrase) * (1 + log(times)) for phrase, times in phrases.items()
-    }
-    return [" ".join(phrase) for phrase in sorted(scores, key=lambda phrase: (-scores[phrase], phrase))[:count]]
-
-
 def summarise(text: str, count: int) -> list[str]:
     """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
     sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
@@ -120,7 +99,7 @@ def summarise(text: str, count: int) -> list[str]:
 
 
 def occurrences(text: str, term: str) -> list[str]:
-    """The lines around every occurrence of a word or phrase, whole words only, in any case."""
+    """The words around every occurrence of a word or phrase, whole words only, in any case."""
     pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
     flat = " ".join(text.split())
     return [flat[max(0, match.start() - 40) : match.end() + 40].strip() for match in pattern.finditer(flat)]

@@ -310,9 +310,11 @@ def test_a_misspelt_setting_of_a_pool_ends_the_system(tmp_path: Path) -> None:
     """What a pool file gives an agent is looked at before anything is started."""
     user = CommandLine(tmp_path)
     pool = user.write_pool("greeter")
-    pool.write_text(pool.read_text(encoding="utf-8") + 'env = {IOA_WORK_SPACE = "/tmp"}\n', encoding="utf-8")
+    pool.write_text(pool.read_text(encoding="utf-8") + 'env = {IOA_AGENT_DATAS = "/tmp"}\n', encoding="utf-8")
     done = user.run("up", "--port", "0", "--pool", pool)
-    assert (done.returncode, "IOA_WORK_SPACE is no setting (the nearest is IOA_WORKSPACE)" in done.stderr) == (2, True), done.stderr
+    assert (done.returncode, "IOA_AGENT_DATAS is no setting (the nearest is IOA_AGENT_DATA)" in done.stderr) == (2, True), (
+        done.stderr
+    )
 
 
 def test_a_port_for_all_processes_is_refused(tmp_path: Path) -> None:

@@ -10,8 +10,6 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -30,31 +28,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     seed = int(os.environ.get("IOA_TEST_SEED", "2024"))
     print(f"IOA_TEST_SEED={seed}")
     return create_world(seed, tmp_path_factory.mktemp("world"))
-
-
-@pytest.fixture(scope="session")
-def page_url(world: World) -> Iterator[str]:
-    """Where the world's web page is served on this machine."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            data = world.page.encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html; charset=utf-8")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    serving = threading.Thread(target=partial(server.serve_forever, poll_interval=0.05))
-    serving.start()
-    yield f"http://127.0.0.1:{server.server_port}/journal"
-    server.shutdown()
-    serving.join()
-    server.server_close()
 
 
 @contextmanager

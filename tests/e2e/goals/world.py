@@ -40,7 +40,7 @@ class World:
     other: str
     text: Path
     second_text: Path
-    page: str
+    page: Path
     page_sentences: tuple[str, ...]
     rare_word: str
     rare_count: int
@@ -85,7 +85,11 @@ def create_world(seed: int, folder: Path) -> World:
     second_text.write_text(" ".join(_sentences(chance, 9)), encoding="utf-8")
     page_sentences = tuple(_sentences(chance, 10))
     body = "".join(f"<p>{' '.join(page_sentences[at : at + 2])}</p>" for at in range(0, 10, 2))
-    page = f"<html><head><title>{_name(chance)}</title></head><body><main><h1>{_name(chance)}</h1>{body}</main></body></html>"
+    page = folder / f"{_name(chance).lower()}.html"
+    page.write_text(
+        f"<html><head><title>{_name(chance)}</title></head><body><main><h1>{_name(chance)}</h1>{body}</main></body></html>",
+        encoding="utf-8",
+    )
     return World(
         frame, table, kind, group, amount, other, text, second_text, page, page_sentences, rare_word, rare_count
     )  # fmt: skip

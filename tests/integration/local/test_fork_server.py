@@ -32,14 +32,14 @@ async def test_a_killed_program_says_so(fork_server: ForkServer) -> None:
 
 async def test_a_program_is_told_apart_in_ps(fork_server: ForkServer) -> None:
     """A dozen forks of one process show what each of them is, to `ps` as to `top`."""
-    program = Program("agent-file-search", SERVER.module, SERVER.arguments)
+    program = Program("agent-text-analyst", SERVER.module, SERVER.arguments)
     server = await fork_server.start(program)
 
     def shown() -> str:
         listed = subprocess.run(["ps", "-o", "args=", "-p", str(server.pid)], capture_output=True, text=True, check=True)
         return listed.stdout.strip()
 
-    assert await eventually(lambda: asyncio.to_thread(shown), lambda title: title == title_of(program)) == "ioa: agent file-search"
+    assert await eventually(lambda: asyncio.to_thread(shown), lambda title: title == title_of(program)) == "ioa: agent text-analyst"
     assert title_of(Program("ioa_router", "ioa_router")) == "ioa: router"
     await server.stop(grace_seconds=5)
 

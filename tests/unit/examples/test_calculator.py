@@ -92,6 +92,7 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("9^9^9^9", "too large"),
         ("100000!", "too large"),
         ("5 kg in km", "cannot be converted"),
+        ("convert 5 miles to km and 3 kg to pounds", "One amount is converted at a time"),
         ("3 kg + 2 m", "'kg' is not arithmetic"),
         ("60 km / 2 h", "'km' is not arithmetic"),
         ("5 feet 10 kg in cm", "kg cannot be converted"),

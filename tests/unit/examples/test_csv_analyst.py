@@ -125,18 +125,18 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("make me a sandwich", "sandwich"),
         ("how many orders failed", "failed"),
         ("which region sold the most", "'sold' is not understood"),
-        ("which region had the highest revenue", "what to compute of revenue. Say 'total revenue'"),
+        ("which region had the highest revenue", "what to compute of revenue. Say 'which region had the highest total revenue'"),
         ("units times unit price", "what to compute of units"),
         ("second highest revenue", "second"),
-        ("revenue growth", "'revenue growth'"),
+        ("revenue growth", "'growth' is not understood"),
         ("total of units plus 10", "'10' is not understood here"),
         ("total of units times unit price minus revenue", "'minus' is not understood here"),
         ("total revenue minus cost", "cost"),
         ("cumulative revenue by month", "cumulative"),
         ("total revenue and average units per product", "two ways"),
-        ("total unit price", "rates are not added up"),
-        ("how many units", "what to compute of units. Say 'total units'"),
-        ("top 3 products by revenue", "what to compute of revenue. Say 'total revenue'"),
+        ("total unit price", "these are not added up. Say 'average unit_price'"),
+        ("how many units", "Say 'how many rows' or 'number of distinct units'"),
+        ("top 3 products by revenue", "what to compute of revenue. Say 'top 3 products by total revenue'"),
         ("total region", "holds no numbers"),
         ("total revenue in 2019", "No row"),
         ("total revenue per month of region", "holds no dates"),
@@ -423,7 +423,7 @@ def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch
     assert (figure(said), max(read)) == (sum(n % 50 for n in range(20_000) if n % 12 == 4), 12)
 
 
-@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:4])
+@pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:6])
 def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
     """Each example of the language's page is answered."""
     [said] = _ask(sentence, sales)
@@ -448,10 +448,10 @@ def test_a_name_says_that_figures_are_in_per_cent(cells: tuple[str, str], answer
 def test_a_choice_that_is_offered_is_one_that_is_answered(run: Run, tmp_path: Path) -> None:
     """Prices are not added up, so the total of them is not suggested."""
     table = tmp_path / "t.csv"
-    table.write_text("shop,price\nA,10\nB,20\n")
-    with pytest.raises(InvalidInputError, match=r"what to compute of price\. Say 'average price', 'maximum price'"):
+    table.write_text("shop,price\nA,10\nB,20\nB,30\n")
+    with pytest.raises(InvalidInputError, match=r"what to compute of price\. Say 'which shop has the highest average price'"):
         run(agent, "which shop has the highest price", [table])
-    assert "20" in run(agent, "which shop has the highest average price", [table]).text
+    assert "25" in run(agent, "which shop has the highest average price", [table]).text
 
 
 @pytest.mark.parametrize(
@@ -468,8 +468,10 @@ def test_a_share_is_said_as_it_stands_in_the_table(condition: str, run: Run, tmp
     ("question", "said"),
     [
         ("average revenue per product, highest", r"Something is missing at the end of 'average revenue per product, highest'"),
-        ("total revenue in March 2024", r"'march' is not understood.*Dates are written 2024, 2024-03 or 2024-03-31"),
-        ("total revenue on 1 May 2024", r"'may' is not understood.*Dates are written 2024, 2024-03 or 2024-03-31"),
+        (
+            "total revenue in March",
+            r"'march' is not understood.*Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024",
+        ),
     ],
 )
 def test_a_refusal_names_what_is_wrong(question: str, said: str, sales: Table) -> None:
@@ -508,7 +510,7 @@ def test_each_row_is_used_or_left_out_once(question: str, reading: str, run: Run
 
 
 WITH_UNITS = """\
-site,Unit cost (EUR),temperature (°C),speed [km/h],borrowed
+site,Unit cost (EUR),temperature (°C),length [km],borrowed
 A,1.5,3,10,13 Jan 2026
 B,2.5,,20,2 Feb 2026
 C,4,6,30,3 Feb 2026
@@ -520,7 +522,7 @@ C,4,6,30,3 Feb 2026
     [
         ("maximum unit cost (EUR) excluding C", 2.5),
         ("average Temperature (°C)", 4.5),
-        ("total of Unit cost (EUR) times speed [km/h]", 185.0),
+        ("total of Unit cost (EUR) times length [km]", 185.0),
         ("how many rows where Unit cost (EUR) is above 2", 2.0),
         ("how many rows have temperature (°C) missing", 1.0),
         ("how many rows where borrowed is 2026-02", 2.0),
@@ -531,6 +533,100 @@ def test_whole_names_and_months_by_name(question: str, expected: float, run: Run
     path = tmp_path / "sites.csv"
     path.write_text(WITH_UNITS)
     assert figure(run(agent, question, inputs=[path]).text) == expected
+
+
+ABILITIES = """\
+place,kind,people,temperature,opened,note
+Oslo,port,700,4.5,5 Jan 2023,
+Bergen,port,280,7.5,11 Feb 2023,new
+Lom,village,2,1.0,2 Apr 2023,
+Voss,village,18,,,old
+"""
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("people of Lom", "people where place is Lom: 2 (1 of 4 rows)."),
+        ("which place has the highest temperature", "- Bergen: 7.5"),
+        ("people per place", "- Bergen: 280\n- Lom: 2\n- Oslo: 700\n- Voss: 18"),
+        ("share of people per kind", "- port: 98\n- village: 2"),
+        ("what percentage of rows have kind port", "rows where kind is port: 50 (2 of 4 rows)."),
+        ("share of people where kind is village", "people where kind is village: 2 (2 of 4 rows)."),
+        ("list place and people where people above 100", "- Oslo, 700\n- Bergen, 280"),
+        ("which places have people below 20", "- Lom, 2\n- Voss, 18"),
+        ("how many rows have no note", "note is missing: 2 (2 of 4 rows)."),
+        ("maximum people", "Its row: place Oslo, kind port, people 700, temperature 4.5"),
+        ("total people opened after January 2023", "opened > 2023-01: 282"),
+        ("total people in Q1 2023", "opened is 2023Q1: 980"),
+        ("how many rows where opened is 11 February 2023", "opened is 2023-02-11: 1"),
+        ("people per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
+        ("total people per kind in ascending order", "- village: 20\n- port: 980"),
+    ],
+)
+def test_what_is_asked_first_of_a_table(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """Single cells, shares, the rows themselves, what is lacking, months by name and an order are of the language."""
+    path = tmp_path / "places.csv"
+    path.write_text(ABILITIES)
+    assert said in run(agent, question, [path]).text
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("total temperature per kind", "a state such as a temperature"),
+        ("share of temperature per kind", "these are not added up"),
+        ("share of people per kind where note is new", "two ways: of these rows, or of each group"),
+        ("share of people", "a share of 100 per cent"),
+        ("people per kind", "not said what to compute of people. Say 'total people per kind'"),
+        ("total people and average temperature per kind", "Say 'total people per kind and average temperature per kind'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(question: str, said: str, run: Run, tmp_path: Path) -> None:
+    """States and rates are not added up, and what may be of some rows or of all is not decided."""
+    path = tmp_path / "places.csv"
+    path.write_text(ABILITIES)
+    with pytest.raises(InvalidInputError) as refused:
+        run(agent, question, [path])
+    assert said in str(refused.value)
+
+
+WORDS = (
+    "total average share of per where which has the highest people kind place temperature note how many rows in port and".split()
+)
+AWKWARD = "per,rows,total people,Unit price,where is it,note\nA,1,5,2.5,x,\nB,2,7,3.5,y,n\nB,2,9,3.5,x,n\n"
+
+
+@pytest.fixture(scope="module")
+def awkward(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    """A table of the usual kind, and one whose columns are called like words of the language."""
+    folder = tmp_path_factory.mktemp("offers")
+    for name, content in (("places.csv", ABILITIES), ("awkward.csv", AWKWARD)):
+        (folder / name).write_text(content)
+    return [read_table(folder / "places.csv"), read_table(folder / "awkward.csv")]
+
+
+@settings(deadline=None, max_examples=20)
+@given(words=st.lists(st.sampled_from([*WORDS, "Unit price", "total people", "where is it"]), min_size=1, max_size=7))
+def test_what_a_refusal_offers_is_understood(words: list[str], awkward: list[Table]) -> None:
+    """Each question in quotes behind `Say` is understood for the same table, whatever was asked and however columns are called."""
+    for table in awkward:
+        try:
+            _ask(" ".join(words), table)
+        except InvalidInputError as refused:
+            for offered in re.findall(r"'([^']+)'", refused.hint.partition("Say ")[2]):
+                understand(offered, [table])
+
+
+def test_records_of_json_are_a_table(run: Run, tmp_path: Path) -> None:
+    """A list of flat records is read as its rows; anything else is refused with how it should be."""
+    path = tmp_path / "t.json"
+    path.write_text('[{"who": "A", "n": 2}, {"who": "B", "n": null}]')
+    assert figure(run(agent, "total n", [path]).text) == 2
+    for content in ('{"who": 1}', '[{"who": [1]}]', "[1]", "[", "[]"):
+        path.write_text(content)
+        with pytest.raises(InvalidInputError, match=r"t\.json is not"):
+            run(agent, "total n", [path])
 
 
 def test_words_of_another_file_are_explained(run: Run, tmp_path: Path) -> None:

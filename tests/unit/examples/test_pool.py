@@ -29,14 +29,12 @@ def _agent(target: str) -> Agent:
 
 
 def test_who_is_in_it() -> None:
-    """The pool holds the eight agents that do work, the one that coordinates, and the one that asks a model."""
+    """The pool holds the six agents that do work, the one that coordinates, and the one that asks a model."""
     expected = [
         "csv-analyst",
         "chart-maker",
         "text-analyst",
         "calculator",
-        "file-search",
-        "web-reader",
         "python-runner",
         "report-writer",
         "analyst-desk",
@@ -59,7 +57,7 @@ def test_cards(target: str) -> None:
 def test_the_assistant_joins_where_a_model_is(environment: dict[str, str], joins: bool) -> None:
     """Without a model that could answer, nobody offers to."""
     targets = [Path(agent.target).name for agent in read_pool(POOL, environment).agents]
-    assert ("assistant.py:agent" in targets, len(targets)) == (joins, 9 + joins)
+    assert ("assistant.py:agent" in targets, len(targets)) == (joins, 7 + joins)
 
 
 def test_only_the_desk_leads_teams() -> None:

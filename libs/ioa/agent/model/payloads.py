@@ -50,12 +50,16 @@ def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> Whol
 
 
 def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
-    """Return the files that were named, else the newest of each name of the finished tasks; the latest, if they are too many."""
+    """Return the files that were named, else those of the finished tasks; the latest, if they are too many.
+
+    A file gives way to one of its name that a task made of it; two tasks that know nothing of each other keep theirs.
+    """
     known = files_by_id(view)
     done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
-    files = [known[name] for name in dict.fromkeys(named)] or list(
-        {file.name: file for task in done for file in task.artifacts}.values()
-    )
+    made_anew = {(used, file.name) for task in done for used in task.spec.uses for file in task.artifacts}
+    files = [known[name] for name in dict.fromkeys(named)] or [
+        file for task in done for file in task.artifacts if (task.spec.task_id, file.name) not in made_anew
+    ]
     return tuple(files)[-MAX_ARTIFACTS:]
 
 

@@ -325,11 +325,13 @@ async def test_is_told_that_it_has_said_what_had_been_said(content: str, told: b
     assert ("said word for word what ann had said before" in model.asked[0].prompt, counted) == (told, told)
 
 
-async def test_concludes_with_the_files_of_the_tasks() -> None:
-    """The newest file of each name goes with the answer, or those that the model names."""
+@pytest.mark.parametrize(("uses", "kept"), [((TaskId("t1-x"),), []), ((), ["c1/t1-x/a.txt"])])
+async def test_concludes_with_the_files_of_the_tasks(uses: tuple[TaskId, ...], kept: list[str]) -> None:
+    """The files that tasks made go with the answer, but for those that a later one made anew; or those that the model names."""
     group = launched()
     for turn, text in ((1, "draft"), (2, "final")):
-        group.say(ANN, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId(f"t{turn}-x"), assignee=BOB, task_desc=text),)))
+        task = TaskSpec(task_id=TaskId(f"t{turn}-x"), assignee=BOB, task_desc=text, uses=uses if turn == 2 else ())
+        group.say(ANN, SyncTaskAssignment(tasks=(task,)))
         made = tuple(artifact(f"t{turn}-x", name, text) for name in ("a.txt", f"{text}.txt"))
         group.say(BOB, InformTaskResult(task_id=TaskId(f"t{turn}-x"), task_conclusion=text, artifacts=made), turn)
     group.say(ANN, ConcludeGroupDiscussion())
@@ -340,7 +342,7 @@ async def test_concludes_with_the_files_of_the_tasks() -> None:
     said = [await ann.conclude(group.view(ANN)) for _ in range(2)]
     assert [(one.content, one.reason) for one in said] == [("It is 1234.", Reason.CONCLUDED), ("No.", Reason.FAILED)]
     assert [[file.object_name for file in one.artifacts] for one in said] == [
-        ["c1/t2-x/a.txt", "c1/t1-x/draft.txt", "c1/t2-x/final.txt"],
+        [*kept, "c1/t1-x/draft.txt", "c1/t2-x/a.txt", "c1/t2-x/final.txt"],
         ["c1/t1-x/a.txt"],
     ]
 
