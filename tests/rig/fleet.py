@@ -34,7 +34,7 @@ from ioa.testing.log_checker import Absence, Evidence
 from ioa_testkit.load_worker import environment_of
 from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
-from tests.rig.evidence import collect, wait_for_rest
+from tests.rig.evidence import collect, wait_for_rest, without_result
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
@@ -46,9 +46,7 @@ ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 _PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa_testkit.load_worker")
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
-_MOST_LOADS = 10
 _ROOM_FOR_NOTES_BYTES = 100_000
-_LOAD_SECONDS = 3.0
 
 
 class Fleet:
@@ -106,7 +104,9 @@ class Fleet:
         return await self._running[name].wait()
 
     async def die_under_load(self, name: str, fault_point: str, *, seed: int, goals: int = 10) -> int:
-        """Start a process anew so that it dies at a fault point, publish goals until it has, and return its exit code.
+        """Start a process anew so that it dies at a fault point, give it goals until it has, and return its exit code.
+
+        So many goals are open that it always has something to do, and no more: all of them have to end before a test does.
 
         Raises:
             AssertionError: It never gets there.
@@ -114,14 +114,20 @@ class Fleet:
         if self.is_running(name):
             await self.kill(name)
         await self.start(name, fault_point=fault_point)
-        for again in range(_MOST_LOADS):
-            await self.publish_mix(goals, seed + again * 1_000)
-            try:
-                async with asyncio.timeout(_LOAD_SECONDS):
-                    return await self.died(name)
-            except TimeoutError:
-                continue
-        raise AssertionError(f"{name} never reached {fault_point}.\n{self.logs()}")
+        load = seed
+
+        async def died_or_short_of_goals() -> bool:
+            nonlocal load
+            if not self.has_died(name) and len(await without_result(self.client, self.goals)) < goals:
+                await self.publish_mix(goals, load)
+                load += 1_000
+            return self.has_died(name)
+
+        try:
+            await eventually(died_or_short_of_goals, within=_PATIENCE)
+        except AssertionError:
+            raise AssertionError(f"{name} never reached {fault_point}.\n{self.logs()}") from None
+        return await self.died(name)
 
     def is_running(self, name: str) -> bool:
         """Whether a process has been started and has not ended."""
