@@ -35,6 +35,7 @@ from ioa_testkit.load_worker import environment_of
 from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
 from tests.rig.evidence import collect, wait_for_rest, without_result
+from tests.rig.forks import fork_server
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
@@ -43,7 +44,6 @@ WORKERS = ("worker-0", "worker-1")
 TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
-_PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa_testkit.load_worker")
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
 _ROOM_FOR_NOTES_BYTES = 100_000
@@ -52,9 +52,9 @@ _ROOM_FOR_NOTES_BYTES = 100_000
 class Fleet:
     """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
 
-    def __init__(self, client: Client, fork_server: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, client: Client, forks: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
         self.client = client
-        self._fork_server = fork_server
+        self._forks = forks
         self._folder = folder
         self._env = env
         self._running: dict[str, ChildProcess] = {}
@@ -71,7 +71,7 @@ class Fleet:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
             arguments = (str(self._clock_of(name)), module)
-            self._running[name] = await self._fork_server.start(Program(name, "tests.rig.skewed_process", arguments, told))
+            self._running[name] = await self._forks.start(Program(name, "tests.rig.skewed_process", arguments, told))
             self._returned(name)
             if fault_point:
                 self._left(name)  # it may die at any time from now on
@@ -323,9 +323,8 @@ async def open_fleet(url: str, folder: Path, env: Mapping[str, str] | None = Non
         env: Settings for every process, such as `IOA_LEASE`; the URL is set already.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    fork_server = ForkServer(folder, {"IOA_NATS_URL": url}, _PRELOADED)
     async with open_connection(NatsSettings(url, "fleet")) as client:
-        fleet = Fleet(client, fork_server, folder, env or {})
+        fleet = Fleet(client, fork_server(folder, {"IOA_NATS_URL": url}), folder, env or {})
         try:
             yield fleet
         finally:
