@@ -31,7 +31,7 @@ test-model: $(VENV)/.model  ## Run the tests that a real language model drives, 
 	$(BIN)/pytest -m model
 
 chaos: $(VENV)/.dev  ## Break everything at random under load and judge what is left; ARGS="--seconds 300 --seed 7" repeats a run.
-	$(BIN)/pytest -m chaos tests/e2e/chaos
+	$(BIN)/pytest -m chaos tests/e2e
 	$(BIN)/python -m benchmarks.chaos $(ARGS)
 	$(BIN)/python -m benchmarks.outages --smoke
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import structlog
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from tests.rig.loop_watch import watch_loops
@@ -24,7 +25,13 @@ from tests.rig.loop_watch import watch_loops
 # change's; IOA_TEST_EXPLORE=1 looks for new ones.
 settings.register_profile("steady", deadline=None, print_blob=True, derandomize=True)
 settings.register_profile("explore", deadline=None, print_blob=True)
-settings.load_profile("explore" if os.environ.get("IOA_TEST_EXPLORE") else "steady")
+if os.environ.get("IOA_TEST_EXPLORE"):
+    settings.load_profile("explore")
+else:
+    settings.load_profile("steady")
+    # Hypothesis mixes into its examples the constants of all our modules that happen to be imported: a selection of tests would
+    # have other examples than all of them. There is no setting for that.
+    pytest.MonkeyPatch().setattr(providers, "is_local_module_file", lambda path: False)
 
 # The tracebacks that structlog draws by default hold the loop for tens of milliseconds each.
 structlog.configure(

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.rig.forks import run_module
+
 TIMEOUT_SECONDS = 120
 
 AGENTS = """
@@ -64,27 +66,24 @@ class CommandLine:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("IOA_", "OPENAI_", "COLUMNS"))}
         return {**kept, "SIGNAL_FILE": str(self.folder / "signal"), "IOA_DRAIN": "0.2", **self.variables}
 
-    def start(self, *arguments: str | Path, given: bool = False) -> subprocess.Popen[str]:
-        """Start a command; `given` says that something will be piped into it."""
+    def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
+        """Start a command as a user does."""
         return subprocess.Popen(
             [sys.executable, "-m", "ioa.cli", *map(str, arguments)],
             cwd=self.folder,
             env=self.environment,
-            stdin=subprocess.PIPE if given else subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
 
     def run(self, *arguments: str | Path, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end, with what is piped into it."""
-        with self.start(*arguments, given=given is not None) as process:
-            try:
-                out, error = process.communicate(given, timeout=TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
-        return subprocess.CompletedProcess(arguments, process.returncode, out, error)
+        """Run a command to its end, with what is piped into it, as a fork of a process that has imported the command."""
+        told = tuple(map(str, arguments))
+        return run_module(
+            "ioa.cli", told, folder=self.folder, env=self.environment, given=given or "", timeout_seconds=TIMEOUT_SECONDS
+        )
 
     def document(self, *arguments: str | Path) -> Any:
         """Run a command with `--json` that must succeed, and read its document."""

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -15,10 +13,12 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.local.fork_server import Program
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId
 from tests.rig.deadline import eventually
+from tests.rig.forks import fork_server
 
 BIG = tuple(AgentId(f"big-{number}") for number in range(4))
 SMALL = (AgentId("small-0"), AgentId("small-1"))
@@ -102,36 +102,13 @@ class Crowd:
 @asynccontextmanager
 async def open_crowd(client: Client, url: str, folder: Path) -> AsyncIterator[Crowd]:
     """Start the agents, each team in a process of its own, on a system whose services run; stop them at the end."""
-    teams = (BIG, SMALL)
-    processes = [await _start(team, url, folder / team[0]) for team in teams]
+    await asyncio.to_thread(folder.mkdir, parents=True)
+    forks = fork_server(folder, {"IOA_NATS_URL": url, "IOA_LOG_LEVEL": "warning"})
     crowd = Crowd(client)
-    try:
+    async with AsyncExitStack() as stack:
+        for team in (BIG, SMALL):
+            told = {"IOA_AGENT_DATA": str(folder / team[0]), "IOA_CROWD_AGENTS": ",".join(team)}
+            process = await forks.start(Program(team[0], "ioa_testkit.crowd_worker", (), told))
+            stack.push_async_callback(process.stop, 0)
         await crowd.present()
         yield crowd
-    finally:
-        for process in processes:
-            if process.returncode is None:
-                process.kill()
-            await process.wait()
-
-
-async def _start(team: Sequence[AgentId], url: str, folder: Path) -> asyncio.subprocess.Process:
-    await asyncio.to_thread(folder.mkdir, parents=True)
-    env = {
-        "IOA_NATS_URL": url,
-        "IOA_DIE_WITH_PARENT": "true",
-        "IOA_LOG_LEVEL": "warning",
-        "IOA_AGENT_DATA": str(folder),
-        "IOA_CROWD_AGENTS": ",".join(team),
-    }
-    with (folder / "log").open("ab") as log:
-        return await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "ioa_testkit.crowd_worker",
-            env={**os.environ, **env},
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )

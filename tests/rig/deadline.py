@@ -10,7 +10,8 @@ from typing import Any, TypeVar, overload
 
 T = TypeVar("T")
 
-_LOOK_EVERY_SECONDS = 0.01
+_SHORTEST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 0.01, 0.1
+_PAUSE_PER_SECOND_WAITED = 0.1
 
 
 @overload
@@ -22,16 +23,19 @@ async def eventually(
 ) -> Any:
     """Look again and again until what is seen satisfies `until`, and return it.
 
+    The longer it takes, the longer the pauses: looking takes time from those that are waited for.
+
     Raises:
         AssertionError: It did not within the deadline; the message shows what was seen last.
     """
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + within.total_seconds()
+    start = loop.time()
     while True:
         found = look()
         seen = await found if inspect.isawaitable(found) else found
         if until(seen):
             return seen
-        if loop.time() > deadline:
+        waited = loop.time() - start
+        if waited > within.total_seconds():
             raise AssertionError(f"not within {within.total_seconds():g} s; seen last: {seen!r}")
-        await asyncio.sleep(_LOOK_EVERY_SECONDS)
+        await asyncio.sleep(min(max(waited * _PAUSE_PER_SECOND_WAITED, _SHORTEST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS))

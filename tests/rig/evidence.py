@@ -52,7 +52,7 @@ async def wait_for_rest(
     Raises:
         AssertionError: It does not come to that; the message names a few goals, and the members that lag.
     """
-    await eventually(lambda: _without_result(client, goals), lambda left: not left, within=within)
+    await eventually(lambda: without_result(client, goals), lambda left: not left, within=within)
     await eventually(lambda: _memberships(client, members), lambda left: not left, within=within)
 
 
@@ -129,7 +129,8 @@ def _sequenced(data: bytes, known: Known) -> SequencedEntry:
     return SequencedEntry.model_construct(seq=raw["seq"], previous_seq=raw["previous_seq"], entry=found[1])
 
 
-async def _without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalId]:
+async def without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalId]:
+    """Return which of these goals have not ended yet; all of them while NATS does not answer."""
     try:
         info = await client.jetstream().stream_info(RESULTS, subjects_filter=subjects.ANY_RESULT)
     except (nats.errors.Error, TimeoutError):

@@ -34,7 +34,8 @@ from ioa.testing.log_checker import Absence, Evidence
 from ioa_testkit.load_worker import environment_of
 from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.rig.deadline import eventually
-from tests.rig.evidence import collect, wait_for_rest
+from tests.rig.evidence import collect, wait_for_rest, without_result
+from tests.rig.forks import fork_server
 
 ROUTERS, GROUPS, REGISTRIES = ("router-0", "router-1"), ("groups-0", "groups-1"), ("registry-0", "registry-1")
 DISCOVERY = "discovery-0"
@@ -43,20 +44,17 @@ WORKERS = ("worker-0", "worker-1")
 TWINS = ("twin-0", "twin-1")
 ROSTER = tuple(AgentId(f"load-{number}") for number in range(6))
 
-_PRELOADED = ("ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__", "ioa_testkit.load_worker")
 _STOP_GRACE_SECONDS = 15.0
 _PATIENCE = timedelta(seconds=60)
-_MOST_LOADS = 10
 _ROOM_FOR_NOTES_BYTES = 100_000
-_LOAD_SECONDS = 3.0
 
 
 class Fleet:
     """Processes by name: `router-0`, `groups-1`, `worker-0` … Made by `open_fleet`."""
 
-    def __init__(self, client: Client, fork_server: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
+    def __init__(self, client: Client, forks: ForkServer, folder: Path, env: Mapping[str, str]) -> None:
         self.client = client
-        self._fork_server = fork_server
+        self._forks = forks
         self._folder = folder
         self._env = env
         self._running: dict[str, ChildProcess] = {}
@@ -73,7 +71,7 @@ class Fleet:
             module, told = self._program(name)
             told |= {**self._env, **(env or {})} | ({"IOA_FAULT_POINT": fault_point} if fault_point else {})
             arguments = (str(self._clock_of(name)), module)
-            self._running[name] = await self._fork_server.start(Program(name, "tests.rig.skewed_process", arguments, told))
+            self._running[name] = await self._forks.start(Program(name, "tests.rig.skewed_process", arguments, told))
             self._returned(name)
             if fault_point:
                 self._left(name)  # it may die at any time from now on
@@ -106,7 +104,9 @@ class Fleet:
         return await self._running[name].wait()
 
     async def die_under_load(self, name: str, fault_point: str, *, seed: int, goals: int = 10) -> int:
-        """Start a process anew so that it dies at a fault point, publish goals until it has, and return its exit code.
+        """Start a process anew so that it dies at a fault point, give it goals until it has, and return its exit code.
+
+        So many goals are open that it always has something to do, and no more: all of them have to end before a test does.
 
         Raises:
             AssertionError: It never gets there.
@@ -114,14 +114,20 @@ class Fleet:
         if self.is_running(name):
             await self.kill(name)
         await self.start(name, fault_point=fault_point)
-        for again in range(_MOST_LOADS):
-            await self.publish_mix(goals, seed + again * 1_000)
-            try:
-                async with asyncio.timeout(_LOAD_SECONDS):
-                    return await self.died(name)
-            except TimeoutError:
-                continue
-        raise AssertionError(f"{name} never reached {fault_point}.\n{self.logs()}")
+        load = seed
+
+        async def died_or_short_of_goals() -> bool:
+            nonlocal load
+            if not self.has_died(name) and len(await without_result(self.client, self.goals)) < goals:
+                await self.publish_mix(goals, load)
+                load += 1_000
+            return self.has_died(name)
+
+        try:
+            await eventually(died_or_short_of_goals, within=_PATIENCE)
+        except AssertionError:
+            raise AssertionError(f"{name} never reached {fault_point}.\n{self.logs()}") from None
+        return await self.died(name)
 
     def is_running(self, name: str) -> bool:
         """Whether a process has been started and has not ended."""
@@ -317,9 +323,8 @@ async def open_fleet(url: str, folder: Path, env: Mapping[str, str] | None = Non
         env: Settings for every process, such as `IOA_LEASE`; the URL is set already.
     """
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    fork_server = ForkServer(folder, {"IOA_NATS_URL": url}, _PRELOADED)
     async with open_connection(NatsSettings(url, "fleet")) as client:
-        fleet = Fleet(client, fork_server, folder, env or {})
+        fleet = Fleet(client, fork_server(folder, {"IOA_NATS_URL": url}), folder, env or {})
         try:
             yield fleet
         finally:

@@ -15,6 +15,8 @@ from pathlib import Path
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from tests.rig.forks import fork_server
 
 _PING_FOR = timedelta(milliseconds=250)
 _STOP_GRACE = timedelta(seconds=10)
@@ -26,24 +28,24 @@ class Replica:
     """One running process of a service."""
 
     module: str
-    process: asyncio.subprocess.Process
+    child: ChildProcess
     log_path: Path
 
     @property
     def pid(self) -> int:
         """The process id."""
-        return self.process.pid
+        return self.child.pid
 
     @property
     def is_running(self) -> bool:
         """Whether the process has not ended."""
-        return self.process.returncode is None
+        return not self.child.has_ended
 
     async def kill(self) -> None:
         """End the process by SIGKILL, as a crash would, and return once it is gone."""
         if self.is_running:
-            self.process.kill()
-        await self.process.wait()
+            os.kill(self.pid, signal.SIGKILL)
+        await self.child.wait()
 
     async def stop(self) -> int:
         """End the process by SIGTERM and return its exit code.
@@ -52,10 +54,10 @@ class Replica:
             TimeoutError: It did not end in time; it was killed.
         """
         if self.is_running:
-            self.process.send_signal(signal.SIGTERM)
+            os.kill(self.pid, signal.SIGTERM)
         try:
             async with asyncio.timeout(_STOP_GRACE.total_seconds()):
-                return await self.process.wait()
+                return await self.child.wait()
         except TimeoutError:
             await self.kill()
             raise
@@ -64,10 +66,9 @@ class Replica:
 class ServiceProcesses:
     """Services on one NATS server. Made by `open_services`."""
 
-    def __init__(self, client: Client, env: Mapping[str, str], logs: Path) -> None:
+    def __init__(self, client: Client, forks: ForkServer) -> None:
         self._client = client
-        self._env = env
-        self._logs = logs
+        self._forks = forks
         self._started: list[Replica] = []
 
     async def start(self, *modules: str, replicas: int = 2, within: timedelta = timedelta(seconds=30)) -> None:
@@ -92,7 +93,7 @@ class ServiceProcesses:
         deadline = asyncio.get_running_loop().time() + within.total_seconds()
         while (found := await self._ping(module)) != replicas:
             ended = [replica for replica in self._started if replica.module == module and not replica.is_running]
-            died = [replica for replica in ended if replica.process.returncode not in (0, -signal.SIGKILL, -signal.SIGTERM)]
+            died = [replica for replica in ended if await replica.child.wait() not in (0, -signal.SIGKILL, -signal.SIGTERM)]
             if died or asyncio.get_running_loop().time() > deadline:
                 raise AssertionError(f"{found} replicas of {module} answer, not {replicas}.\n{self.logs()}")
 
@@ -108,30 +109,19 @@ class ServiceProcesses:
     async def kill_all(self) -> None:
         """Leave nothing behind."""
         for replica in self._started:
-            await replica.kill()
+            await replica.child.stop(0)
 
     def logs(self) -> str:
         """The end of every process's log."""
         shown = []
         for replica in self._started:
             lines = replica.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-            shown.append("\n".join([f"--- {replica.log_path.name} (code {replica.process.returncode}) ---", *lines]))
+            shown.append("\n".join([f"--- {replica.log_path.name} ({'runs' if replica.is_running else 'ended'}) ---", *lines]))
         return "\n".join(shown)
 
     async def _spawn(self, module: str) -> Replica:
-        path = self._logs / f"{module}-{len(self._started)}.log"
-        with path.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                module,
-                env={**os.environ, **self._env},
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-        return Replica(module, process, path)
+        program = Program(f"{module}-{len(self._started)}", module)
+        return Replica(module, await self._forks.start(program), self._forks.log_of(program))
 
     async def _ping(self, module: str) -> int:
         """Count the replicas that answer within a moment."""
@@ -163,9 +153,9 @@ async def open_services(
         show_logs: Write the end of every log to standard output when all is over.
     """
     await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
-    told = {"IOA_NATS_URL": nats_url, "IOA_DIE_WITH_PARENT": "true", "PYTHONUNBUFFERED": "1", **(env or {})}
+    told = {"IOA_NATS_URL": nats_url, **(env or {})}
     async with open_connection(NatsSettings(nats_url, "service-processes")) as client:
-        services = ServiceProcesses(client, told, logs)
+        services = ServiceProcesses(client, fork_server(logs, told))
         try:
             yield services
         finally:

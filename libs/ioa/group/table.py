@@ -226,7 +226,7 @@ def _member_lost(state: GroupState, lost: MemberLost) -> GroupState:
 
 def _member_returned(state: GroupState, returned: MemberReturned) -> GroupState:
     """Count a member among the living; the first of them takes the floor from a lost holder, which others could not be given it."""
-    if returned.agent_id in state.living():
+    if returned.agent_id in state.living() or not state.is_member(returned.agent_id):
         return state
     after = floor.mark_living(state, returned.agent_id)
     left_alone = not state.living() and state.floor_holder not in (None, returned.agent_id)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +13,7 @@ import pytest
 
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.group.events import GroupLaunched, Said
+from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
@@ -22,28 +21,23 @@ from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.search import Need, Search
 from tests.e2e.goals.outcomes import replay_tree
 from tests.rig.deadline import eventually
+from tests.rig.forks import fork_server
 
 pytestmark = pytest.mark.slow
 
-_AGENT = Path(__file__).parent / "doomed_agent.py"
+_AGENT = Program("doomed", "tests.e2e.goals.doomed_agent")
 _TRADE = "polish the brass gongs of the lighthouse"
 _PATIENCE = timedelta(seconds=30)
 
 
 @asynccontextmanager
-async def _process(env: Mapping[str, str], log: Path) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the agent's file; on leaving, end it by SIGTERM unless it is dead."""
-    with log.open("ab") as output:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, str(_AGENT), env={**os.environ, **env}, stdout=output, stderr=output
-        )
+async def _process(forks: ForkServer) -> AsyncIterator[ChildProcess]:
+    """Run the agent; on leaving, end it by SIGTERM unless it is dead."""
+    process = await forks.start(_AGENT)
     try:
         yield process
     finally:
-        if process.returncode is None:
-            process.terminate()
-        async with asyncio.timeout(_PATIENCE.total_seconds()):
-            await process.wait()
+        await process.stop(_PATIENCE.total_seconds())
 
 
 async def _is_found(system: NatsSystemClient, agent_id: str, trade: str) -> bool:
@@ -70,19 +64,20 @@ async def test_a_killed_agent_carries_on_where_it_was(
     system: NatsSystemClient, nats_of_the_system: str, tmp_path: Path, point: str, attempts: list[str]
 ) -> None:
     """Killed at one point and started again, the agent ends the goal: one result, and the function run no more than needed."""
-    agent_id, trade, log = f"doomed-{point}", f"{_TRADE} {point}", tmp_path / "agent.log"
+    agent_id, trade = f"doomed-{point}", f"{_TRADE} {point}"
     env = {
         "IOA_NATS_URL": nats_of_the_system,
         "IOA_AGENT_DATA": str(tmp_path / "memory"),
         "DOOMED_AT": point,
         "DOOMED_FOLDER": str(tmp_path),
     }
-    async with _process(env, log) as first:
+    forks = fork_server(tmp_path, env)
+    async with _process(forks) as first:
         await eventually(lambda: _is_found(system, agent_id, trade), within=_PATIENCE)
         goal_id = await system.launch(GoalOrder(goal=trade, agent=AgentId(agent_id), timeout=60))
         async with asyncio.timeout(_PATIENCE.total_seconds()):
             died_of = await first.wait()
-    async with _process(env, log), asyncio.timeout(_PATIENCE.total_seconds()):
+    async with _process(forks), asyncio.timeout(_PATIENCE.total_seconds()):
         result = await system.wait_for_result(goal_id)
 
     groups = await replay_tree(system, result.comm_id)
@@ -92,6 +87,6 @@ async def test_a_killed_agent_carries_on_where_it_was(
     runs = (tmp_path / "runs").read_text().split()
 
     assert (died_of, result.reason, runs, len(reported), len(launched)) == (-signal.SIGKILL, Reason.CONCLUDED, attempts, 1, 1), (
-        log.read_text()
+        forks.log_of(_AGENT).read_text()
     )
     assert f"polished in attempt {attempts[-1]}" in result.content

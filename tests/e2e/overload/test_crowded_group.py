@@ -15,8 +15,9 @@ from ioa.protocol.goals import Reason
 from tests.rig.crowd import Crowd, open_crowd
 from tests.rig.processes import open_services
 
-TASKS = 320
 LATE_SECONDS = 5.0
+
+_CROWDS = pytest.mark.parametrize("tasks", [128, pytest.param(320, marks=pytest.mark.chaos)])
 
 
 @pytest.fixture
@@ -31,20 +32,22 @@ async def crowd(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Crowd]
             yield ready
 
 
-async def test_a_crowded_group_stops_nobody(crowd: Crowd) -> None:
-    """320 tasks of three seconds are all done; each goal beside them concludes, and those that get stuck end at their deadline."""
+@_CROWDS
+async def test_a_crowded_group_stops_nobody(crowd: Crowd, tasks: int) -> None:
+    """Its tasks of three seconds are all done; each goal beside them concludes, and those that get stuck end at their deadline."""
     async with asyncio.TaskGroup() as group:
-        big = group.create_task(crowd.crowded(TASKS, 3, timeout=timedelta(seconds=240)))
+        big = group.create_task(crowd.crowded(tasks, 3, timeout=timedelta(seconds=240)))
         beside = await crowd.beside(big, every=timedelta(seconds=2), stuck_every=timedelta(seconds=7))
-    assert (big.result().result.reason, big.result().result.content) == (Reason.CONCLUDED, f"{TASKS} of {TASKS}")
+    assert (big.result().result.reason, big.result().result.content) == (Reason.CONCLUDED, f"{tasks} of {tasks}")
     assert [one.result.reason for one in beside.small] == [Reason.CONCLUDED] * len(beside.small)
     assert [one.result.reason for one in beside.stuck] == [Reason.DEADLINE] * len(beside.stuck)
     assert max(one.late_seconds for one in beside.stuck) < LATE_SECONDS
 
 
-async def test_a_crowded_group_ends_at_its_deadline(crowd: Crowd) -> None:
+@_CROWDS
+async def test_a_crowded_group_ends_at_its_deadline(crowd: Crowd, tasks: int) -> None:
     """However many tasks are open and reported on, the group that has them ends in time, and its members are free again."""
-    ended = await crowd.crowded(TASKS, 600, timeout=timedelta(seconds=25))
+    ended = await crowd.crowded(tasks, 600, timeout=timedelta(seconds=25))
     after = await crowd.small(1)
     assert (ended.result.reason, after.result.reason) == (Reason.DEADLINE, Reason.CONCLUDED)
     assert ended.late_seconds < LATE_SECONDS

@@ -36,7 +36,7 @@ from tests.unit.runtime.plane import session
 # nats-py drops the socket of an attempt to connect that a frozen server never answers; Python closes it, and says so.
 _DROPPED = pytest.mark.filterwarnings("ignore:.*StreamWriter:pytest.PytestUnraisableExceptionWarning")
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120), _DROPPED]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150), _DROPPED]
 
 LEASE, RENEW_EVERY = timedelta(seconds=6), timedelta(seconds=1)
 TEAM = (ADA, BOB, EVE)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ioa.local.fork_server import ForkServer, Program, title_of
+from tests.rig import forks
 from tests.rig.deadline import eventually
 
 SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
@@ -20,7 +21,7 @@ SERVER = Program("server", "http.server", ["0", "--bind", "127.0.0.1"])
 @pytest.fixture
 def fork_server(tmp_path: Path) -> ForkServer:
     """A fork_server that has started nothing."""
-    return ForkServer(tmp_path, {}, ["http.server"])
+    return forks.fork_server(tmp_path, {})
 
 
 async def test_a_killed_program_says_so(fork_server: ForkServer) -> None:

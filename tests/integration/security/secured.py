@@ -19,11 +19,11 @@ from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import ForkServer, Program
 from tests.rig.deadline import eventually
+from tests.rig.forks import fork_server
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 SERVICES = ("registry", "discovery", "groups", "router")
 
-_PRELOADED = ("ioa.hosting.__main__", "ioa.hosting.agent", "ioa_registry.__main__", "ioa_groups.__main__", "ioa_router.__main__")
 _PATIENCE = timedelta(seconds=60)
 _STOP_GRACE_SECONDS = 15.0
 
@@ -64,7 +64,7 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials))
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        yield Secured(server, credentials, ForkServer(folder / "logs", {"IOA_NATS_URL": server.url}, _PRELOADED))
+        yield Secured(server, credentials, fork_server(folder / "logs", {"IOA_NATS_URL": server.url}))
 
 
 @asynccontextmanager

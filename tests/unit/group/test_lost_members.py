@@ -7,8 +7,9 @@ from datetime import timedelta
 import pytest
 
 from ioa.group.effects import PublishResult, ReportToParent
-from ioa.group.events import SubgroupClosed, name_of
+from ioa.group.events import MemberReturned, SubgroupClosed, name_of
 from ioa.group.machine import legal_kinds
+from ioa.group.rejection import RejectionCode
 from ioa.group.state import Ended, ParentTask
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -59,6 +60,13 @@ def test_a_lost_holder_whose_message_comes_may_give_a_task_to_itself() -> None:
     """It is evidently alive, so that the task is not suspect."""
     story = launched("ada").loses("ada").after(600).assigns_and_waits("ada", "t1-1:ada")
     assert (story.phase, story.open("t1-1").suspect) == (Phase.ASSIGNED, False)
+
+
+def test_the_return_of_a_stranger_moves_nothing() -> None:
+    """While everybody is lost, the first member that returns takes the floor; who is no member is refused."""
+    story = launched("ada", "bob").loses("bob").loses("ada")
+    refused = story.refusal(MemberReturned(at=START, agent_id=AgentId("mallory")))
+    assert (refused.code, story.regains("bob").holder) == (RejectionCode.NO_CHANGE, "bob")
 
 
 def test_a_conclusion_without_a_lost_member_says_what_is_missing() -> None:

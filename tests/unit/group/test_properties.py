@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ioa.group import folding, monologue
 from ioa.group.budget import spent_budget
@@ -50,13 +50,15 @@ from tests.unit.group.walk import (
 
 SEEDS = st.integers(min_value=0, max_value=2**32)
 MESSAGE_KINDS: tuple[Kind, ...] = get_args(get_args(Payload)[0])
+_after_each_change = precondition(lambda walk: walk.has_changed)
 
 
 class GroupWalk(RuleBasedStateMachine):
-    """One group, any event at any time. After each step everything that must hold is checked."""
+    """One group, any event at any time. After each step that changes the group everything that must hold is checked."""
 
     state: GroupState
     before: GroupState | None
+    has_changed: bool
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,7 +69,7 @@ class GroupWalk(RuleBasedStateMachine):
     def launches(self, seed: int) -> None:
         """The group is opened."""
         event = any_launch(random.Random(seed).choice)
-        self.before, self.state = None, step(None, event).state
+        self.before, self.state, self.has_changed = None, step(None, event).state, True
         self.log.append(event)
 
     @rule(seed=SEEDS)
@@ -76,13 +78,13 @@ class GroupWalk(RuleBasedStateMachine):
         choose = random.Random(seed).choice
         at = any_time(self.state, self.now, choose)
         event = any_event(self.state, at, choose)
-        unchanged = self.state.model_dump_json()
+        unchanged, self.has_changed = self.state.model_dump_json(), False
         try:
             transition = step(self.state, event)
         except IllegalEventError:
             assert self.state.model_dump_json() == unchanged
             return
-        self.before, self.state, self.now = self.state, transition.state, max(at, self.now)
+        self.before, self.state, self.now, self.has_changed = self.state, transition.state, max(at, self.now), True
         self.log.append(event)
         self._check_arrow(event)
         self._check_history()
@@ -94,7 +96,7 @@ class GroupWalk(RuleBasedStateMachine):
         event = random.Random(seed).choice(self.log)
         if event is not self.log[-1] and isinstance(event, MemberLost | MemberReturned | TimerFired):
             return
-        unchanged = self.state.model_dump_json()
+        unchanged, self.has_changed = self.state.model_dump_json(), False
         try:
             step(self.state, event)
         except IllegalEventError:
@@ -135,6 +137,7 @@ class GroupWalk(RuleBasedStateMachine):
             if task.subgroup is not None and closed and kind_of(event) is not SubgroupClosed:
                 assert task.subgroup in cancelled
 
+    @_after_each_change
     @invariant()
     def the_floor_is_held_by_one_member_at_most(self) -> None:
         """Who waits holds nothing. A lost member holds it only while nobody lives, or if it was named just after it was lost."""
@@ -146,6 +149,7 @@ class GroupWalk(RuleBasedStateMachine):
             granted = stage.until - self.state.limits.floor_timeout
             assert granted - lost.lost_at < self.state.limits.floor_timeout
 
+    @_after_each_change
     @invariant()
     def concluding_is_never_all_that_can_be_done(self) -> None:
         """Whoever has the floor of a discussion may also do something for the goal."""
@@ -153,12 +157,14 @@ class GroupWalk(RuleBasedStateMachine):
         if holder is not None and isinstance(self.state.stage, Discussing):
             assert SyncTaskAssignment in legal_kinds(self.state, holder, self._in_time())
 
+    @_after_each_change
     @invariant()
     def the_state_stays_small(self) -> None:
         """Closed tasks that nothing names have left it, a step after they were too many."""
         closed = sum(isinstance(task, ClosedTask) for task in self.state.tasks)
         assert self.state.limits.level == 0 or closed <= KEPT + 64 or self.state.phase.is_terminal
 
+    @_after_each_change
     @invariant()
     def there_is_something_to_wait_for(self) -> None:
         """Every phase waits for open tasks only, and the phases without tasks have none."""
@@ -171,11 +177,13 @@ class GroupWalk(RuleBasedStateMachine):
             case Discussing():
                 assert self.state.turns_left > 0 and spent_budget(self.state) is None
 
+    @_after_each_change
     @invariant()
     def no_state_rule_is_left_to_be_made(self) -> None:
         """A step goes on until the state calls for nothing more."""
         assert [rule.name for rule in STATE_RULES if self.state.phase in rule.phases and rule.when(self.state)] == []
 
+    @_after_each_change
     @invariant()
     def a_timer_moves_every_open_group(self) -> None:
         """A deadline stands exactly while the group is open, and its timer is taken."""
@@ -184,6 +192,7 @@ class GroupWalk(RuleBasedStateMachine):
         if due is not None:
             assert step(self.state, TimerFired(at=due)).state != self.state
 
+    @_after_each_change
     @invariant()
     def the_kinds_called_legal_are_the_legal_ones(self) -> None:
         """Each kind that is named is taken with some content, and each other one is refused with any."""
@@ -193,6 +202,7 @@ class GroupWalk(RuleBasedStateMachine):
             taken = {kind for kind in MESSAGE_KINDS if any(is_legal(self.state, message) for message in attempts[kind])}
             assert taken == named
 
+    @_after_each_change
     @invariant()
     def the_end_is_always_in_reach(self) -> None:
         """By messages alone, and by timers alone within a number of firings that the group's size bounds."""
@@ -251,7 +261,10 @@ TestFoldingWalk = FoldingWalk.TestCase
 
 
 def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
-    """Each phase a rule claims to lead to is reached by it, so that the diagram shows no arrow that cannot happen."""
+    """Each phase a rule claims to lead to is reached by it, so that the diagram shows no arrow that cannot happen.
+
+    Every second step starts in a phase from which an arrow is missing yet.
+    """
     choose = random.Random(1).choice
     drawn = {(cell.phase, row.kind, to) for row in TABLE.values() for cell in row.cells.values() for to in cell.leads_to}
     walked: set[tuple[Phase | None, Kind, Phase]] = set()
@@ -265,11 +278,14 @@ def test_every_arrow_of_the_table_is_walked_and_no_other() -> None:
             walked.add((None, kind_of(opening), state.phase))
             if not state.phase.is_terminal:
                 seen.setdefault("launched", []).append(state)
-        state = choose(seen[choose(tuple(seen))])
+        missing = {phase for phase, _, _ in drawn - walked}
+        wanted = [sort for sort, states in seen.items() if step_number % 2 and states[0].phase in missing]
+        state = choose(seen[choose(wanted or tuple(seen))])
         event = arbitrary_event(state, any_time(state, START, choose), choose)
-        if not is_legal(state, event):
+        try:
+            after = step(state, event).state
+        except IllegalEventError:
             continue
-        after = step(state, event).state
         walked.add((state.phase, kind_of(event), after.phase))
         if not after.phase.is_terminal:
             seen.setdefault(_sort(after), []).append(after)

@@ -250,18 +250,17 @@ class Walk:
         return json.dumps({"thought": f"thought {rng.random()}", "decision": said})
 
 
-@pytest.mark.parametrize("quarter", range(4))
-def test_nothing_above_the_tail_is_ever_rewritten(quarter: int) -> None:
-    """In 1,000 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
+def test_nothing_above_the_tail_is_ever_rewritten() -> None:
+    """In 200 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
     shares = []
-    for seed in range(250 * quarter, 250 * quarter + 250):
+    for seed in range(200):
         rng = random.Random(seed)
         walk = Walk(rng, launched(max_turns=rng.randint(2, 12)))
         asyncio.run(walk.live())
         for earlier, later in (pair for prompts in walk.seen.values() for pair in pairwise(prompts)):
             assert later.startswith(above(earlier)), f"seed {seed}"
             shares.append((len(above(earlier)) + len(Prompts().system)) / (len(earlier) + len(Prompts().system)))
-    assert (len(shares) > 250, min(shares) > 0.8) == (True, True)
+    assert (len(shares) > 200, min(shares) > 0.8) == (True, True)
 
 
 def test_the_budget_of_before_is_refused_with_what_replaces_it() -> None:

@@ -146,7 +146,7 @@ _NAMES = re.compile(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(goals)
 @example("1. summarise notes.txt\n2) count its words\nwhat is 15% of 240")
 @example("here is our file orders.csv. thanks")
@@ -162,7 +162,7 @@ def _without_numbering(goal: str) -> str:
     return re.sub(r"(?:^|(?<=[\s:;,.]))(?:\d\.|\d\))(?=\s|$|[,.;:?])", " ", goal)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(goals, st.text(min_size=1, max_size=400)))
 def test_dependencies_point_backwards(goal: str) -> None:
     """Any text gives one to eight needs with words in them, and each uses only earlier ones."""
@@ -173,7 +173,7 @@ def test_dependencies_point_backwards(goal: str) -> None:
     assert all(use < position for position, need in enumerate(needs) for use in need.uses)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(goals)
 def test_a_single_need_stays_single(goal: str) -> None:
     """What was found to be one need is one need again, in the same words."""
