@@ -250,11 +250,16 @@ def _of_message(message: Message) -> list[_Words]:
             return [
                 (speaker, "pause", f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed", Tone.QUIET, ())
             ]
-        case ConcludeGroupDiscussion(content=content):
-            return [(speaker, "conclude", content, Tone.QUIET, ())]
-        case Conclusion(content=content, reason=reason, artifacts=artifacts):
-            good = reason is Reason.CONCLUDED
-            return [(speaker, CONCLUSION, content if good else f"{reason}: {content}", Tone.GOOD if good else Tone.BAD, artifacts)]
+        case ConcludeGroupDiscussion(content=content, conclusion=at_once):
+            return [(speaker, "conclude", content, Tone.QUIET, ())] if at_once is None else _of_conclusion(speaker, at_once)
+        case Conclusion() as conclusion:
+            return _of_conclusion(speaker, conclusion)
+
+
+def _of_conclusion(speaker: AgentId, said: Conclusion) -> list[_Words]:
+    good = said.reason is Reason.CONCLUDED
+    text = said.content if good else f"{said.reason}: {said.content}"
+    return [(speaker, CONCLUSION, text, Tone.GOOD if good else Tone.BAD, said.artifacts)]
 
 
 def _usage_of(message: Message) -> Usage | None:

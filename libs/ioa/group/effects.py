@@ -88,5 +88,6 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         usage=state.spent,
         degraded=ended.degraded,
         finished_at=ended.ended_at,
+        limit=ended.limit,
     )
     return (PublishResult(result),)

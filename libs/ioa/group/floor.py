@@ -13,13 +13,12 @@ from ioa.group.state import (
     Concluding,
     Discussing,
     Ended,
-    ForcedReason,
     GroupState,
     Member,
     OpenTask,
     Paused,
 )
-from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import Phase, TaskOutcome
@@ -68,6 +67,11 @@ def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, force
     return _grant_conclusion(state.model_copy(update={"silences": 0}), agent_id, at, forced=forced)
 
 
+def concludes(state: GroupState, agent_id: AgentId) -> bool:
+    """Whether a member is the one to state the conclusion, if it ends the discussion now."""
+    return _living_or_substitute(state, agent_id) == agent_id
+
+
 def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupState:
     """End a discussion that has nothing new to say: wait for the open tasks, or let the owner conclude if there are none.
 
@@ -98,9 +102,10 @@ def end(
     at: datetime,
     artifacts: tuple[Artifact, ...] = (),
     degraded: Degraded | None = None,
+    limit: ForcedReason | None = None,
 ) -> GroupState:
     """End the group for good; tasks still open are cancelled."""
-    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at, degraded=degraded)
+    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at, degraded=degraded, limit=limit)
     return _cancel_open_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact, Degraded, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
 from ioa.protocol.ids import (
     AgentId,
     AgentIdField,
@@ -239,9 +239,6 @@ class Paused(Model):
     until: Time
 
 
-ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
-
-
 class Concluding(Model):
     """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
 
@@ -252,7 +249,12 @@ class Concluding(Model):
 
 
 class Ended(Model):
-    """Nothing can happen any more. `degraded` says what the conclusion may lack; None if no member was lost."""
+    """Nothing can happen any more.
+
+    Attributes:
+        degraded: What the conclusion may lack; None if no member was lost.
+        limit: What cut the discussion short, if the goal was reached nevertheless.
+    """
 
     phase: Literal["ended"] = "ended"
     reason: Reason
@@ -260,6 +262,7 @@ class Ended(Model):
     artifacts: tuple[Artifact, ...] = ()
     ended_at: Time
     degraded: Degraded | None = None
+    limit: ForcedReason | None = None
 
 
 Stage = Annotated[Discussing | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]

@@ -35,6 +35,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -186,12 +187,20 @@ def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -
     if state.open_tasks:
         still_open = ", ".join(task.task_id for task in state.open_tasks)
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {still_open}.")
-    return floor.open_conclusion(state, said.message.header.sender, said.at, forced=None)
+    sender = said.message.header.sender
+    at_once = state.limits.level >= CONCLUDED_AT_ONCE and floor.concludes(state, sender)
+    if payload.conclusion is not None and at_once:
+        return _conclusion(state, said, payload.conclusion)
+    return floor.open_conclusion(state, sender, said.at, forced=None)
 
 
 def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupState:
-    degraded = lacks.of_conclusion(state)
-    return floor.end(state, state.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
+    """End the group. A limit that forced the conclusion is the reason, unless the goal was reached all the same."""
+    forced = state.forced
+    reached = payload.reason is Reason.CONCLUDED and state.limits.level >= CONCLUDED_AT_ONCE
+    reason = payload.reason if forced is None or reached else forced
+    limit = forced if reached else None
+    return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
@@ -299,14 +308,18 @@ _ROWS = (
         ConcludeGroupDiscussion,
         Sender.FLOOR_HOLDER,
         _conclude,
-        Cell(_D, (_C,), "with no task open: only the speaker's conclusion is legal from now on"),
+        Cell(
+            _D,
+            (_C, Phase.CONCLUDED, _FAILED),
+            "with no task open: it ends the group if it holds the conclusion, else only the speaker's conclusion is legal from now on",
+        ),
         offered=_no_task_is_open,
     ),
     _message(
         Conclusion,
         Sender.FLOOR_HOLDER,
         _conclusion,
-        Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
+        Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced one is a failure with an answer, unless the goal was reached"),
     ),
     _message(
         InformTaskProgress,

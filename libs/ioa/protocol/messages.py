@@ -132,10 +132,11 @@ class Pause(Model):
 
 
 class ConcludeGroupDiscussion(Model):
-    """Announce that nothing remains to be discussed; the speaker states the conclusion next."""
+    """Announce that nothing remains to be discussed. The speaker states the conclusion with it, or else next."""
 
     type: Literal["CONCLUDE_GROUP_DISCUSSION"] = "CONCLUDE_GROUP_DISCUSSION"
     content: Content = ""
+    conclusion: Conclusion | None = None
 
 
 class Conclusion(Model):

@@ -65,7 +65,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, LEVEL, 0)),
+        level=choose((LEVEL, LEVEL, LEVEL, 1, 0)),
     )
     return GroupLaunched(at=START, charter=charter(*members, limits=rules))
 
@@ -207,7 +207,7 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
     conclusion = Conclusion(content="Ten.", reason=choose((Reason.CONCLUDED, Reason.FAILED)))
     last_words: tuple[Payload, ...] = (
         conclusion,
-        ConcludeGroupDiscussion(),
+        ConcludeGroupDiscussion(conclusion=choose((None, conclusion))),
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
     )
     speeches: tuple[Payload, ...] = (

@@ -16,9 +16,9 @@ from ioa.agent.model.answers import Approach, Assign, Conclude, Discuss, DoAlone
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer, Question
 from ioa.agent.model.formation import Findings, TeamFormation
-from ioa.agent.model.legality import is_mute, objection
+from ioa.agent.model.legality import is_mute, is_written, objection
 from ioa.agent.model.log_lines import fitting, lines_of
-from ioa.agent.model.payloads import conclusion_of, utterance_of
+from ioa.agent.model.payloads import announcement_of, conclusion_of, utterance_of
 from ioa.agent.model.private_memory import PrivateMemory
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
@@ -76,7 +76,7 @@ class ModelBrain:
             return await self._fallback.form_team(mission, tools)
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Say what the model says, as long as it is legal. A conclusion is announced, and kept for `conclude`."""
+        """Say what the model says, as long as it is legal. A conclusion goes with its announcement."""
         self.tally.decisions["speak"] += 1
         if context.repeated(view) and not view.refusals:  # else the turn has been counted
             repeated_messages.inc()
@@ -85,12 +85,14 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             self._fell_back("speak", failure, view.meter)
             return await self._fallback.speak(view)
-        if isinstance(said, Conclude):
-            self._memory.announce(view, await _conclusion(said, view))
-        return utterance_of(said, view)
+        if not isinstance(said, Conclude):
+            return utterance_of(said, view)
+        conclusion = await _conclusion(said, view) if is_written(said) else None
+        self._memory.announce(view, conclusion)  # a group that does not take both at once asks for it next
+        return announcement_of(conclusion, view)
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """State the conclusion that was written when it was announced, or let the model write it now."""
+        """Let the model write the conclusion, unless it did so when it announced it."""
         announced = self._memory.announced(view)
         if announced is not None:
             return announced

@@ -66,6 +66,11 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_conclusion(decision, view)
 
 
+def is_written(said: Conclude) -> bool:
+    """Whether a conclusion says anything, or only that there is to be one."""
+    return bool(said.content.strip() or said.answer_from)
+
+
 def objection_to_step(
     said: Formation, found: Iterable[str], searched: Sequence[str], *, may_search: bool, has_searched: bool
 ) -> str | None:
@@ -163,7 +168,7 @@ def _of_pause(said: PauseOn, view: GroupView) -> str | None:
 
 
 def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
-    if not said.content.strip() and not said.answer_from:
+    if isinstance(view.state.stage, Concluding) and not is_written(said):
         return "`content` is empty; state the answer to the goal."
     told = [task.spec.task_id for task in view.tasks if task.outcome is not None]
     unknown = [task_id for task_id in said.answer_from if task_id not in told]

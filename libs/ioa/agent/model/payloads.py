@@ -11,10 +11,12 @@ from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
+from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
+    Conclusion,
     Discussion,
     Pause,
     SyncTaskAssignment,
@@ -25,8 +27,8 @@ from ioa.protocol.messages import (
 _ABSTRACT_CHARS = 120
 
 
-def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -> Utterance:
-    """Build the message that a legal decision of a floor holder means; a conclusion is announced first."""
+def utterance_of(said: Discuss | Assign | PauseOn, view: GroupView) -> Utterance:
+    """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
         case Discuss():
             return Discussion(content=said.content.strip(), next_speaker=AgentId(said.next_speaker))
@@ -36,8 +38,12 @@ def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -
             return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
-        case Conclude():
-            return ConcludeGroupDiscussion()
+
+
+def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
+    """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
+    at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE
+    return ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:

@@ -16,6 +16,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
+from ioa.group.state import Ended
 from ioa.hosting.brains import open_brain
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
@@ -111,7 +112,8 @@ async def test_may_name_who_is_away_for_a_moment() -> None:
     group.at += timedelta(seconds=61)
     later = await ann.speak(group.view(ANN))
     prompts = [asked.prompt for asked in model.asked]
-    assert (said, later) == (Discussion(content="Which month?", next_speaker=BOB), ConcludeGroupDiscussion())
+    assert said == Discussion(content="Which month?", next_speaker=BOB)
+    assert isinstance(later, ConcludeGroupDiscussion)
     told = ("Away for a moment, may be given tasks: bob." in prompts[0], "Out of reach: bob." in prompts[1])
     assert (told, "`bob` is out of reach; in reach are `carl`." in prompts[2]) == ((True, True), True)
 
@@ -212,7 +214,6 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
         decision(type="DISCUSSION", next_speaker="ann", content="talking to myself"),
         decision(type="DISCUSSION", next_speaker="bob", content="   "),
         decision(type="DISCUSSION", next_speaker="bob", content="word " * 40_000),
-        decision(type="CONCLUDE", goal_reached=True, content=" "),
         decision(type="CONCLUDE", goal_reached=True, content="so", answer_from=["t9-x"]),
         decision(type="CONCLUDE", goal_reached=True, content="so", files=["t9-x/a.txt"]),
         decision(type="PAUSE", triggers=["t1-1"]),
@@ -345,19 +346,40 @@ async def test_concludes_with_the_files_of_the_tasks() -> None:
     ]
 
 
-async def test_who_announces_a_conclusion_has_written_it() -> None:
-    """One question brings the announcement and the conclusion; results that it names follow word for word."""
+async def test_a_conclusion_goes_with_its_announcement() -> None:
+    """One message ends the group; results that it names follow word for word."""
     group = with_open_task(launched())
     group.say(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="row 1\nrow 2"), 1)
     ann, model = brain(decision(type="CONCLUDE", goal_reached=True, content="All rows:", answer_from=["t1-1"]))
     group.say(ANN, await ann.speak(group.view(ANN)))
+    assert isinstance(group.state.stage, Ended)
+    ended = group.state.stage
+    assert (ended.content, ended.reason, len(model.asked)) == ("All rows:\n\nrow 1\nrow 2", Reason.CONCLUDED, 1)
+
+
+async def test_who_announces_a_conclusion_to_an_older_group_has_written_it() -> None:
+    """The group takes the announcement first; the conclusion follows without another question."""
+    group = launched(level=1)
+    ann, model = brain(CONCLUDE)
+    announced = await ann.speak(group.view(ANN))
+    group.say(ANN, announced)
     said = await ann.conclude(group.view(ANN))
-    assert (said.content, said.reason, len(model.asked)) == ("All rows:\n\nrow 1\nrow 2", Reason.CONCLUDED, 1)
+    assert (announced, said.content, len(model.asked)) == (ConcludeGroupDiscussion(), "That is all.", 1)
+
+
+async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:
+    """A model that only says that it is done writes the answer next, and then has to."""
+    group = launched()
+    empty = decision(type="CONCLUDE", goal_reached=True, content=" ")
+    ann, model = brain(empty, empty, CONCLUDE)
+    group.say(ANN, await ann.speak(group.view(ANN)))
+    said = await ann.conclude(group.view(ANN))
+    assert (group.state.phase, said.content, "`content` is empty" in model.asked[2].prompt) == ("concluding", "That is all.", True)
 
 
 async def test_a_conclusion_that_was_refused_is_asked_for_anew() -> None:
     """What was written at the announcement is stated once; after a refusal the model reads why and writes it again."""
-    group = launched()
+    group = launched(level=1)
     ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Shorter."))
     group.say(ANN, await ann.speak(group.view(ANN)))
     said = [await ann.conclude(group.view(ANN)), await ann.conclude(replace(group.view(ANN), refusals=("It is too long.",)))]
