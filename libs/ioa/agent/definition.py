@@ -37,13 +37,17 @@ class InputFile:
 
 @dataclass(frozen=True)
 class UpstreamResult:
-    """What an earlier task of the group came to, which this task builds on."""
+    """What an earlier task of the group came to, which this task builds on.
+
+    `rejected` is why the group did not take it, and empty if it did: then it is only told, to be done better, and has no files.
+    """
 
     task_id: TaskId
     agent_id: AgentId
     task_desc: str
     content: str
     artifacts: tuple[InputFile, ...] = ()
+    rejected: str = ""
 
 
 class TaskContext(Protocol):

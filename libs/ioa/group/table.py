@@ -47,6 +47,7 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    rejects_of,
 )
 
 ROUNDS_OF_SILENCE = 2
@@ -122,11 +123,11 @@ def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
 def _message(
     kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
 ) -> Row:
-    """Return the row of a kind of message; its rule is handed the payload by itself."""
+    """Return the row of a kind of message; its rule is handed the payload by itself, when what it rejects is rejected."""
 
     def apply_payload(state: GroupState, event: Said) -> GroupState:
         payload: Any = event.message.payload
-        return apply(state, event, payload)
+        return apply(tasks.reject(state, rejects_of(payload)), event, payload)
 
     return _row(kind, sender, apply_payload, cells, offered)
 
@@ -185,7 +186,7 @@ def _pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
 
 def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -> GroupState:
     if state.open_tasks:
-        still_open = ", ".join(task.task_id for task in state.open_tasks)
+        still_open = ", ".join(task.task_id for task in state.unfinished_tasks)
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {still_open}.")
     sender = said.message.header.sender
     at_once = state.limits.level >= CONCLUDED_AT_ONCE and floor.concludes(state, sender)
@@ -275,14 +276,24 @@ _ROWS = (
         SyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
-        Cell(_D, (_A,), "the tasks start; the floor returns to the assigner when all of them are closed", _CHARGED),
+        Cell(
+            _D,
+            (_A,),
+            "the tasks start, or wait for those they use; the floor returns to the assigner when all have ended",
+            _CHARGED,
+        ),
         offered=_one_more_task_may_be_given,
     ),
     _message(
         AsyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
-        Cell(_D, (_W,), "the tasks start; the floor returns to the assigner when all assignees have answered", _CHARGED),
+        Cell(
+            _D,
+            (_W,),
+            "the tasks start, or wait for those they use; the floor returns to the assigner when all that start have answered",
+            _CHARGED_AND_FREED,
+        ),
         offered=_one_more_task_may_be_given,
     ),
     _message(
@@ -311,7 +322,7 @@ _ROWS = (
         Cell(
             _D,
             (_C, Phase.CONCLUDED, _FAILED),
-            "with no task open: it ends the group if it holds the conclusion, else only the speaker's conclusion is legal from now on",
+            "with no task open: ends the group if it holds the conclusion, else only the speaker's conclusion is legal from now on",
         ),
         offered=_no_task_is_open,
     ),
@@ -319,7 +330,11 @@ _ROWS = (
         Conclusion,
         Sender.FLOOR_HOLDER,
         _conclusion,
-        Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced one is a failure with an answer, unless the goal was reached"),
+        Cell(
+            _C,
+            (Phase.CONCLUDED, _FAILED),
+            "the group ends with its result; a forced one is a failure with an answer, unless the goal was reached",
+        ),
     ),
     _message(
         InformTaskProgress,
@@ -334,7 +349,7 @@ _ROWS = (
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
-        Cell(_D, (_D,), "closes the task", _CHARGED),
+        Cell(_D, (_D,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED),
         Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),

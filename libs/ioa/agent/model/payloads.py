@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from typing import TypeVar
 
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn
-from ioa.agent.model.legality import files_by_id
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn, Reject
+from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
-from ioa.protocol.levels import CONCLUDED_AT_ONCE
+from ioa.protocol.levels import CONCLUDED_AT_ONCE, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     AsyncTaskAssignment,
@@ -19,12 +20,16 @@ from ioa.protocol.messages import (
     Conclusion,
     Discussion,
     Pause,
+    RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.model import Model
 
 _ABSTRACT_CHARS = 120
+
+Said = TypeVar("Said", bound=Model)
 
 
 def utterance_of(said: Discuss | Assign | PauseOn, view: GroupView) -> Utterance:
@@ -55,9 +60,15 @@ def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> Whol
     )
 
 
+def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:
+    """Return a message that rejects results besides."""
+    named = {one.task: RejectedTask(task_id=TaskId(one.task), why=one.why.strip()) for one in rejects}
+    return said.model_copy(update={"rejects": tuple(named.values())}) if named else said
+
+
 def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
     """Return the files that were named, else the newest of each name of the finished tasks; the latest, if they are too many."""
-    known = files_by_id(view)
+    known = answer_files(view)
     done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
     files = [known[name] for name in dict.fromkeys(named)] or list(
         {file.name: file for task in done for file in task.artifacts}.values()
@@ -66,15 +77,19 @@ def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
 
 
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:
+    """Build the tasks; what one of them uses by its name in this same message gets its id."""
+    ids = _ids(tasks, state)
+    may_wait = state.limits.level >= TASKS_WAIT
+    known = {task.name: task_id for task, task_id in zip(tasks, ids, strict=True)} if may_wait else {}
     return tuple(
         TaskSpec(
             task_id=task_id,
             assignee=AgentId(task.assignee),
             task_desc=task.task_desc,
             task_abstract=task.task_desc[:_ABSTRACT_CHARS],
-            uses=tuple(TaskId(used) for used in dict.fromkeys(task.uses)),
+            uses=tuple(dict.fromkeys(known.get(used, TaskId(used)) for used in task.uses)),
         )
-        for task_id, task in zip(_ids(tasks, state), tasks, strict=True)
+        for task_id, task in zip(ids, tasks, strict=True)
     )
 
 

@@ -98,6 +98,8 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
 def _said(record: TaskRecord) -> str:
     if record.outcome is None:
         return "not finished"
+    if record.rejected:
+        return f"rejected: {record.rejected}"
     return record.conclusion or ("cancelled" if record.outcome is TaskOutcome.CANCELLED else "no reason was given")
 
 

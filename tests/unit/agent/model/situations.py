@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.agent.model import Budget
@@ -42,4 +43,9 @@ def with_open_task(group: Group, task_id: str = "t1-1", assignee: AgentId = BOB)
 
 def decision(**fields: object) -> str:
     """Write an answer as a model that keeps to the shape would."""
-    return json.dumps({"decision": fields})
+    return speech((), **fields)
+
+
+def speech(rejects: Sequence[tuple[str, str]], **fields: object) -> str:
+    """The same, which rejects tasks, each for a reason."""
+    return json.dumps({"rejects": [{"task": task, "why": why} for task, why in rejects], "decision": fields})
