@@ -240,7 +240,10 @@ class AgentDefinition:
         """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""
         if _arity(self.function) == 2:
             return task, context
-        told = [f"{result.task_desc}\n{result.content}" for result in context.results]
+        told = [
+            f"{result.task_desc}\n{f'(rejected: {result.rejected}) ' if result.rejected else ''}{result.content}"
+            for result in context.results
+        ]
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
 
 
