@@ -6,10 +6,11 @@ import asyncio
 
 from ioa import TaskContext
 from ioa.agent.model import ModelBrain
+from ioa.group.events import GroupLaunched
 from ioa.group.state import GroupState
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId, task_id_of_turn
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task, task_id_of_turn
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome, TaskSpec
 from ioa.testing.log_checker import Evidence, check_uses
 from ioa.testing.scripted_brain import ScriptedBrain
@@ -138,3 +139,38 @@ async def test_a_chain_whose_second_agent_dies_goes_on_with_another_one(company:
         ("t1-b", TaskOutcome.FAILED, "second reported nothing within its lease"),
         ("t1-c", TaskOutcome.CANCELLED, "t1-b failed"),
     ]
+
+
+async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> None:
+    """Its members get the files of those results beside the goal's, and its charter says for whom it works."""
+    inputs: list[str] = []
+
+    def gather(words: str, ctx: TaskContext) -> str:
+        ctx.artifact("rows.csv", "1,2")
+        return "two rows"
+
+    def draw(words: str, ctx: TaskContext) -> str:
+        inputs.extend(file.path.read_text() for file in ctx.inputs)
+        return "drawn"
+
+    nested = ScriptedBrain(
+        approaches=[Team(members=(AgentId("artist"),))],
+        utterances=[
+            SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-s"), assignee=AgentId("artist"), task_desc="draw"),)),
+            ConcludeGroupDiscussion(conclusion=Conclusion(content="The chart is drawn.")),
+        ],
+    )
+    await company.start(working(gather, "first"))
+    await company.start(working(draw, "artist"))
+    await company.start(idle("second"), nested)
+    lead = ScriptedBrain(
+        teams=[Team(members=(AgentId("first"), AgentId("second")))],
+        utterances=[_chain(1, "second", "a", "b"), ConcludeGroupDiscussion(conclusion=Conclusion(content="Here it is."))],
+    )
+    await company.start(idle("lead"), lead)
+    result = await company.has_done()
+    [opening, *_] = await company.network.entries(comm_id_of_task(result.comm_id, TaskId("t1-b")))
+    assert isinstance(opening.entry.event, GroupLaunched)
+    brief = opening.entry.event.charter.brief
+    told = ("task t1-b of group", "lead gave it to second", "Have it done.", "Result t1-a of first, done:\ntwo rows")
+    assert (inputs, [words in brief for words in told]) == (["1,2"], [True] * 4)

@@ -104,7 +104,7 @@ def _said(record: TaskRecord) -> str:
 
 
 def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> list[str]:
-    lines = [forced] if forced else []
+    lines = [forced] if forced and (missing or not total) else []
     if total == 0:
         lines.append("No task was given out.")
     elif missing:
