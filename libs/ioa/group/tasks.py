@@ -248,10 +248,7 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     open_tasks = state.unfinished_tasks
     if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
         why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
-    elif (
-        _bytes_of(open_tasks) + sum(_LEAST_TASK_BYTES + len("".join((spec.task_id, spec.assignee, *spec.uses))) for spec in specs)
-        > MAX_OPEN_TASK_BYTES
-    ):
+    elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec, state) for spec in specs) > MAX_OPEN_TASK_BYTES:
         why = f"{len(open_tasks)} tasks are open, whose ids alone nearly fill the group's entries"
     else:
         return
@@ -259,11 +256,21 @@ def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
 
 
 def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
-    """Return what open and waiting tasks take up in an entry, to some bytes."""
-    ids = [
-        (task.task_id, task.assignee, task.assigner, *(task.after if isinstance(task, WaitingTask) else ())) for task in unfinished
-    ]
-    return sum([_LEAST_TASK_BYTES + len("".join(named)) for named in ids])
+    """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
+    after = [used for task in unfinished if isinstance(task, WaitingTask) for used in task.after]
+    own = sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in unfinished])
+    return own + _bytes_for(after)
+
+
+def _bytes_to_be(spec: TaskSpec, state: GroupState) -> int:
+    """Return what a task will take up at most, if it is given out."""
+    waits = state.limits.level >= TASKS_WAIT
+    return _LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) + (_bytes_for(spec.uses) if waits else 0)
+
+
+def _bytes_for(after: Collection[TaskId]) -> int:
+    """Return what it takes to wait for tasks: their ids, and they themselves, which stay when they are closed."""
+    return _LEAST_TASK_BYTES * len(after) + len("".join(after))
 
 
 def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:

@@ -181,6 +181,21 @@ def test_what_a_task_waits_for_stays_in_the_state() -> None:
     )
 
 
+def test_what_waiting_tasks_keep_in_the_state_is_bounded() -> None:
+    """Tasks that wait for many others count for all that stays in the state for them, so that entries keep their size."""
+    names = [f"t1-{number}" for number in range(32)]
+    story = launched("ada", "bob", max_turns=9).assigns("ada", *(f"{name}:bob" for name in names))
+    for name in names:
+        story = story.progresses(name)
+
+    def waiting(story: Scenario) -> AsyncTaskAssignment:
+        turn, uses = story.state.turn, ",".join(names)
+        return AsyncTaskAssignment(tasks=specs(tuple(f"t{turn}-{number}:bob:{uses}" for number in range(32))))
+
+    story = story.speaks("ada", waiting(story))
+    assert story.refusal(said("ada", waiting(story), story.state.turn, story.now)).code is RejectionCode.TOO_MANY_TASKS
+
+
 def test_a_group_of_an_older_level_has_no_waiting_tasks() -> None:
     """There a task that uses an open one starts at once, and one of the same message is unknown."""
     story = launched("ada", "bob", level=1).assigns("ada", "t1-a:bob").progresses("t1-a").assigns("ada", "t2-b:bob:t1-a")
