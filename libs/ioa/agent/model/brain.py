@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
+from ioa.agent.brief import files_of
 from ioa.agent.model import context
 from ioa.agent.model.answers import Approach, Conclude, DoAlone, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
@@ -127,7 +128,7 @@ class ModelBrain:
             return alone
         mission = Mission(
             text=task.spec.task_desc,
-            inputs=task.group.charter.inputs,
+            inputs=(*task.group.charter.inputs, *files_of(task)),
             me=task.me,
             depth=state.depth + 1,
             meter=task.group.meter,

@@ -240,7 +240,8 @@ async def nested_team() -> str:
     """A group that serves a task of another one, in the eyes of a member that does not lead it."""
     team = worked()
     parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4-figures"))
-    team.charter = team.charter.model_copy(update={"parent": parent})
+    brief = "The goal is task t4-figures of group c0; zoe gave it to ann.\n\nWhy the task was given:\nThe board meets on Monday."
+    team.charter = team.charter.model_copy(update={"parent": parent, "brief": brief})
     return await asked(BOB, team) if team.state.floor_holder == BOB else await asked(ANN, team)
 
 
