@@ -86,6 +86,13 @@ reason, and nothing changes.
 
 - **At most one member has the floor**, under a turn number that is granted once. A message under any other number is stale.
 - **A task is given out once and closed once.** Its assignee reports without the floor, under the turn of its assignment.
+- **A task may use others**, closed and open ones and those of the same message, in any order. It waits for those that are not
+  closed and starts in the step that closes the last of them, with all of its lease and time. If one fails, is cancelled or
+  rejected, it is cancelled in the same step, and so is what waits for it. What is closed counts as finished, whatever came of it.
+- **A result may be rejected** with any message of the floor holder, before what else the message says: the task is not done then,
+  and its files are neither inputs nor part of the answer. What used it is not touched.
+- **A conclusion may come with its announcement.** One that a limit has forced may say that the goal was reached; the result names
+  the limit.
 - **No group gets stuck.** Every open group has a next deadline, and every deadline moves it. A member that is lost while it has the
   floor is passed over while another one lives.
 - **A blip is no loss.** For one floor timeout a lost member may still be named next speaker or be given a task, and whoever has the

@@ -20,17 +20,18 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
-from ioa.protocol.messages import Header, Message, Payload, Phase, SyncTaskAssignment, TaskSpec
+from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.usage import Usage
 from tools.generated import write_or_check
 
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
-PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, Artifact, Usage)
+PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage)
 GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded)
 _TITLES = {
     Header: "The header",
     TaskSpec: "A task",
+    RejectedTask: "A rejected result",
     Artifact: "A file",
     Usage: "What something has cost",
     GoalOrder: "A goal",
@@ -38,7 +39,7 @@ _TITLES = {
     GoalResult: "A result",
     Degraded: "What a result lacks",
 }
-_NAMED = {model.__name__: title for model, title in _TITLES.items()}
+_NAMED = {model.__name__: title for model, title in _TITLES.items()} | {Conclusion.__name__: "Conclusion"}
 
 EXAMPLE = Message(
     header=Header(

@@ -42,7 +42,8 @@ class Assessor:
     async def report(self, request: ReportOutcomes) -> Acknowledged:
         """Keep how the tasks of an ended group went; reporting them again changes nothing.
 
-        A task that was cancelled says nothing of its assignee, and what owners did themselves is left out: nobody praises himself.
+        A task that was cancelled says nothing of its assignee, one that was rejected is not done, and what owners did themselves is
+        left out: nobody praises himself.
 
         Raises:
             NotFoundError: There is no such group.
@@ -81,14 +82,16 @@ class Assessor:
 def _confirmed(state: GroupState, reports: tuple[TaskReport, ...]) -> Iterator[tuple[TaskReport, AgentId, TaskOutcome]]:
     """Return the reports on tasks of the group that others closed, with who closed them how.
 
-    Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more.
+    Of tasks that have left the state only numbers are known: so many reports on an assignee's are believed, and no more. What was
+    rejected counts as failed.
     """
-    left = {(one.assignee, outcome): getattr(one, outcome.value) for one in state.folded for outcome in _counts}
+    left = {(one.assignee, TaskOutcome.DONE): one.done for one in state.folded}
+    left |= {(one.assignee, TaskOutcome.FAILED): one.failed + one.rejected for one in state.folded}
     for report in reports:
         task = state.task(report.task_id)
         if isinstance(task, ClosedTask):
             if task.outcome is not TaskOutcome.CANCELLED and task.assignee != state.owner:
-                yield report, task.assignee, task.outcome
+                yield report, task.assignee, TaskOutcome.DONE if task.outcome is TaskOutcome.DONE else TaskOutcome.FAILED
         elif report.assignee is not None and report.outcome is not None and report.assignee != state.owner:
             told = report.assignee, report.outcome
             if state.is_folded(report.task_id) and left.get(told, 0) > 0:

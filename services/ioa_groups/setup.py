@@ -150,6 +150,7 @@ class GroupSetup:
             parent=mandate.parent,
             plan=request.plan,
             traceparent=mandate.traceparent,
+            brief=request.brief if parent else "",
         )
         launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage)
         _check_launch_size(launched)
@@ -290,7 +291,8 @@ class GroupSetup:
                 "deadline": loan.deadline,
             }
         )
-        return _Mandate(comm_id, request.goal, charter.inputs, state.depth + 1, limits, parent, charter.traceparent)
+        inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
+        return _Mandate(comm_id, request.goal, inputs, state.depth + 1, limits, parent, charter.traceparent)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(

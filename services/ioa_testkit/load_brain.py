@@ -10,6 +10,7 @@ import random
 from collections.abc import Sequence
 
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -66,8 +67,9 @@ class LoadBrain:
         return ConcludeGroupDiscussion()
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """State the answer, as far as it is known."""
-        return Conclusion(content=stated(_puzzle(view), _turns(view), _known(view).values()))
+        """State the answer, as far as it is known; one that a limit has cut short is none."""
+        reason = Reason.FAILED if view.state.forced else Reason.CONCLUDED
+        return Conclusion(content=stated(_puzzle(view), _turns(view), _known(view).values()), reason=reason)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Treat a task that reads like a goal as one."""

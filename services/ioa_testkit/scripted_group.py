@@ -316,7 +316,7 @@ class ScriptedGroup:
         raise ScriptError(f"Task {task_id} was closed without a result of its assignee.", so_far=self.transcript)
 
     def _is_closed(self, task_id: TaskId) -> bool:
-        return all(task.task_id != task_id for task in self.state.open_tasks)
+        return all(task.task_id != task_id for task in self.state.unfinished_tasks)
 
     async def _until(self, is_true: Callable[[], bool], otherwise: str) -> None:
         try:

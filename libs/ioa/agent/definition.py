@@ -37,13 +37,17 @@ class InputFile:
 
 @dataclass(frozen=True)
 class UpstreamResult:
-    """What an earlier task of the group came to, which this task builds on."""
+    """What an earlier task of the group came to, which this task builds on.
+
+    `rejected` is why the group did not take it, and empty if it did: then it is only told, to be done better, and has no files.
+    """
 
     task_id: TaskId
     agent_id: AgentId
     task_desc: str
     content: str
     artifacts: tuple[InputFile, ...] = ()
+    rejected: str = ""
 
 
 class TaskContext(Protocol):
@@ -238,7 +242,10 @@ class AgentDefinition:
         """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""
         if _arity(self.function) == 2:
             return task, context
-        told = [f"{result.task_desc}\n{result.content}" for result in context.results]
+        told = [
+            f"{result.task_desc}\n{f'(rejected: {result.rejected}) ' if result.rejected else ''}{result.content}"
+            for result in context.results
+        ]
         return ("\n\n".join([task, "Results of earlier tasks:", *told]) if told else task,)
 
 

@@ -20,6 +20,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
+    rejects_of,
 )
 from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome, name_of_task
 from ioa.protocol.usage import NOTHING, Usage
@@ -34,11 +35,13 @@ class GroupHistory:
         self.charter: Charter | None = None
         self.state: GroupState | None = None
         self._messages: list[Message] = []
+        self._public: list[Message] = []
         self._specs: dict[TaskId, TaskSpec] = {}
         self._reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = {}
         self._usages: dict[TaskId, Usage] = {}
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
+        self._rejected: dict[TaskId, str] = {}
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
 
@@ -51,6 +54,8 @@ class GroupHistory:
                 self.charter = charter
             case Said(message=message):
                 self._messages.append(message)
+                if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
+                    self._public.append(message)
                 self._note(message)
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
@@ -88,19 +93,23 @@ class GroupHistory:
         """Every task given out, in order, with what is known of it."""
         return tuple(self._record(spec) for spec in self._specs.values())
 
+    def public_messages(self) -> Sequence[Message]:
+        """Return what was said that every member could read, in order."""
+        return self._public
+
     def spec(self, task_id: TaskId) -> TaskSpec | None:
         """Return a task as it was given out."""
         return self._specs.get(task_id)
 
     def outcomes(self) -> tuple[tuple[TaskId, Outcome], ...]:
-        """How each task went that another member than the owner has done or failed."""
+        """How each task went that another member than the owner has done or failed; what was rejected is not done."""
         if self.charter is None:
             return ()
         cards = {card.agent_id: card for card in self.charter.team_members if card.agent_id != self.charter.owner}
         return tuple(
             (record.spec.task_id, self._outcome(record, cards[record.spec.assignee].pool))
             for record in self.tasks()
-            if record.outcome in (TaskOutcome.DONE, TaskOutcome.FAILED) and record.spec.assignee in cards
+            if record.outcome not in (None, TaskOutcome.CANCELLED) and record.spec.assignee in cards
         )
 
     def _outcome(self, record: TaskRecord, pool: PoolId) -> Outcome:
@@ -118,14 +127,16 @@ class GroupHistory:
         )
 
     def _time_tasks(self, state: GroupState, at: datetime) -> list[TaskId]:
-        """Note when tasks were given out and closed, and how; the state tells it for a while only. Return those closed just now."""
+        """Note when tasks were begun and closed, and how; the state tells it for a while only. Return those closed just now."""
         closed = []
         for task in state.tasks:
             if isinstance(task, OpenTask):
                 self._given.setdefault(task.task_id, at)
-            elif task.task_id not in self._closed:
-                self._closed[task.task_id] = task, at
-                closed.append(task.task_id)
+            elif isinstance(task, ClosedTask):
+                _, ended = self._closed.get(task.task_id, (None, at))
+                if task.task_id not in self._closed:
+                    closed.append(task.task_id)
+                self._closed[task.task_id] = task, ended
         return closed
 
     def _record_in_order(self, event: Event, closed: Sequence[TaskId]) -> None:
@@ -139,6 +150,7 @@ class GroupHistory:
         self._log += map(self._record, ended)
 
     def _note(self, message: Message) -> None:
+        self._rejected |= {one.task_id: one.why for one in rejects_of(message.payload)}
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 self._specs.update((spec.task_id, spec) for spec in specs)
@@ -150,9 +162,11 @@ class GroupHistory:
 
     def _record(self, spec: TaskSpec) -> TaskRecord:
         content, artifacts = self._reports.get(spec.task_id, ("", ()))
+        started = spec.task_id in self._given
         if spec.task_id not in self._closed:
-            return TaskRecord(spec, None, content, artifacts)
+            return TaskRecord(spec, None, content, artifacts, started=started)
         closed, _ = self._closed[spec.task_id]
         is_told = spec.task_id in self._reports or closed.subgroup is not None
         given_up = closed.outcome is TaskOutcome.FAILED and not is_told
-        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up)
+        rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
+        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected)

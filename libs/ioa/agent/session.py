@@ -23,9 +23,10 @@ from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableErro
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
+from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import Message, Payload, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
@@ -303,9 +304,15 @@ class GroupSession:
         view = self._history.view(self.me, now, self._meter, refusals, files)
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
-                return await brain.speak(view)
+                said = await brain.speak(view)
+            if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:
+                return said
+            return said.model_copy(update={"conclusion": await self._fitting(said.conclusion, view)})
         with timed_decision("conclude"):
             conclusion = await brain.conclude(view)
+        return await self._fitting(conclusion, view)
+
+    async def _fitting(self, conclusion: Conclusion, view: GroupView) -> Conclusion:
         return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
 
     async def _close(self) -> None:

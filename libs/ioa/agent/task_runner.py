@@ -13,6 +13,7 @@ import structlog
 
 from ioa.agent.agent_metrics import timed_decision, timed_task
 from ioa.agent.asking import until_answered
+from ioa.agent.brief import brief_of, files_of
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
@@ -37,6 +38,9 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
+
+_HANDED_OVER = (TaskOutcome.DONE, TaskOutcome.REJECTED)
+"""What became of tasks whose results those are told that use them."""
 
 _log = structlog.get_logger(__name__)
 
@@ -105,7 +109,7 @@ class TaskRunner:
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
         if isinstance(approach, Team):
-            if await self._launch(history, spec, approach, decision.total):
+            if await self._launch(history, view, approach, decision.total):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
         lease.count_approach(decision.take())
@@ -126,9 +130,10 @@ class TaskRunner:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch(self, history: GroupHistory, spec: TaskSpec, team: Team, usage: Usage) -> bool:
+    async def _launch(self, history: GroupHistory, task: TaskView, team: Team, usage: Usage) -> bool:
         """Open a nested team for the task; False if that is refused and the task has to be done alone."""
         assert history.charter is not None
+        spec = task.spec
         request = LaunchGroup(
             owner=self.card.agent_id,
             session=self.outbox.session,
@@ -138,6 +143,8 @@ class TaskRunner:
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
             usage=usage,
+            brief=brief_of(task, history.public_messages()),
+            inputs=files_of(task),
         )
         try:
             await until_answered(lambda: self.network.launch(request), task_id=spec.task_id)
@@ -152,7 +159,7 @@ class TaskRunner:
             attempt=attempt,
             goal=view.group.charter.goal,
             inputs=await files.fetch(view.group.charter.inputs),
-            results=[await _upstream(record, files) for record in view.used if record.outcome is TaskOutcome.DONE],
+            results=[await _upstream(record, files) for record in view.used if record.outcome in _HANDED_OVER],
             workspace=await files.create_workspace(view.spec.task_id, attempt),
             meter=meter,
             seek=self._seek(view.spec.task_id),
@@ -220,5 +227,6 @@ async def _upstream(record: TaskRecord, files: GroupFiles) -> UpstreamResult:
         agent_id=record.spec.assignee,
         task_desc=record.spec.task_desc,
         content=record.conclusion,
-        artifacts=await files.fetch(record.artifacts),
+        artifacts=() if record.rejected else await files.fetch(record.artifacts),
+        rejected=record.rejected,
     )

@@ -82,7 +82,7 @@ class GroupFiles:
             said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
             text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore") + said
             files = (whole, *(file for file in files if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
-        return Conclusion(content=text, reason=conclusion.reason, artifacts=files)
+        return Conclusion(content=text, reason=conclusion.reason, artifacts=files, rejects=conclusion.rejects)
 
     async def remove(self) -> None:
         """Delete all local copies."""

@@ -151,7 +151,7 @@ def task_table(tasks: Sequence[TaskView]) -> RenderableType:
     for head in ("task", "assignee", "status", "seconds"):
         table.add_column(head, no_wrap=True, justify="right" if head == "seconds" else "left")
     table.add_column("what", overflow="fold")
-    styles = {"done": "green", "failed": "red", "cancelled": "red", "open": "yellow"}
+    styles = {"done": "green", "failed": "red", "cancelled": "red", "rejected": "red", "open": "yellow", "waiting": "dim"}
     for task in tasks:
         seconds = f"{(task.ended_at - task.started_at).total_seconds():.1f}" if task.started_at and task.ended_at else ""
         what = Text(_excerpt(task.task_desc, 2))
@@ -184,7 +184,8 @@ def _task_status(task: TaskView, now: datetime) -> Text:
     text.append(f"  {_excerpt(task.task_desc, 1)}")
     part = f" {task.fraction:.0%}" if task.fraction is not None else ""
     since = f"  {clock(task.started_at, now)}" if task.started_at else ""
-    text.append(f"{part} {task.detail}{since}", style="dim")
+    waits = "" if task.started_at else " waits"
+    text.append(f"{part}{waits} {task.detail}{since}", style="dim")
     text.no_wrap, text.overflow = True, "ellipsis"
     return text
 

@@ -102,6 +102,8 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
         terminal.print(Text.assemble((kind, "bold red"), f"  {result.content}"))
     if result.degraded is not None:
         terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
+    if result.limit is not None:
+        terminal.print(Text.assemble(("cut short: ", "bold yellow"), f"{result.limit} was reached, and so was the goal"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> None:

@@ -170,7 +170,7 @@ def _label(standing: GroupSnapshot) -> Text:
 
 
 def _tasks(state: GroupState) -> str:
-    closed = state.tasks_given - len(state.open_tasks)
+    closed = state.tasks_given - len(state.unfinished_tasks)
     return f"{closed} of {_count(state.tasks_given, 'task')} closed"
 
 

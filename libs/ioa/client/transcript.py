@@ -25,7 +25,7 @@ from ioa.group.events import (
     TimerFired,
     input_of,
 )
-from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
+from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
@@ -40,6 +40,7 @@ from ioa.protocol.messages import (
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
+    rejects_of,
 )
 from ioa.protocol.usage import Usage
 
@@ -84,7 +85,7 @@ class Line:
 
 @dataclass(frozen=True)
 class TaskView:
-    """A task and where it stands now, for a table or a footer."""
+    """A task and where it stands now, for a table or a footer. `started_at` is None while it waits for others."""
 
     task_id: TaskId
     comm_id: CommId
@@ -104,7 +105,7 @@ class Transcript:
 
     base_depth: int | None = None
     states: dict[CommId, GroupState] = field(default_factory=dict)
-    _known: dict[tuple[CommId, TaskId], OpenTask | ClosedTask] = field(default_factory=dict)
+    _known: dict[tuple[CommId, TaskId], Task] = field(default_factory=dict)
     _tasks: dict[tuple[CommId, TaskId], TaskView] = field(default_factory=dict)
 
     def read(self, stored: StoredEntry) -> list[Line]:
@@ -139,12 +140,12 @@ class Transcript:
         """List the tasks given out so far, of all groups or of one, in order."""
         return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
 
-    def known_tasks(self, comm_id: CommId) -> list[OpenTask | ClosedTask]:
+    def known_tasks(self, comm_id: CommId) -> list[Task]:
         """Every task of a group as it was seen last, those that have left its state since included."""
         return [task for (group, _), task in self._known.items() if group == comm_id]
 
     def open_tasks(self) -> list[TaskView]:
-        """List the tasks that run now."""
+        """List the tasks that run now, or wait."""
         return [task for task in self._tasks.values() if task.ended_at is None]
 
     def _line(self, stored: StoredEntry, speaker: str, act: str, text: str, tone: Tone, files: tuple[Artifact, ...]) -> Line:
@@ -179,10 +180,10 @@ class Transcript:
         """Say what an event led to that its own words do not: tasks that a rule closed, a floor that passed on, an end."""
         after = entry.state
         words: list[_Words] = []
-        if before is not None and not isinstance(entry.event, SubgroupClosed):
-            own = entry.event.message.payload if isinstance(entry.event, Said) else None
+        if before is not None:
+            own = entry.event.message.payload if isinstance(entry.event, Said) else entry.event
             for task in _newly_closed(before, after):
-                if not (isinstance(own, InformTaskResult) and own.task_id == task.task_id):
+                if not (isinstance(own, InformTaskResult | SubgroupClosed) and own.task_id == task.task_id):
                     why = f": {task.why}" if task.why else ""
                     words.append((CONTROL_PLANE, f"task {task.outcome}", f"{task.task_id} of {task.assignee}{why}", Tone.BAD, ()))
         if isinstance(entry.event, TimerFired) and before is not None:
@@ -209,22 +210,27 @@ class Transcript:
             key = (state.comm_id, task.task_id)
             self._known[key] = task
             known = self._tasks.get(key)
-            if known is not None and known.ended_at is not None:
+            if known is not None and known.ended_at is not None and known.status == _status(task):
                 continue
             detail, fraction = (known.detail, known.fraction) if known else ("", None)
             if isinstance(payload, InformTaskProgress) and payload.task_id == task.task_id:
                 detail, fraction = payload.content or detail, payload.fraction
             closed = isinstance(task, ClosedTask)
+            if isinstance(task, WaitingTask):
+                detail = f"for {', '.join(task.after)}"
+            elif known is not None and known.started_at is None:
+                detail = ""
+            began = None if isinstance(task, WaitingTask) else known.started_at if known else None
             self._tasks[key] = TaskView(
                 task.task_id,
                 state.comm_id,
                 task.assignee,
                 known.task_desc if known else described.get(task.task_id, ""),
-                str(task.outcome) if isinstance(task, ClosedTask) else "open",
+                _status(task),
                 task.why if isinstance(task, ClosedTask) else detail,
                 fraction,
-                known.started_at if known else at,
-                at if closed else None,
+                began or (None if isinstance(task, WaitingTask) else at),
+                known.ended_at if known and known.ended_at else at if closed else None,
                 max(0, state.depth - (self.base_depth or 0)),
             )
 
@@ -233,7 +239,13 @@ _Words = tuple[str, str, str, Tone, tuple[Artifact, ...]]
 
 
 def _of_message(message: Message) -> list[_Words]:
+    """Say what a message says, and what it rejects."""
     speaker = message.header.sender
+    rejected = [(speaker, "reject", f"{one.task_id}: {one.why}", Tone.BAD, ()) for one in rejects_of(message.payload)]
+    return [*rejected, *_of_payload(speaker, message)]
+
+
+def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:
     match message.payload:
         case Discussion(content=content, next_speaker=next_speaker):
             return [(speaker, "discussion", f"to {next_speaker}: {content}", Tone.PLAIN, ())]
@@ -250,11 +262,16 @@ def _of_message(message: Message) -> list[_Words]:
             return [
                 (speaker, "pause", f"until {', '.join(triggers)} {'is' if len(triggers) == 1 else 'are'} closed", Tone.QUIET, ())
             ]
-        case ConcludeGroupDiscussion(content=content):
-            return [(speaker, "conclude", content, Tone.QUIET, ())]
-        case Conclusion(content=content, reason=reason, artifacts=artifacts):
-            good = reason is Reason.CONCLUDED
-            return [(speaker, CONCLUSION, content if good else f"{reason}: {content}", Tone.GOOD if good else Tone.BAD, artifacts)]
+        case ConcludeGroupDiscussion(content=content, conclusion=at_once):
+            return [(speaker, "conclude", content, Tone.QUIET, ())] if at_once is None else _of_conclusion(speaker, at_once)
+        case Conclusion() as conclusion:
+            return _of_conclusion(speaker, conclusion)
+
+
+def _of_conclusion(speaker: AgentId, said: Conclusion) -> list[_Words]:
+    good = said.reason is Reason.CONCLUDED
+    text = said.content if good else f"{said.reason}: {said.content}"
+    return [(speaker, CONCLUSION, text, Tone.GOOD if good else Tone.BAD, said.artifacts)]
 
 
 def _usage_of(message: Message) -> Usage | None:
@@ -286,7 +303,12 @@ def _of_assignment(speaker: AgentId, payload: SyncTaskAssignment | AsyncTaskAssi
 
 
 def _newly_closed(before: GroupState, after: GroupState) -> list[ClosedTask]:
-    return [task for task in after.tasks if isinstance(task, ClosedTask) and isinstance(before.task(task.task_id), OpenTask)]
+    unfinished = {task.task_id for task in before.unfinished_tasks}
+    return [task for task in after.tasks if isinstance(task, ClosedTask) and task.task_id in unfinished]
+
+
+def _status(task: Task) -> str:
+    return str(task.outcome) if isinstance(task, ClosedTask) else task.status
 
 
 def what_lacks(degraded: Degraded) -> str:
@@ -362,12 +384,12 @@ def progress_document(said: Said) -> Mapping[str, Any]:
     }
 
 
-def task_document(task: OpenTask | ClosedTask) -> Mapping[str, Any]:
+def task_document(task: Task) -> Mapping[str, Any]:
     """Describe a task for programs."""
     return {
         "task_id": task.task_id,
         "assignee": task.assignee,
-        "status": str(task.outcome) if isinstance(task, ClosedTask) else "open",
+        "status": _status(task),
         "why": task.why if isinstance(task, ClosedTask) else "",
-        "subgroup": task.subgroup,
+        "subgroup": None if isinstance(task, WaitingTask) else task.subgroup,
     }

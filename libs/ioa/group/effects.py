@@ -50,7 +50,7 @@ def owed_effects(state: GroupState) -> tuple[Effect, ...]:
     A router that died between an append and its effects leaves this to whoever looks at the group next. What was paid already
     may be paid again.
     """
-    cancelled = [cancel_subgroup(state, task) for task in state.tasks if task.subgroup and isinstance(task, ClosedTask)]
+    cancelled = [cancel_subgroup(state, task) for task in state.tasks if isinstance(task, ClosedTask) and task.subgroup]
     return (*_conclusion(state), *cancelled)
 
 
@@ -88,5 +88,6 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         usage=state.spent,
         degraded=ended.degraded,
         finished_at=ended.ended_at,
+        limit=ended.limit,
     )
     return (PublishResult(result),)

@@ -10,16 +10,15 @@ from ioa.group import budget
 from ioa.group.state import (
     Assigned,
     AwaitingAcks,
+    ClosedTask,
     Concluding,
     Discussing,
     Ended,
-    ForcedReason,
     GroupState,
     Member,
-    OpenTask,
     Paused,
 )
-from ioa.protocol.goals import Artifact, Degraded, Reason
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId
 from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import Phase, TaskOutcome
@@ -68,12 +67,17 @@ def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, force
     return _grant_conclusion(state.model_copy(update={"silences": 0}), agent_id, at, forced=forced)
 
 
+def concludes(state: GroupState, agent_id: AgentId) -> bool:
+    """Whether a member is the one to state the conclusion, if it ends the discussion now."""
+    return _living_or_substitute(state, agent_id) == agent_id
+
+
 def force_way_out(state: GroupState, holder: AgentId, at: datetime) -> GroupState:
     """End a discussion that has nothing new to say: wait for the open tasks, or let the owner conclude if there are none.
 
     Nothing is cut short, so the owner may still conclude that the goal was reached.
     """
-    triggers = tuple(task.task_id for task in state.open_tasks)
+    triggers = tuple(task.task_id for task in state.unfinished_tasks)
     if not triggers:
         return open_conclusion(state, state.owner, at, forced=None)
     stage = Paused(pauser=holder, triggers=triggers, until=at + state.limits.pause_timeout)
@@ -98,10 +102,11 @@ def end(
     at: datetime,
     artifacts: tuple[Artifact, ...] = (),
     degraded: Degraded | None = None,
+    limit: ForcedReason | None = None,
 ) -> GroupState:
-    """End the group for good; tasks still open are cancelled."""
-    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at, degraded=degraded)
-    return _cancel_open_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
+    """End the group for good; tasks that are not closed are cancelled."""
+    stage = Ended(reason=reason, content=content, artifacts=artifacts, ended_at=at, degraded=degraded, limit=limit)
+    return _cancel_tasks(state, f"the group ended: {reason}").model_copy(update={"stage": stage})
 
 
 def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
@@ -141,17 +146,15 @@ def _living_or_substitute(state: GroupState, agent_id: AgentId) -> AgentId:
     return state.owner if state.owner in living else living[0]
 
 
-def _cancel_open_tasks(state: GroupState, why: str) -> GroupState:
-    return state.model_copy(
-        update={
-            "tasks": tuple(task.closed(TaskOutcome.CANCELLED, why) if isinstance(task, OpenTask) else task for task in state.tasks)
-        }
-    )
+def _cancel_tasks(state: GroupState, why: str) -> GroupState:
+    """Cancel what is open or waiting."""
+    cancelled = tuple(task if isinstance(task, ClosedTask) else task.closed(TaskOutcome.CANCELLED, why) for task in state.tasks)
+    return state.model_copy(update={"tasks": cancelled})
 
 
 def _force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
     """Cut the discussion short: cancel open tasks and let the owner conclude."""
-    return open_conclusion(_cancel_open_tasks(state, why), state.owner, at, forced=forced)
+    return open_conclusion(_cancel_tasks(state, why), state.owner, at, forced=forced)
 
 
 def _no_turn_left(state: GroupState) -> bool:
@@ -171,7 +174,7 @@ def _waits_for_nothing(state: GroupState) -> bool:
         case AwaitingAcks(waiting=waiting):
             awaited = {task.task_id for task in state.open_tasks if task.progress == 0 and task.subgroup is None}
         case Assigned(waiting=waiting) | Paused(triggers=waiting):
-            awaited = {task.task_id for task in state.open_tasks}
+            awaited = {task.task_id for task in state.unfinished_tasks}
         case _:
             return False
     return awaited.isdisjoint(waiting)

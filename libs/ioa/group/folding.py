@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, FoldedTasks, GroupState, Paused
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, FoldedTasks, GroupState, Paused, WaitingTask
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.levels import TASKS_ARE_FOLDED
 from ioa.protocol.usage import MAX_COUNT
@@ -32,7 +32,7 @@ def fold(before: GroupState, state: GroupState) -> GroupState:
         return state
     lent = {loan.subgroup for loan in state.loans}  # a nested team with a loan has to be cancelled yet
     were_closed = {task.task_id for task in before.tasks if isinstance(task, ClosedTask)}
-    may_leave = were_closed - _named(state)
+    may_leave = were_closed - _named(state) - {used for task in state.tasks if isinstance(task, WaitingTask) for used in task.after}
     gone = [task for task in closed[:-KEPT] if task.task_id in may_leave and task.subgroup not in lent]
     if not gone:
         return state

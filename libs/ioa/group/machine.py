@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.group import budget, folding, monologue
+from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, Kind, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -95,6 +95,8 @@ def _open(event: Event) -> GroupState:
 def _apply(state: GroupState, event: Event) -> GroupState:
     row, cell = _find(state, event)
     after = row.apply(budget.charge(state, event) if isinstance(event, Said) else state, event)
+    if after.tasks is not state.tasks:
+        after = tasks.settle(after, event.at)
     if after.turn == state.turn:  # else the floor is another's now, and what could have kept it from being granted was asked
         after = _fire(after, event)
         if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change

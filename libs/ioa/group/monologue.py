@@ -30,7 +30,7 @@ def check_remark(state: GroupState, said: Said) -> Monologue | None:
     sketch = said.sketches[0]
     for remark in made:
         if remark.sketch == sketch:
-            open_tasks = ", ".join(task.task_id for task in state.open_tasks)
+            open_tasks = ", ".join(task.task_id for task in state.unfinished_tasks)
             way_out = f"give out a task, or {f'pause on {open_tasks}' if open_tasks else 'conclude'}"
             why = f"You said the same in turn {remark.turn}, and nothing has happened since. Say something new, {way_out}."
             raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=remark.turn)
@@ -44,7 +44,7 @@ def check_tasks(state: GroupState, specs: Sequence[TaskSpec], sketches: Sequence
         IllegalEventError: It is a repetition.
     """
     at_work: dict[tuple[AgentId, str], tuple[str, int]] = {
-        (task.assignee, task.sketch): (task.task_id, task.turn) for task in state.open_tasks if task.sketch
+        (task.assignee, task.sketch): (task.task_id, task.turn) for task in state.unfinished_tasks if task.sketch
     }
     if not at_work or not sketches:
         return
@@ -64,6 +64,6 @@ def after(before: GroupState, state: GroupState, event: Event) -> GroupState:
         return state
     if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
         return state
-    if isinstance(event, TimerFired) and len(state.open_tasks) == len(before.open_tasks):
+    if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
         return state
     return state.model_copy(update={"monologue": None})

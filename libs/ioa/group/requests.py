@@ -8,10 +8,11 @@ from pydantic import Field
 
 from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
+from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask, WaitingTask
 from ioa.protocol.codec import encode_around
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
+from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Model
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -33,6 +34,10 @@ class LaunchGroup(Model):
     """What finding the team has cost."""
     session: SessionIdField | None = None
     """Which process asks; one that another process has taken the owner's id from is refused."""
+    brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
+    """What a nested team is told of the group that it works for."""
+    inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
+    """The files that a nested team gets besides those of the goal."""
 
 
 class AbandonGoal(Model):
@@ -78,7 +83,8 @@ class GroupSnapshot(Model):
     @property
     def nested(self) -> tuple[CommId, ...]:
         """The teams nested in it that its state names."""
-        return tuple(task.subgroup for task in self.state.tasks if task.subgroup is not None)
+        tasks = [task for task in self.state.tasks if not isinstance(task, WaitingTask)]
+        return tuple(task.subgroup for task in tasks if task.subgroup is not None)
 
 
 class Sync(Model):

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from ioa.protocol.cards import AgentCard
-from ioa.protocol.goals import Artifact, Degraded, Reason, RepetitionRule
+from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
 from ioa.protocol.ids import (
     AgentId,
     AgentIdField,
@@ -32,6 +32,7 @@ from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
+MAX_BRIEF_CHARS = 20_000
 
 Sketch = Annotated[str, Field(max_length=16)]
 """What texts are compared by; see `ioa.repetition`."""
@@ -77,7 +78,7 @@ class ParentTask(Model):
 
 
 class PlannedTask(Model):
-    """A task its planner intends to assign once the tasks in `uses` are closed. A hint in the record, never enforced.
+    """A task its planner intends to assign, to be done once the tasks in `uses` are. A hint in the record, never enforced.
 
     `others` are who is to be given it if its assignee fails, the best first.
     """
@@ -90,7 +91,11 @@ class PlannedTask(Model):
 
 
 class Charter(Model):
-    """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns)."""
+    """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
+
+    `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
+    that its task uses.
+    """
 
     comm_id: CommIdField
     goal_id: GoalIdField
@@ -103,6 +108,7 @@ class Charter(Model):
     parent: ParentTask | None = None
     plan: tuple[PlannedTask, ...] = ()
     traceparent: str = ""
+    brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
 
     @model_validator(mode="after")
     def _members_differ(self) -> Charter:
@@ -165,8 +171,31 @@ class OpenTask(Model):
         )
 
 
+class WaitingTask(Model):
+    """A task that was given out and starts when the tasks in `after` are done. It has no lease, and its time has not begun.
+
+    Attributes:
+        timeout: How long it may take from its start.
+        sketch: What the task says, and uses; empty if nobody compares it.
+    """
+
+    status: Literal["waiting"] = "waiting"
+    task_id: TaskIdField
+    assignee: AgentIdField
+    assigner: AgentIdField
+    mode: TaskMode
+    turn: int
+    after: tuple[TaskIdField, ...] = ()
+    timeout: Timeout | None = None
+    sketch: Sketch = ""
+
+    def closed(self, outcome: TaskOutcome, why: str = "") -> ClosedTask:
+        """Return this task, ended before it has begun."""
+        return ClosedTask(task_id=self.task_id, assignee=self.assignee, turn=self.turn, outcome=outcome, why=why)
+
+
 class ClosedTask(Model):
-    """A task that has ended, once and for all."""
+    """A task that has ended, once and for all; only what is done may be rejected yet. `why` is the reason if it is not done."""
 
     status: Literal["closed"] = "closed"
     task_id: TaskIdField
@@ -184,14 +213,15 @@ class FoldedTasks(Model):
     done: Count = 0
     failed: Count = 0
     cancelled: Count = 0
+    rejected: Count = 0
 
     @property
     def total(self) -> int:
         """All of them."""
-        return self.done + self.failed + self.cancelled
+        return self.done + self.failed + self.cancelled + self.rejected
 
 
-Task = Annotated[OpenTask | ClosedTask, Field(discriminator="status")]
+Task = Annotated[OpenTask | WaitingTask | ClosedTask, Field(discriminator="status")]
 
 
 class Loan(Model):
@@ -239,9 +269,6 @@ class Paused(Model):
     until: Time
 
 
-ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
-
-
 class Concluding(Model):
     """Only a conclusion by `speaker` is legal. `forced` names the rule that cut the discussion short, if one did."""
 
@@ -252,7 +279,12 @@ class Concluding(Model):
 
 
 class Ended(Model):
-    """Nothing can happen any more. `degraded` says what the conclusion may lack; None if no member was lost."""
+    """Nothing can happen any more.
+
+    Attributes:
+        degraded: What the conclusion may lack; None if no member was lost.
+        limit: What cut the discussion short, if the goal was reached nevertheless.
+    """
 
     phase: Literal["ended"] = "ended"
     reason: Reason
@@ -260,6 +292,7 @@ class Ended(Model):
     artifacts: tuple[Artifact, ...] = ()
     ended_at: Time
     degraded: Degraded | None = None
+    limit: ForcedReason | None = None
 
 
 Stage = Annotated[Discussing | AwaitingAcks | Assigned | Paused | Concluding | Ended, Field(discriminator="phase")]
@@ -293,7 +326,7 @@ class GroupState(Model):
         loans: What nested teams that have not ended may still use.
         spent: What members and tasks have cost, nested teams that have ended included.
         silences: Floor timeouts in a row; when there were enough for every member, the group fails.
-        tasks: The tasks that are open, and the last of those that are closed, in the order they were given out.
+        tasks: The tasks that are open or waiting, and the last of those that are closed, in the order they were given out.
         folded: How many tasks have left the state, by assignee.
         lacks: What was missing in the conclusions of nested teams that are the results of tasks here.
         monologue: What the last speaker has said since anything else happened; None if nothing.
@@ -346,10 +379,15 @@ class GroupState(Model):
 
     @property
     def open_tasks(self) -> tuple[OpenTask, ...]:
-        """The tasks that are not closed yet, in the order they were given out."""
+        """The tasks that their assignees work on, in the order they were given out."""
         return tuple([task for task in self.tasks if isinstance(task, OpenTask)])
 
-    def task(self, task_id: TaskId) -> OpenTask | ClosedTask | None:
+    @property
+    def unfinished_tasks(self) -> tuple[OpenTask | WaitingTask, ...]:
+        """The tasks that are not closed yet, open or waiting, in the order they were given out. If one waits, one is open."""
+        return tuple([task for task in self.tasks if not isinstance(task, ClosedTask)])
+
+    def task(self, task_id: TaskId) -> Task | None:
         """Find a task by its id."""
         return next((task for task in self.tasks if task.task_id == task_id), None)
 

@@ -35,6 +35,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -46,6 +47,7 @@ from ioa.protocol.messages import (
     Payload,
     Phase,
     SyncTaskAssignment,
+    rejects_of,
 )
 
 ROUNDS_OF_SILENCE = 2
@@ -121,11 +123,11 @@ def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
 def _message(
     kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
 ) -> Row:
-    """Return the row of a kind of message; its rule is handed the payload by itself."""
+    """Return the row of a kind of message; its rule is handed the payload by itself, when what it rejects is rejected."""
 
     def apply_payload(state: GroupState, event: Said) -> GroupState:
         payload: Any = event.message.payload
-        return apply(state, event, payload)
+        return apply(tasks.reject(state, rejects_of(payload)), event, payload)
 
     return _row(kind, sender, apply_payload, cells, offered)
 
@@ -184,14 +186,22 @@ def _pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
 
 def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -> GroupState:
     if state.open_tasks:
-        still_open = ", ".join(task.task_id for task in state.open_tasks)
+        still_open = ", ".join(task.task_id for task in state.unfinished_tasks)
         raise IllegalEventError(RejectionCode.TASKS_OPEN, f"Tasks are still open: {still_open}.")
-    return floor.open_conclusion(state, said.message.header.sender, said.at, forced=None)
+    sender = said.message.header.sender
+    at_once = state.limits.level >= CONCLUDED_AT_ONCE and floor.concludes(state, sender)
+    if payload.conclusion is not None and at_once:
+        return _conclusion(state, said, payload.conclusion)
+    return floor.open_conclusion(state, sender, said.at, forced=None)
 
 
 def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupState:
-    degraded = lacks.of_conclusion(state)
-    return floor.end(state, state.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
+    """End the group. A limit that forced the conclusion is the reason, unless the goal was reached all the same."""
+    forced = state.forced
+    reached = payload.reason is Reason.CONCLUDED and state.limits.level >= CONCLUDED_AT_ONCE
+    reason = payload.reason if forced is None or reached else forced
+    limit = forced if reached else None
+    return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
@@ -266,14 +276,24 @@ _ROWS = (
         SyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
-        Cell(_D, (_A,), "the tasks start; the floor returns to the assigner when all of them are closed", _CHARGED),
+        Cell(
+            _D,
+            (_A,),
+            "the tasks start, or wait for those they use; the floor returns to the assigner when all have ended",
+            _CHARGED,
+        ),
         offered=_one_more_task_may_be_given,
     ),
     _message(
         AsyncTaskAssignment,
         Sender.FLOOR_HOLDER,
         tasks.assign,
-        Cell(_D, (_W,), "the tasks start; the floor returns to the assigner when all assignees have answered", _CHARGED),
+        Cell(
+            _D,
+            (_W,),
+            "the tasks start, or wait for those they use; the floor returns to the assigner when all that start have answered",
+            _CHARGED_AND_FREED,
+        ),
         offered=_one_more_task_may_be_given,
     ),
     _message(
@@ -299,14 +319,22 @@ _ROWS = (
         ConcludeGroupDiscussion,
         Sender.FLOOR_HOLDER,
         _conclude,
-        Cell(_D, (_C,), "with no task open: only the speaker's conclusion is legal from now on"),
+        Cell(
+            _D,
+            (_C, Phase.CONCLUDED, _FAILED),
+            "with no task open: ends the group if it holds the conclusion, else only the speaker's conclusion is legal from now on",
+        ),
         offered=_no_task_is_open,
     ),
     _message(
         Conclusion,
         Sender.FLOOR_HOLDER,
         _conclusion,
-        Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
+        Cell(
+            _C,
+            (Phase.CONCLUDED, _FAILED),
+            "the group ends with its result; a forced one is a failure with an answer, unless the goal was reached",
+        ),
     ),
     _message(
         InformTaskProgress,
@@ -321,7 +349,7 @@ _ROWS = (
         InformTaskResult,
         Sender.ASSIGNEE,
         tasks.result,
-        Cell(_D, (_D,), "closes the task", _CHARGED),
+        Cell(_D, (_D,), "closes the task; what waited for it starts, or is cancelled if it failed", _CHARGED),
         Cell(_W, (_W,), "closes the task, which answers the assignment too", _CHARGED_AND_FREED),
         Cell(_A, (_A,), "closes the task", _CHARGED_AND_FREED),
         Cell(_P, (_P,), "closes the task", _CHARGED_AND_FREED),

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from graphlib import CycleError, TopologicalSorter
 from itertools import repeat
 from operator import is_
 
 from ioa.group import budget, floor, lacks, monologue
 from ioa.group.events import Said, SubgroupClosed, SubgroupOpened, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, GroupState, OpenTask, Task, TaskMode
+from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, GroupState, OpenTask, Task, TaskMode, WaitingTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, turn_of_task_id
-from ioa.protocol.levels import TASKS_ARE_FOLDED
+from ioa.protocol.levels import TASKS_ARE_FOLDED, TASKS_ARE_REJECTED, TASKS_WAIT
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     InformTaskProgress,
     InformTaskResult,
+    RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
@@ -31,42 +33,96 @@ MAX_OPEN_TASKS = 1_024
 MAX_OPEN_TASK_BYTES = 400_000
 """What open tasks may take up in an entry, so that a message of the largest size fits beside them."""
 _LEAST_TASK_BYTES = 200
+MAX_WHY_CHARS = 200
+"""How much of the reason why a task was rejected stays in the state; its message has all of it."""
+_CAME_TO_NOTHING = {TaskOutcome.FAILED: "failed", TaskOutcome.CANCELLED: "was cancelled", TaskOutcome.REJECTED: "was rejected"}
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTaskAssignment) -> GroupState:
-    """Open the tasks of an assignment and suspend the floor until their assignees are done, or have answered."""
+    """Open the tasks of an assignment, or have them wait, and suspend the floor until they are closed, or those open answered."""
     sender = said.message.header.sender
     if state.limits.level >= TASKS_ARE_FOLDED:
         _check_room(state, payload.tasks)
     reachable = {sender, *state.reachable(said.at)}
+    waits = state.limits.level >= TASKS_WAIT
+    given = {spec.task_id for spec in payload.tasks} if waits else set()
     for spec in payload.tasks:
-        _check_spec(state, spec, reachable)
+        _check_spec(state, spec, reachable, given)
+    if waits and (cycle := find_cycle({spec.task_id: spec.uses for spec in payload.tasks})):
+        raise IllegalEventError(RejectionCode.BAD_USES, f"These tasks wait for each other: {', '.join(cycle)}.")
     monologue.check_tasks(state, payload.tasks, said.sketches)
     absent = {member.agent_id for member in state.members if member.lost} - {sender}
     mode = TaskMode.SYNC if isinstance(payload, SyncTaskAssignment) else TaskMode.ASYNC
-    opened = tuple(
-        OpenTask(
+    unfinished = {*given, *(task.task_id for task in state.unfinished_tasks)} if waits else given
+    waiting = [
+        WaitingTask(
             task_id=spec.task_id,
             assignee=spec.assignee,
             assigner=sender,
             mode=mode,
             turn=state.turn,
-            lease_until=said.at + state.limits.task_lease,
-            suspect=spec.assignee in absent,
-            deadline=min(said.at + spec.timeout, state.limits.deadline) if spec.timeout is not None else None,
+            after=tuple([used for used in dict.fromkeys(spec.uses) if used in unfinished]),
+            timeout=spec.timeout,
             sketch=sketch,
         )
         for spec, sketch in zip(payload.tasks, said.sketches or repeat(""), strict=False)
-    )
-    waiting = tuple(task.task_id for task in opened)
+    ]
+    added = tuple([task if task.after else _start(state, task, said.at, absent) for task in waiting])
     stage: Assigned | AwaitingAcks
     if mode is TaskMode.SYNC:
-        stage = Assigned(assigner=sender, waiting=waiting)
+        stage = Assigned(assigner=sender, waiting=tuple(task.task_id for task in added))
     else:
-        stage = AwaitingAcks(assigner=sender, waiting=waiting, until=said.at + state.limits.floor_timeout)
-    return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *opened))
+        starting = tuple(task.task_id for task in added if isinstance(task, OpenTask))
+        stage = AwaitingAcks(assigner=sender, waiting=starting, until=said.at + state.limits.floor_timeout)
+    return floor.take_turn(state, stage=stage, tasks=(*state.tasks, *added))
+
+
+def find_cycle(uses: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Return tasks that use each other in a circle, by what each of them uses; empty if there is none."""
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        return tuple(dict.fromkeys(error.args[1]))
+    return ()
+
+
+def settle(state: GroupState, at: datetime) -> GroupState:
+    """Start the tasks that wait for nothing any more; cancel those that wait for what came to nothing, and what waits for them."""
+    waiting = [task for task in state.tasks if isinstance(task, WaitingTask)]
+    if not waiting:
+        return state
+    ended = {task.task_id: task.outcome for task in state.tasks if isinstance(task, ClosedTask)}
+    changed: dict[TaskId, Task] = {}
+    while doomed := {task.task_id: (task, lack) for task in waiting if (lack := _lack(task, ended)) is not None}:
+        for task, lack in doomed.values():
+            changed[task.task_id] = task.closed(TaskOutcome.CANCELLED, f"{lack} {_CAME_TO_NOTHING[ended[lack]]}")
+        ended |= dict.fromkeys(doomed, TaskOutcome.CANCELLED)
+        waiting = [task for task in waiting if task.task_id not in doomed]
+    lost = {member.agent_id for member in state.members if member.lost}
+    changed |= {task.task_id: _start(state, task, at, lost) for task in waiting if all(used in ended for used in task.after)}
+    if not changed:
+        return state
+    return state.model_copy(update={"tasks": tuple([changed.get(task.task_id, task) for task in state.tasks])})
+
+
+def reject(state: GroupState, rejects: Sequence[RejectedTask]) -> GroupState:
+    """Take back that tasks are done: their results are not what was wanted.
+
+    Raises:
+        IllegalEventError: One of them is not done, or has left the state.
+    """
+    if not rejects or state.limits.level < TASKS_ARE_REJECTED:
+        return state
+    for one in rejects:
+        task = state.task(one.task_id)
+        if not isinstance(task, ClosedTask) or task.outcome is not TaskOutcome.DONE:
+            how = "gone or unknown" if task is None else task.outcome if isinstance(task, ClosedTask) else task.status
+            why = f"{one.task_id} is {how}: only a task that is done can be rejected, and only while the group's record holds it."
+            raise IllegalEventError(RejectionCode.BAD_REJECT, why)
+        state = _replace(state, task.model_copy(update={"outcome": TaskOutcome.REJECTED, "why": one.why[:MAX_WHY_CHARS]}))
+    return state
 
 
 def progress(state: GroupState, said: Said, payload: InformTaskProgress) -> GroupState:
@@ -127,7 +183,7 @@ def open_subgroup(state: GroupState, opened: SubgroupOpened) -> GroupState:
 def close_subgroup(state: GroupState, closed: SubgroupClosed) -> GroupState:
     """Close a task with the conclusion of the nested team that served it; if it is closed already, only count the team's usage."""
     task = state.task(closed.task_id)
-    if task is not None and task.subgroup != closed.subgroup:
+    if isinstance(task, OpenTask | ClosedTask) and task.subgroup != closed.subgroup:
         raise IllegalEventError(RejectionCode.NOT_YOUR_TASK, f"Task {task.task_id} is not served by {closed.subgroup}.")
     if isinstance(task, ClosedTask) and state.loan(closed.subgroup) is not None:
         return budget.repay(state, closed)
@@ -183,31 +239,61 @@ def has_room(state: GroupState) -> bool:
     """Whether one more task may be given out."""
     if state.limits.level < TASKS_ARE_FOLDED:
         return True
-    open_tasks = state.open_tasks
+    open_tasks = state.unfinished_tasks
     return len(open_tasks) < MAX_OPEN_TASKS and _bytes_of(open_tasks) + _LEAST_TASK_BYTES <= MAX_OPEN_TASK_BYTES
 
 
 def _check_room(state: GroupState, specs: Sequence[TaskSpec]) -> None:
     """Refuse what would make the group's entries too large: each of them carries every open task."""
-    open_tasks = state.open_tasks
+    open_tasks = state.unfinished_tasks
     if len(open_tasks) + len(specs) > MAX_OPEN_TASKS:
         why = f"{len(open_tasks)} tasks are open, and {MAX_OPEN_TASKS:,} may be"
-    elif (
-        _bytes_of(open_tasks) + sum(_LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) for spec in specs)
-        > MAX_OPEN_TASK_BYTES
-    ):
+    elif _bytes_of(open_tasks) + sum(_bytes_to_be(spec, state) for spec in specs) > MAX_OPEN_TASK_BYTES:
         why = f"{len(open_tasks)} tasks are open, whose ids alone nearly fill the group's entries"
     else:
         return
     raise IllegalEventError(RejectionCode.TOO_MANY_TASKS, f"{why}. Pause until some of them are closed, or give out fewer.")
 
 
-def _bytes_of(open_tasks: Sequence[OpenTask]) -> int:
-    """Return what open tasks take up in an entry, to some bytes."""
-    return sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in open_tasks])
+def _bytes_of(unfinished: Sequence[OpenTask | WaitingTask]) -> int:
+    """Return what open and waiting tasks take up in an entry, to some bytes, with the closed ones that they keep in the state."""
+    after = [used for task in unfinished if isinstance(task, WaitingTask) for used in task.after]
+    own = sum([_LEAST_TASK_BYTES + len(task.task_id) + len(task.assignee) + len(task.assigner) for task in unfinished])
+    return own + _bytes_for(after)
 
 
-def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId]) -> None:
+def _bytes_to_be(spec: TaskSpec, state: GroupState) -> int:
+    """Return what a task will take up at most, if it is given out."""
+    waits = state.limits.level >= TASKS_WAIT
+    return _LEAST_TASK_BYTES + len(spec.task_id) + len(spec.assignee) + (_bytes_for(spec.uses) if waits else 0)
+
+
+def _bytes_for(after: Collection[TaskId]) -> int:
+    """Return what it takes to wait for tasks: their ids, and they themselves, which stay when they are closed."""
+    return _LEAST_TASK_BYTES * len(after) + len("".join(after))
+
+
+def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[AgentId]) -> OpenTask:
+    """Open a task: its lease and its time run from now."""
+    return OpenTask(
+        task_id=task.task_id,
+        assignee=task.assignee,
+        assigner=task.assigner,
+        mode=task.mode,
+        turn=task.turn,
+        lease_until=at + state.limits.task_lease,
+        suspect=task.assignee in lost,
+        deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
+        sketch=task.sketch,
+    )
+
+
+def _lack(task: WaitingTask, ended: Mapping[TaskId, TaskOutcome]) -> TaskId | None:
+    """Return the first task that it waits for and that came to nothing."""
+    return next((used for used in task.after if ended.get(used, TaskOutcome.DONE) is not TaskOutcome.DONE), None)
+
+
+def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId], given: Collection[TaskId]) -> None:
     if spec.assignee not in reachable:
         why = f"{spec.assignee} is no member, or is out of reach, so it can get no task."
         raise IllegalEventError(RejectionCode.BAD_ASSIGNEE, why)
@@ -217,7 +303,8 @@ def _check_spec(state: GroupState, spec: TaskSpec, reachable: Collection[AgentId
     elif turn_of_task_id(spec.task_id) != state.turn:
         why = f"{spec.task_id} cannot be the id of a task of turn {state.turn}: it has to begin with t{state.turn}-."
         raise IllegalEventError(RejectionCode.BAD_TASK_ID, why)
-    unknown = [task_id for task_id in spec.uses if state.task(task_id) is None and not state.is_folded(task_id)]
+    others = [task_id for task_id in spec.uses if task_id not in given]
+    unknown = [task_id for task_id in others if state.task(task_id) is None and not state.is_folded(task_id)]
     if unknown:
         raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"Task {spec.task_id} uses unknown tasks: {', '.join(unknown)}.")
 
@@ -242,6 +329,8 @@ def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
             raise IllegalEventError(RejectionCode.UNKNOWN_TASK, f"The group has no task {task_id}.")
         case ClosedTask(outcome=outcome):
             raise IllegalEventError(RejectionCode.TASK_CLOSED, f"Task {task_id} is closed ({outcome}).")
+        case WaitingTask(after=after):
+            raise IllegalEventError(RejectionCode.TASK_WAITING, f"Task {task_id} has not begun: it waits for {', '.join(after)}.")
         case OpenTask() as task:
             return task
 

@@ -111,6 +111,8 @@ class TaskRecord:
         outcome: None while it is open.
         conclusion: What its assignee reported, or why it was closed without a report.
         given_up: It failed since its assignee fell silent, so that another one may do better.
+        started: False while it waits for the tasks that it uses, and for good if it was cancelled before it could start.
+        rejected: Why the group did not take its result; empty if it did.
     """
 
     spec: TaskSpec
@@ -118,6 +120,8 @@ class TaskRecord:
     conclusion: str
     artifacts: tuple[Artifact, ...]
     given_up: bool = False
+    started: bool = True
+    rejected: str = ""
 
 
 class FileReader(Protocol):

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -107,6 +107,10 @@ class Reason(StrEnum):
     FAILED = "failed"
 
 
+ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
+"""The limits that cut a discussion short, so that it has to be concluded with what there is."""
+
+
 class Degraded(Model):
     """What a conclusion may lack, since members were lost when it was stated: they, and their tasks that were not done."""
 
@@ -117,7 +121,8 @@ class Degraded(Model):
 class GoalResult(Model):
     """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`.
 
-    `turns` and `usage` count the goal's group and the nested teams that had ended when it did.
+    `turns` and `usage` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the discussion
+    short of a goal that was reached nevertheless.
     """
 
     goal_id: GoalIdField
@@ -129,6 +134,7 @@ class GoalResult(Model):
     usage: Usage = NOTHING
     degraded: Degraded | None = None
     finished_at: Time
+    limit: ForcedReason | None = None
 
     @property
     def succeeded(self) -> bool:

@@ -12,5 +12,14 @@ LOST_MEMBERS_ARE_NAMED = 1
 TASKS_ARE_FOLDED = 1
 """Closed tasks leave the state, and a task's id begins with its turn."""
 
-LEVEL = 1
+CONCLUDED_AT_ONCE = 2
+"""A conclusion may come with its announcement, and one that was forced may say that the goal was reached."""
+
+TASKS_ARE_REJECTED = 2
+"""A result that is not what was wanted may be rejected, with any message of the floor holder."""
+
+TASKS_WAIT = 2
+"""A task may use others that are not finished, and starts when they are done."""
+
+LEVEL = 2
 """The level of this release."""

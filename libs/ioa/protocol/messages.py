@@ -20,6 +20,8 @@ MAX_CONTENT_CHARS = 200_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
 """How many files a result or a conclusion may have."""
+MAX_REJECTS = 32
+"""How many results one message may reject."""
 
 Content = Annotated[str, Field(max_length=MAX_CONTENT_CHARS)]
 
@@ -49,8 +51,8 @@ class TaskSpec(Model):
     """A task given to one assignee.
 
     Attributes:
-        uses: Earlier tasks of the group whose results feed this one.
-        timeout: How long the task may take, whatever progress it reports; without it, as long as its group.
+        uses: Tasks of the group, or of the same message, whose results feed this one. It starts when all of them are done.
+        timeout: How long the task may take from its start, whatever progress it reports; without it, as long as its group.
     """
 
     task_id: TaskIdField
@@ -64,12 +66,23 @@ class TaskSpec(Model):
 TaskList = Annotated[tuple[TaskSpec, ...], Field(min_length=1, max_length=MAX_TASKS_PER_ASSIGNMENT)]
 
 
+class RejectedTask(Model):
+    """A task that is done, whose result the floor holder does not take, and why."""
+
+    task_id: TaskIdField
+    why: Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+Rejects = Annotated[tuple[RejectedTask, ...], Field(max_length=MAX_REJECTS)]
+
+
 class Discussion(Model):
     """Say something and hand the floor to one other member."""
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
     content: Content
     next_speaker: AgentIdField
+    rejects: Rejects = ()
 
 
 class SyncTaskAssignment(Model):
@@ -78,6 +91,7 @@ class SyncTaskAssignment(Model):
     type: Literal["SYNC_TASK_ASSIGNMENT"] = "SYNC_TASK_ASSIGNMENT"
     content: Content = ""
     tasks: TaskList
+    rejects: Rejects = ()
 
 
 class AsyncTaskAssignment(Model):
@@ -86,6 +100,7 @@ class AsyncTaskAssignment(Model):
     type: Literal["ASYNC_TASK_ASSIGNMENT"] = "ASYNC_TASK_ASSIGNMENT"
     content: Content = ""
     tasks: TaskList
+    rejects: Rejects = ()
 
 
 class InformTaskProgress(Model):
@@ -105,11 +120,12 @@ class InformTaskProgress(Model):
 
 
 class TaskOutcome(StrEnum):
-    """How a task was closed."""
+    """How a task was closed. One that is rejected was done before."""
 
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
+    REJECTED = "rejected"
 
 
 class InformTaskResult(Model):
@@ -130,18 +146,21 @@ class InformTaskResult(Model):
 
 
 class Pause(Model):
-    """Suspend the discussion until all triggers, open asynchronous tasks, are closed."""
+    """Suspend the discussion until all triggers, tasks that are open or waiting, are closed."""
 
     type: Literal["PAUSE"] = "PAUSE"
     content: Content = ""
     triggers: Annotated[tuple[TaskIdField, ...], Field(min_length=1, max_length=256)]
+    rejects: Rejects = ()
 
 
 class ConcludeGroupDiscussion(Model):
-    """Announce that nothing remains to be discussed; the speaker states the conclusion next."""
+    """Announce that nothing remains to be discussed. The speaker states the conclusion with it, or else next."""
 
     type: Literal["CONCLUDE_GROUP_DISCUSSION"] = "CONCLUDE_GROUP_DISCUSSION"
     content: Content = ""
+    conclusion: Conclusion | None = None
+    rejects: Rejects = ()
 
 
 class Conclusion(Model):
@@ -151,6 +170,7 @@ class Conclusion(Model):
     content: Content
     reason: Literal[Reason.CONCLUDED, Reason.NO_AGENT, Reason.FAILED] = Reason.CONCLUDED
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
+    rejects: Rejects = ()
 
 
 Payload = Annotated[
@@ -167,6 +187,16 @@ Payload = Annotated[
 
 TASK_REPORTS = (InformTaskProgress, InformTaskResult)
 """The kinds an assignee may send without the floor."""
+
+MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, ConcludeGroupDiscussion, Conclusion)
+"""The kinds that may reject results beside what they say."""
+
+
+def rejects_of(payload: Payload) -> tuple[RejectedTask, ...]:
+    """Return what a message rejects, with the conclusion that it may hold."""
+    if isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None:
+        return (*payload.rejects, *payload.conclusion.rejects)
+    return payload.rejects if isinstance(payload, MAY_REJECT) else ()
 
 
 class Header(Model):

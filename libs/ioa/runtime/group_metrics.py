@@ -11,7 +11,7 @@ from prometheus_client import Counter
 
 from ioa.group.events import Event, Said, SubgroupClosed, input_of
 from ioa.group.rejection import RejectionCode
-from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, TaskMode
+from ioa.group.state import ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, TaskMode
 from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Phase, TaskOutcome
@@ -28,7 +28,9 @@ turns = Tally("ioa_turns_total", "Messages that used up a turn of a discussion")
 phases = Counter("ioa_group_phases_entered_total", "How often groups entered a phase", ["phase"])
 groups_ended = Counter("ioa_groups_ended_total", "Groups that ended, nested ones too, by reason", ["reason"])
 tasks_assigned = Counter("ioa_tasks_assigned_total", "Tasks given out, by whether the discussion waits for them", ["mode"])
-tasks_closed = Counter("ioa_tasks_closed_total", "Tasks that ended, by outcome", ["outcome"])
+tasks_closed = Counter(
+    "ioa_tasks_closed_total", "Tasks that ended, by outcome; what is rejected counts as done before", ["outcome"]
+)
 tasks_suspected = Counter("ioa_tasks_suspected_total", "Tasks whose lease ran out once, or whose assignee was lost")
 floor_held = TalliedTimes(
     "ioa_floor_held_seconds",
@@ -118,13 +120,11 @@ def _count_tasks(before: GroupState, after: GroupState) -> None:
     same = set(map(id, before.tasks))
     for new in [task for task in after.tasks if id(task) not in same]:
         old = before.task(new.task_id)
-        if isinstance(old, ClosedTask):
-            continue
         if isinstance(new, ClosedTask):
             _outcome_of[new.outcome].inc()
         elif old is None:
             _mode_of[new.mode].inc()
-        elif new.suspect and not old.suspect:
+        elif isinstance(new, OpenTask) and isinstance(old, OpenTask) and new.suspect and not old.suspect:
             tasks_suspected.inc()
 
 

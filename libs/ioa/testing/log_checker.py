@@ -15,10 +15,11 @@ from datetime import datetime, timedelta
 from ioa.client.replay import ReplayError, replayed
 from ioa.group.events import Event, LaunchAbandoned, MemberLost, Said
 from ioa.group.requests import SequencedEntry
-from ioa.group.state import Ended, GroupState
+from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id_of_goal
+from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 
 
@@ -97,6 +98,7 @@ def check(evidence: Evidence) -> list[str]:
         *check_logs(evidence),
         *check_records(evidence),
         *check_tasks(evidence),
+        *check_uses(evidence),
         *check_open_groups(evidence),
     ]
 
@@ -211,6 +213,30 @@ def check_tasks(evidence: Evidence) -> Iterator[str]:
                 yield f"Task {report.task_id} of {comm_id} was begun twice in one attempt: {begun}."
             if not report.task_conclusion.endswith(f" in attempt {max(begun)}"):
                 yield f"Task {report.task_id} of {comm_id} was run again after it had finished: {begun}, {report.task_conclusion}."
+
+
+def check_uses(evidence: Evidence) -> Iterator[str]:
+    """Each task began when all that it waited for were done, and no answer holds a file of a result that was rejected."""
+    for comm_id, log in evidence.logs.items():
+        after: dict[TaskId, tuple[TaskId, ...]] = {}
+        ended: dict[TaskId, TaskOutcome] = {}
+        for stored in log:
+            tasks = stored.entry.state.tasks
+            if stored.entry.state.limits.level >= TASKS_WAIT:
+                after |= {spec.task_id: tuple(used for used in spec.uses if used not in ended) for spec in _specs(stored)}
+            ended |= {task.task_id: task.outcome for task in tasks if isinstance(task, ClosedTask)}
+            for task in tasks:
+                lacks = [used for used in after.get(task.task_id, ()) if ended.get(used) is not TaskOutcome.DONE]
+                if isinstance(task, OpenTask) and task.progress == 0 and lacks:
+                    yield f"Task {task.task_id} of {comm_id} began before {', '.join(lacks)} was done."
+                elif isinstance(task, WaitingTask) and all(used in ended for used in task.after):
+                    yield f"Task {task.task_id} of {comm_id} waits, though all of {', '.join(task.after)} have ended."
+        rejected = {task_id for task_id, outcome in ended.items() if outcome is TaskOutcome.REJECTED}
+        files = {file.object_name for report in _reports(log) if report.task_id in rejected for file in report.artifacts}
+        stage = log[-1].entry.state.stage if log else None
+        for file in stage.artifacts if isinstance(stage, Ended) else ():
+            if file.object_name in files:
+                yield f"The answer of {comm_id} holds {file.object_name}, which was rejected."
 
 
 def check_open_groups(evidence: Evidence) -> Iterator[str]:

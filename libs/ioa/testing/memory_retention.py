@@ -10,7 +10,7 @@ from ioa.group.events import GroupLaunched, Said, SubgroupClosed, SubgroupOpened
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
-from ioa.protocol.messages import Conclusion, InformTaskResult
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult
 from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
@@ -101,8 +101,10 @@ class MemoryGoalRemoval:
                 case SubgroupClosed(artifacts=artifacts):
                     files.update(artifact.object_name for artifact in artifacts)
                 case Said(message=message):
-                    if isinstance(message.payload, InformTaskResult | Conclusion):
-                        files.update(artifact.object_name for artifact in message.payload.artifacts)
+                    said = message.payload
+                    named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
+                    if isinstance(named, InformTaskResult | Conclusion):
+                        files.update(artifact.object_name for artifact in named.artifacts)
                 case _:
                     pass
         return Belongings(frozenset(members), tuple(nested), frozenset(files))

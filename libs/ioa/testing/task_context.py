@@ -21,9 +21,12 @@ def input_file(path: Path) -> InputFile:
     return InputFile(name=path.name, path=path, media_type=_media_type(path.name))
 
 
-def upstream(task: str, content: str, *files: Path, agent_id: str = "earlier-agent", task_id: str = "t0") -> UpstreamResult:
+def upstream(
+    task: str, content: str, *files: Path, agent_id: str = "earlier-agent", task_id: str = "t0", rejected: str = ""
+) -> UpstreamResult:
     """Describe what an earlier task of the group came to."""
-    return UpstreamResult(TaskId(task_id), AgentId(agent_id), task, content, tuple(input_file(path) for path in files))
+    artifacts = tuple(input_file(path) for path in files)
+    return UpstreamResult(TaskId(task_id), AgentId(agent_id), task, content, artifacts, rejected)
 
 
 def found(*agents: AgentDefinition) -> SearchResult:

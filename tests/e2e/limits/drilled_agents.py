@@ -106,7 +106,8 @@ class DrillBrain:
     async def conclude(self, view: GroupView) -> Conclusion:
         """Tell what the tasks came to."""
         content = "; ".join(f"{task.outcome}: {task.conclusion}" for task in view.tasks) or "nothing was to do"
-        return Conclusion(content=content, reason=Reason.FAILED if view.charter.goal.startswith("failed") else Reason.CONCLUDED)
+        failed = view.charter.goal.startswith("failed") or view.state.forced is not None
+        return Conclusion(content=content, reason=Reason.FAILED if failed else Reason.CONCLUDED)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Hand on what is meant for a nested team."""

@@ -97,6 +97,33 @@ def test_the_log_holds_what_ended_without_a_message_in_its_place() -> None:
     assert all(later[: len(earlier)] == earlier for earlier, later in pairwise(logs))
 
 
+def test_a_rejected_task_is_not_done() -> None:
+    """Contacts and discovery are told so, with the time its assignee took; the log keeps the result as it came."""
+    story = launched("ada", "bob").after(5).assigns_and_waits("ada", "t1-1:bob").after(3).finishes("t1-1").after(9)
+    history = GroupHistory(COMM)
+    for entry in sequenced(story.rejects("ada", "t1-1", to="bob")):
+        history.apply(entry)
+    [record], [(_, outcome)] = history.tasks(), history.outcomes()
+    assert (record.outcome, record.conclusion, record.rejected) == (TaskOutcome.REJECTED, "done", "t1-1 is wrong")
+    assert (outcome.done, outcome.seconds) == (False, 3.0)
+    assert [item.payload.type for item in history.view(AgentId("ada"), START, Meter()).log if not isinstance(item, TaskRecord)] == [
+        "SYNC_TASK_ASSIGNMENT",
+        "INFORM_TASK_RESULT",
+        "DISCUSSION",
+    ]
+
+
+def test_a_task_that_waits_has_not_started() -> None:
+    """Nor has one that was cancelled before it could; its time runs from its start."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob", "t1-2:bob:t1-1", "t1-3:bob:t1-2").after(4).finishes("t1-1")
+    waited, failed = GroupHistory(COMM), story.after(2).fails("t1-2")
+    for entry in sequenced(failed):
+        waited.apply(entry)
+    told = {record.spec.task_id: (record.outcome, record.started) for record in waited.tasks()}
+    assert (told[TaskId("t1-2")], told[TaskId("t1-3")]) == ((TaskOutcome.FAILED, True), (TaskOutcome.CANCELLED, False))
+    assert [outcome.seconds for _, outcome in waited.outcomes()] == [4.0, 2.0]
+
+
 def test_a_view_tells_when_the_floor_was_granted() -> None:
     """The time is that of the entry that granted the turn, not of those after it."""
     history = GroupHistory(COMM)

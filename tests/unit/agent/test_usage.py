@@ -90,12 +90,13 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
 
 
 async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:
-    """The second thought crosses it; the owner still concludes, and the reason is the budget."""
+    """The second thought crosses it; the owner concludes that the goal was reached all the same, and the result names the limit."""
     goal = Goal(goal_id=GoalId("goal-1"), goal="Have it done.", agent=AgentId("lead"), max_tokens=200)
     await company.start(idle("worker"))
     await company.start(idle("lead"), _one_task())
     result = await company.has_done(goal)
-    assert (result.reason, result.content, result.usage.tokens) == (Reason.BUDGET, "All done.", 330)
+    assert (result.reason, result.limit, result.content) == (Reason.CONCLUDED, Reason.BUDGET, "All done.")
+    assert result.usage.tokens == 330
 
 
 async def test_a_second_attempt_adds_to_what_the_first_has_spent(company: Company) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ioa.ports.brain import WholeConclusion
-from ioa.protocol.messages import Conclusion, Payload
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Payload
 
 
 def in_a_message(payload: Payload) -> Payload:
     """Say a conclusion as a member does, but as long as it is."""
+    if isinstance(payload, ConcludeGroupDiscussion) and payload.conclusion is not None:
+        return payload.model_copy(update={"conclusion": in_a_message(payload.conclusion)})
     return Conclusion.model_construct(**dict(payload)) if isinstance(payload, WholeConclusion) else payload

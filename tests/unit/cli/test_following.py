@@ -34,3 +34,18 @@ def test_a_degraded_result_says_what_is_missing(tasks: tuple[str, ...], words: s
     show_answer(Terminal(as_json=False), result)
     shown = " ".join(capsys.readouterr().out.split())
     assert f"degraded: bob, eve were lost when this was concluded{words}" in shown
+
+
+def test_a_goal_that_was_reached_at_a_limit_names_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """It succeeded, and still the reader learns that the talk was cut short."""
+    result = GoalResult(
+        goal_id=GoalId("g"),
+        reason=Reason.CONCLUDED,
+        content="Ten.",
+        comm_id=CommId("room"),
+        turns=1,
+        limit=Reason.MAX_TURNS,
+        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    show_answer(Terminal(as_json=False), result)
+    assert "cut short: max_turns was reached, and so was the goal" in capsys.readouterr().out

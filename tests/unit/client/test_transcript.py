@@ -8,7 +8,7 @@ from ioa.client.transcript import Tone, Transcript, entry_document
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskProgress, InformTaskResult
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import COMM, Scenario, launched
@@ -125,6 +125,33 @@ def test_tasks_are_known_with_their_status_and_times() -> None:
         2,
         ["t1-2"],
     )
+
+
+def test_what_waits_and_what_is_rejected_is_told() -> None:
+    """A task waits until those it uses are done; a rejection is a line, and so is what it cancels; one message concludes."""
+    story = launched("ada", "bob").assigns("ada", "t1-1:bob", "t1-2:bob", "t1-3:ada:t1-1,t1-2").progresses("t1-1")
+    story = story.progresses("t1-2").after(4).finishes("t1-1")
+    transcript = Transcript()
+    for stored in log_of(story):
+        transcript.read(stored)
+    assert [(task.status, task.detail, task.started_at is None) for task in transcript.tasks()] == [
+        ("done", "", False),
+        ("open", "", False),
+        ("waiting", "for t1-1, t1-2", True),
+    ]
+    story = story.rejects("ada", "t1-1", to="bob").finishes("t1-2")
+    story = story.speaks("bob", ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")))
+    assert _said(story)[-5:] == [
+        ("ada", "reject", "t1-1: t1-1 is wrong"),
+        ("ada", "discussion", "to bob: Point 2."),
+        ("·", "task cancelled", "t1-3 of ada: t1-1 was rejected"),
+        ("bob", "result", "t1-2 done: done"),
+        ("bob", "conclusion", "Ten."),
+    ]
+    ended = Transcript()
+    for stored in log_of(story):
+        ended.read(stored)
+    assert [task.status for task in ended.tasks()] == ["rejected", "done", "cancelled"]
 
 
 def test_an_entry_for_programs_names_sender_body_and_state() -> None:

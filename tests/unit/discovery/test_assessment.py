@@ -99,6 +99,21 @@ async def test_a_task_that_the_log_confirms_is_kept_for_its_pool() -> None:
     assert (key, kept) == (f"{COMM}.t1-1", expected)
 
 
+async def test_a_rejected_task_is_kept_as_not_done() -> None:
+    """While it is in the group's state, and when only its number is left."""
+    rejected = launched("ada", "bob", max_turns=100).assigns_and_waits("ada", "t1-1:bob").finishes("t1-1")
+    rejected = rejected.rejects("ada", "t1-1", to="bob").says("bob", to="ada")
+    gone = rejected
+    for _ in range(KEPT + 2):
+        task_id = f"t{gone.state.turn}-x"
+        gone = gone.assigns_and_waits("ada", f"{task_id}:bob").finishes(task_id)
+    for story in (rejected, gone):
+        office = Office()
+        await office.file(story.announces("ada").concludes("ada"))
+        [(_, kept)] = await office.report("t1-1", outcome=TaskOutcome.FAILED)
+        assert not kept.done
+
+
 async def test_nobody_praises_himself_and_nothing_is_invented() -> None:
     """What the owner did itself, and tasks that the group never had, are left out."""
     office = Office()

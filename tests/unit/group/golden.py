@@ -18,7 +18,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import InformTaskResult, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
@@ -60,10 +60,7 @@ def stories() -> dict[str, Sequence[Event]]:
         "discussion": launched("ada", "bob").says("ada", to="bob").says("bob", to="ada").announces("ada").concludes("ada"),
         "sync": launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1").finishes("t1-1").announces("ada"),
         "pause": tasked.pauses("ada", "t1-1", "t1-2").finishes("t1-2", tokens=9).finishes("t1-1").announces("ada").concludes("ada"),
-        "failed-task": _fails(tasked.pauses("ada", "t1-1"), "t1-1")
-        .finishes("t1-2")
-        .announces("ada")
-        .concludes("ada", Reason.FAILED),
+        "failed-task": tasked.pauses("ada", "t1-1").fails("t1-1").finishes("t1-2").announces("ada").concludes("ada", Reason.FAILED),
         "nesting": nested.nested_ends("t1-1", "sub1", turns=2, usage=Usage(tokens_in=5)).nested_ends("t1-2", "sub2", Reason.FAILED),
         "nested": launched("bob", "eve", parent=parent, depth=1).assigns("bob", "t1-1:eve").nests("t1-1").cancelled(),
         "cancelled-team": nested.finishes("t1-1").nested_ends("t1-1", "sub1", Reason.CANCELLED, turns=1).cancelled(),
@@ -102,6 +99,16 @@ def stories() -> dict[str, Sequence[Event]]:
         "budget": tasked.progresses("t1-1", tokens=MAX_TOKENS).concludes("ada"),
         "task-budget": launched("ada", "bob").says("ada", to="bob", tokens=MAX_TOKENS).concludes("ada"),
         "many-tasks": _gives_out(36),
+        "chain": launched("ada", "bob", "eve")
+        .assigns_and_waits("ada", "t1-3:ada:t1-2", "t1-2:eve:t1-1", "t1-1:bob")
+        .finishes("t1-1")
+        .fails("t1-2"),
+        "rejection": launched("ada", "bob")
+        .assigns("ada", "t1-1:bob")
+        .finishes("t1-1")
+        .rejects("ada", "t1-1", to="bob")
+        .speaks("bob", ConcludeGroupDiscussion(conclusion=Conclusion(content="Nothing.", reason=Reason.FAILED))),
+        "reached-in-the-last-turn": launched("ada", "bob", max_turns=1).says("ada", to="bob").concludes("ada"),
     }
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
@@ -121,12 +128,6 @@ def walk(seed: int) -> Sequence[Event]:
             state, now = step(state, event).state, max(at, now)
             log.append(event)
     return log
-
-
-def _fails(story: Scenario, task_id: str) -> Scenario:
-    task = story.open(task_id)
-    report = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion="It broke.")
-    return story.speaks(task.assignee, report, turn=task.turn)
 
 
 def _keeps(story: Scenario, reports: int) -> Scenario:

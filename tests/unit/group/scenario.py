@@ -27,7 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask
+from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask, WaitingTask
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
@@ -44,6 +44,7 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
+    RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
@@ -110,9 +111,22 @@ def said(
 
 
 def specs(tasks: tuple[str, ...]) -> tuple[TaskSpec, ...]:
-    """Tasks written as `id:assignee`."""
-    pairs = (task.split(":") for task in tasks)
-    return tuple(TaskSpec(task_id=TaskId(task_id), assignee=AgentId(to), task_desc=f"do {task_id}") for task_id, to in pairs)
+    """Tasks written as `id:assignee`, or `id:assignee:id,id` if they use others."""
+    parts = ((*task.split(":"), "")[:3] for task in tasks)
+    return tuple(
+        TaskSpec(
+            task_id=TaskId(task_id),
+            assignee=AgentId(to),
+            task_desc=f"do {task_id}",
+            uses=tuple(TaskId(used) for used in uses.split(",") if used),
+        )
+        for task_id, to, uses in parts
+    )
+
+
+def rejected(*task_ids: str) -> tuple[RejectedTask, ...]:
+    """Rejections of some tasks."""
+    return tuple(RejectedTask(task_id=TaskId(task_id), why=f"{task_id} is wrong") for task_id in task_ids)
 
 
 @dataclass(frozen=True)
@@ -167,6 +181,11 @@ class Scenario:
         """Wait for tasks."""
         return self.speaks(sender, Pause(triggers=tuple(TaskId(trigger) for trigger in triggers)))
 
+    def rejects(self, sender: str, *tasks: str, to: str) -> Scenario:
+        """Reject results, and hand the floor to another member."""
+        content = f"Point {self.state.turn}."
+        return self.speaks(sender, Discussion(content=content, next_speaker=AgentId(to), rejects=rejected(*tasks)))
+
     def announces(self, sender: str) -> Scenario:
         """Announce the conclusion."""
         return self.speaks(sender, ConcludeGroupDiscussion())
@@ -185,6 +204,12 @@ class Scenario:
         """The assignee's result; the task has cost so many tokens in all."""
         task = self.open(task_id)
         payload = InformTaskResult(task_id=task.task_id, task_conclusion="done", usage=Usage(tokens_out=tokens))
+        return self.speaks(task.assignee, payload, turn=task.turn)
+
+    def fails(self, task_id: str) -> Scenario:
+        """The assignee's report that it could not do the task."""
+        task = self.open(task_id)
+        payload = InformTaskResult(task_id=task.task_id, outcome=TaskOutcome.FAILED, task_conclusion="It broke.")
         return self.speaks(task.assignee, payload, turn=task.turn)
 
     def nests(self, task_id: str, subgroup: str = "sub") -> Scenario:
@@ -246,6 +271,10 @@ class Scenario:
         task = self.state.task(TaskId(task_id))
         assert isinstance(task, OpenTask)
         return task
+
+    def waiting(self) -> tuple[str, ...]:
+        """The tasks that have not begun."""
+        return tuple(task.task_id for task in self.state.tasks if isinstance(task, WaitingTask))
 
     def outcome(self, task_id: str) -> TaskOutcome | None:
         """How a task ended; None while it is open."""

@@ -43,7 +43,7 @@ def test_the_message_that_spends_the_last_token_stands() -> None:
         2,
         MAX_TOKENS + 4,
     )
-    assert _reason(story.concludes("ada")) is Reason.BUDGET
+    assert _reason(story.concludes("ada", Reason.FAILED)) is Reason.BUDGET
 
 
 def test_one_token_less_changes_nothing() -> None:
@@ -55,7 +55,7 @@ def test_money_is_a_budget_as_well() -> None:
     """The cost that members report is bounded in millionths."""
     dear = Usage(cost_micros=10 * MICROS)
     story = launched("ada", "bob").speaks("ada", Discussion(content="…", next_speaker=AgentId("bob")), usage=dear)
-    assert (story.phase, _reason(story.concludes("ada"))) == (Phase.CONCLUDING, Reason.BUDGET)
+    assert (story.phase, _reason(story.concludes("ada", Reason.FAILED))) == (Phase.CONCLUDING, Reason.BUDGET)
 
 
 def test_a_spent_budget_cancels_the_tasks_that_run() -> None:

@@ -11,9 +11,9 @@ from ioa.group.effects import PublishResult, owed_effects
 from ioa.group.events import LaunchAbandoned, TimerFired
 from ioa.group.machine import step
 from ioa.group.state import Ended
-from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.goals import Artifact, GoalResult, Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Phase, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Phase, TaskOutcome
 from tests.unit.group.scenario import COMM, GOAL, START, Scenario, charter, launched, limits
 
 
@@ -29,6 +29,39 @@ def test_a_conclusion_publishes_the_goals_result() -> None:
     assert _result(story) == GoalResult(
         goal_id=GOAL, reason=Reason.CONCLUDED, content="Ten.", comm_id=COMM, turns=1, finished_at=START
     )
+
+
+@pytest.mark.parametrize(("level", "phase"), [(2, Phase.CONCLUDED), (1, Phase.CONCLUDING)])
+def test_a_conclusion_may_come_with_its_announcement(level: int, phase: Phase) -> None:
+    """One message ends the group with its result and files; in a group of an older level it only announces."""
+    file = Artifact(name="ten.txt", object_name="room/t1-1/ten.txt", size_bytes=3, sha256="0" * 64)
+    conclusion = Conclusion(content="Ten.", artifacts=(file,))
+    story = launched("ada", "bob", level=level).says("ada", to="bob").speaks("bob", ConcludeGroupDiscussion(conclusion=conclusion))
+    ended = (_result(story).reason, _result(story).content, _result(story).artifacts) if story.effects else None
+    assert (story.phase, ended) == (phase, (Reason.CONCLUDED, "Ten.", (file,)) if level == 2 else None)
+
+
+def test_a_conclusion_of_one_message_may_be_a_failure() -> None:
+    """The group ends with the reason that its words give."""
+    conclusion = Conclusion(content="Nobody knows.", reason=Reason.NO_AGENT)
+    story = launched("ada").speaks("ada", ConcludeGroupDiscussion(conclusion=conclusion))
+    assert (story.phase, _result(story).reason, _result(story).content) == (Phase.FAILED, Reason.NO_AGENT, "Nobody knows.")
+
+
+def test_who_may_not_conclude_only_announces() -> None:
+    """A holder that was lost when it spoke gives way to a living member, as it does without a conclusion in its message."""
+    story = launched("ada", "bob", "eve").loses("bob").says("ada", to="bob")
+    story = story.speaks("bob", ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")))
+    assert (story.phase, story.holder) == (Phase.CONCLUDING, "ada")
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(2, (Reason.CONCLUDED, Reason.BUDGET, Phase.CONCLUDED)), (1, (Reason.BUDGET, None, Phase.FAILED))]
+)
+def test_a_forced_conclusion_may_say_that_the_goal_was_reached(level: int, expected: tuple[Reason, Reason | None, Phase]) -> None:
+    """Then the result is a success that names the limit; in a group of an older level the limit is the reason."""
+    story = launched("ada", "bob", level=level).out_of_budget().concludes("ada")
+    assert (_result(story).reason, _result(story).limit, story.phase) == expected
 
 
 @pytest.mark.parametrize("reason", [Reason.NO_AGENT, Reason.FAILED])
@@ -57,7 +90,7 @@ def test_a_cancelled_group_cancels_its_tasks() -> None:
 
 def test_a_spent_budget_forces_the_owner_to_conclude() -> None:
     """The answer is kept, the reason is the budget."""
-    story = launched("ada", "bob").says("ada", to="bob").out_of_budget().concludes("ada")
+    story = launched("ada", "bob").says("ada", to="bob").out_of_budget().concludes("ada", Reason.FAILED)
     assert (_result(story).reason, _result(story).content) == (Reason.BUDGET, "Ten.")
 
 

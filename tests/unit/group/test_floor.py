@@ -123,8 +123,8 @@ def test_n_turns_mean_n_turns(turns: int) -> None:
 
 
 def test_a_conclusion_that_turns_forced_is_a_failure_with_an_answer() -> None:
-    """The owner's words are kept, the reason is `max_turns`."""
-    story = launched("ada", "bob", max_turns=1).says("ada", to="bob").concludes("ada")
+    """Unless the owner says that the goal was reached: its words are kept, the reason is `max_turns`."""
+    story = launched("ada", "bob", max_turns=1).says("ada", to="bob").concludes("ada", Reason.FAILED)
     assert (story.phase, story.state.stage) == (
         Phase.FAILED,
         Ended(reason=Reason.MAX_TURNS, content="Ten.", ended_at=START),

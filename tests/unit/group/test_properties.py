@@ -31,10 +31,22 @@ from ioa.group.events import (
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Assigned, AwaitingAcks, ClosedTask, Concluding, Discussing, Ended, GroupState, OpenTask, Paused
+from ioa.group.state import (
+    Assigned,
+    AwaitingAcks,
+    ClosedTask,
+    Concluding,
+    Discussing,
+    Ended,
+    GroupState,
+    OpenTask,
+    Paused,
+    Task,
+    WaitingTask,
+)
 from ioa.group.table import ROUNDS_OF_SILENCE, STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
-from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment
+from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
 from tests.unit.group.scenario import START
 from tests.unit.group.walk import (
     any_event,
@@ -109,13 +121,14 @@ class GroupWalk(RuleBasedStateMachine):
         assert self.state.phase in TABLE[kind_of(event)].cells[self.before.phase].leads_to
 
     def _check_history(self) -> None:
-        """Tasks are only added, closed ones never change and leave by number only, turns and grants only grow."""
+        """Tasks are only added, closed ones are at most rejected and leave by number only, turns and grants only grow."""
         before, after = self.before, self.state
         assert before is not None
         for old in before.tasks:
             new = after.task(old.task_id)
-            assert old == new or isinstance(old, OpenTask) or (new is None and after.is_folded(old.task_id))
+            assert old == new or not isinstance(old, ClosedTask) or _left_or_rejected(old, new, after)
             assert new is not None or isinstance(old, ClosedTask)
+            assert not (isinstance(old, OpenTask) and isinstance(new, WaitingTask))
         kept = [task.task_id for task in before.tasks if after.task(task.task_id)]
         assert [task.task_id for task in after.tasks][: len(kept)] == kept
         assert after.tasks_given >= before.tasks_given
@@ -168,7 +181,7 @@ class GroupWalk(RuleBasedStateMachine):
     @invariant()
     def there_is_something_to_wait_for(self) -> None:
         """Every phase waits for open tasks only, and the phases without tasks have none."""
-        open_ids = {task.task_id for task in self.state.open_tasks}
+        open_ids = {task.task_id for task in self.state.unfinished_tasks}
         match self.state.stage:
             case Assigned(waiting=waiting) | AwaitingAcks(waiting=waiting) | Paused(triggers=waiting):
                 assert open_ids & set(waiting)
@@ -178,6 +191,17 @@ class GroupWalk(RuleBasedStateMachine):
                 assert self.state.turns_left > 0 and spent_budget(self.state) is None
 
     @_after_each_change
+    @invariant()
+    def a_task_waits_only_for_what_may_be_done_yet(self) -> None:
+        """It waits for something unfinished, and for nothing that came to nothing: so of unfinished tasks one at least is open."""
+        unfinished = {task.task_id for task in self.state.unfinished_tasks}
+        assert bool(unfinished) == bool(self.state.open_tasks)
+        for task in self.state.tasks:
+            if isinstance(task, WaitingTask):
+                awaited = [self.state.task(used) for used in task.after]
+                assert unfinished.intersection(task.after) and None not in awaited
+                assert {one.outcome for one in awaited if isinstance(one, ClosedTask)} <= {TaskOutcome.DONE}
+
     @invariant()
     def no_state_rule_is_left_to_be_made(self) -> None:
         """A step goes on until the state calls for nothing more."""
@@ -209,7 +233,7 @@ class GroupWalk(RuleBasedStateMachine):
         assert talk_to_the_end(self.state, self._in_time()).phase.is_terminal
         ended, fired = run_timers(self.state)
         assert ended.phase.is_terminal
-        assert fired <= 2 * len(self.state.open_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
+        assert fired <= 2 * len(self.state.unfinished_tasks) + 2 * ROUNDS_OF_SILENCE * len(self.state.members) + 2
 
     def _in_time(self) -> datetime:
         """Now, or the last moment in which somebody may speak."""
@@ -224,6 +248,13 @@ class GroupWalk(RuleBasedStateMachine):
             assert read == entry
             replayed = read.state
         assert replayed is None or replayed == self.state
+
+
+def _left_or_rejected(old: ClosedTask, new: Task | None, after: GroupState) -> bool:
+    """Whether a closed task has left the state, or was done and is rejected."""
+    if new is None:
+        return after.is_folded(old.task_id)
+    return (old.outcome, getattr(new, "outcome", None)) == (TaskOutcome.DONE, TaskOutcome.REJECTED)
 
 
 def _folded(state: GroupState) -> int:

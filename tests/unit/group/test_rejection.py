@@ -34,7 +34,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, limits, said, specs
+from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, limits, rejected, said, specs
 
 ADA = AgentId("ada")
 Case = tuple[Scenario | None, Event]
@@ -173,6 +173,26 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     ],
     RejectionCode.BAD_TRIGGER: [lambda: (_tasked(), said("ada", Pause(triggers=(TaskId("t1-1"), TaskId("t1-7"))), 2))],
     RejectionCode.TASKS_OPEN: [lambda: (_tasked(), said("ada", ConcludeGroupDiscussion(), 2))],
+    RejectionCode.BAD_REJECT: [
+        lambda: (_tasked(), said("ada", _rejecting("t1-1"), 2)),
+        lambda: (_tasked(), said("ada", _rejecting("t1-7"), 2)),
+        lambda: (launched("ada", "bob").assigns("ada", "t1-1:bob").fails("t1-1"), said("ada", _rejecting("t1-1"), 2)),
+        lambda: (_tasked().finishes("t1-1"), said("ada", _rejecting("t1-1", "t1-1"), 2)),
+        lambda: (_chained(), said("ada", _rejecting("t1-2"), 2)),
+    ],
+    RejectionCode.BAD_USES: [
+        lambda: (launched("ada", "bob"), said("ada", SyncTaskAssignment(tasks=specs(("t1-1:bob:t1-1",))), 1)),
+        lambda: (
+            launched("ada", "bob"),
+            said("ada", AsyncTaskAssignment(tasks=specs(("t1-1:bob:t1-3", "t1-2:bob:t1-1", "t1-3:ada:t1-2"))), 1),
+        ),
+    ],
+    RejectionCode.TASK_WAITING: [
+        lambda: (_chained(), said("eve", InformTaskProgress(task_id=TaskId("t1-2"), number=1), 1)),
+        lambda: (_chained(), said("eve", _result("t1-2"), 1)),
+        lambda: (_chained(), SubgroupOpened(at=START, task_id=TaskId("t1-2"), by=AgentId("eve"), subgroup=CommId("sub"))),
+        lambda: (_chained(), _nested_end("sub").model_copy(update={"task_id": TaskId("t1-2")})),
+    ],
     RejectionCode.SUBGROUP_EXISTS: [
         lambda: (
             _tasked().nests("t1-1"),
@@ -188,6 +208,14 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
+
+
+def _rejecting(*task_ids: str) -> Discussion:
+    return Discussion(content="…", next_speaker=AgentId("bob"), rejects=rejected(*task_ids))
+
+
+def _chained() -> Scenario:
+    return launched("ada", "bob", "eve").assigns("ada", "t1-1:bob", "t1-2:eve:t1-1").progresses("t1-1")
 
 
 def _count(task_id: str) -> TaskSpec:

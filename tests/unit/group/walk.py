@@ -23,7 +23,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import Ended, GroupState
+from ioa.group.state import ClosedTask, Ended, GroupState
 from ioa.protocol.goals import Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
@@ -37,7 +37,9 @@ from ioa.protocol.messages import (
     Pause,
     Payload,
     Phase,
+    RejectedTask,
     SyncTaskAssignment,
+    TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.usage import MICROS, NOTHING, Usage
@@ -65,7 +67,7 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, LEVEL, 0)),
+        level=choose((LEVEL, LEVEL, LEVEL, 1, 0)),
     )
     return GroupLaunched(at=START, charter=charter(*members, limits=rules))
 
@@ -207,9 +209,10 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
     conclusion = Conclusion(content="Ten.", reason=choose((Reason.CONCLUDED, Reason.FAILED)))
     last_words: tuple[Payload, ...] = (
         conclusion,
-        ConcludeGroupDiscussion(),
+        ConcludeGroupDiscussion(conclusion=choose((None, conclusion))),
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
     )
+    rejects = _any_rejects(state, choose)
     speeches: tuple[Payload, ...] = (
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
         SyncTaskAssignment(tasks=_any_specs(state, choose)),
@@ -217,7 +220,17 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
         Pause(triggers=triggers + triggers[:1]),
         choose(last_words),
     )
-    return choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
+    said = choose(speeches if not state.open_tasks else (*speeches, *speeches[2:4] * 3))
+    return said.model_copy(update={"rejects": rejects}) if rejects else said
+
+
+def _any_rejects(state: GroupState, choose: Choose) -> tuple[RejectedTask, ...]:
+    """Most often nothing, else a task that is done, seldom another one."""
+    done = [task.task_id for task in state.tasks if isinstance(task, ClosedTask) and task.outcome is TaskOutcome.DONE]
+    if not done or choose((True, True, False)):
+        return ()
+    others = [task.task_id for task in state.tasks]
+    return (RejectedTask(task_id=choose((*done * 5, choose(others))), why="wrong"),)
 
 
 def _any_words(state: GroupState, choose: Choose) -> str:
@@ -233,16 +246,23 @@ def _anybody(state: GroupState, choose: Choose) -> AgentId:
 def _any_specs(state: GroupState, choose: Choose) -> tuple[TaskSpec, ...]:
     first = max(0, state.tasks_given + choose((0, 0, 0, 0, -1)))
     turn = state.turn + choose((0,) * 9 + (-1,))
-    uses = tuple(task.task_id for task in state.tasks if choose((True, False, False)))[:2]
+    ids = [TaskId(f"t{turn}-{first + number}") for number in range(choose((1, 2, 2, 3)))]
+    known = [task.task_id for task in state.tasks if choose((True, False, False))][:2]
     return tuple(
         TaskSpec(
-            task_id=TaskId(f"t{turn}-{first + number}"),
-            uses=uses,
+            task_id=task_id,
+            uses=tuple(dict.fromkeys((*known, *_uses_within(ids, number, choose)))),
             assignee=_anybody(state, choose),
             task_desc=choose(("do it", "count", f"count to {first}")),
         )
-        for number in range(choose((1, 2)))
+        for number, task_id in enumerate(ids)
     )
+
+
+def _uses_within(ids: Sequence[TaskId], number: int, choose: Choose) -> Sequence[TaskId]:
+    """Most often a task of the same message that was named before, seldom any of them."""
+    earlier = [task_id for task_id in ids[:number] if choose((True, False))]
+    return choose((earlier, earlier, earlier, earlier, earlier, [], [choose(ids)]))
 
 
 def _any_task(state: GroupState, choose: Choose) -> tuple[TaskId, AgentId, int]:

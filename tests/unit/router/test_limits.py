@@ -73,13 +73,13 @@ async def _no_agent(plane: Plane) -> None:
 async def _max_turns(plane: Plane) -> None:
     await plane.open(ADA, BOB, max_turns=2)
     await _talk(plane)
-    await _conclude(plane)
+    await _conclude(plane, Reason.FAILED)
 
 
 async def _budget(plane: Plane) -> None:
     await plane.open(ADA, BOB, max_tokens=100)
     await _talk(plane, tokens=50)
-    await _conclude(plane)
+    await _conclude(plane, Reason.FAILED)
 
 
 async def _deadline(plane: Plane) -> None:

@@ -10,8 +10,9 @@ import pytest
 
 from ioa.group.events import MemberLost
 from ioa.group.requests import SequencedEntry
+from ioa.group.state import Ended, GroupState, OpenTask
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.goals import Degraded, Reason
+from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
 from ioa.testing.log_checker import (
@@ -23,8 +24,11 @@ from ioa.testing.log_checker import (
     check_answers,
     check_failures,
     check_losses,
+    check_uses,
     recovery_after,
 )
+from tests.contract.agent_store.stories import sequenced
+from tests.unit.group.scenario import COMM, launched, rejected, specs
 from tests.unit.runtime.plane import ADA, BOB, GOAL, ROOM, Plane
 
 _RUNS = [Run(BOB, f"work {ROOM}/t1", 1, returned=False), Run(BOB, f"work {ROOM}/t1", 1, returned=True)]
@@ -132,6 +136,63 @@ async def test_each_wrong_is_found(wrong: str) -> None:
     """Whatever is taken away, doubled or changed is named."""
     change, said = _WRONGS[wrong]
     assert any(said in found for found in check(change(await _whole())))
+
+
+def _used() -> Evidence:
+    """A draft was rejected, made again, and illustrated after that."""
+    draft, second = (Artifact(name="a.txt", object_name=f"room/{one}/a.txt", size_bytes=1, sha256="0" * 64) for one in ("t1", "t2"))
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-x:bob")
+    story = story.speaks("bob", InformTaskResult(task_id=TaskId("t1-x"), task_conclusion="…", artifacts=(draft,)))
+    again = SyncTaskAssignment(tasks=specs(("t2-y:bob:t2-x", "t2-x:bob")), rejects=rejected("t1-x"))
+    story = story.speaks("ada", again)
+    story = story.speaks("bob", InformTaskResult(task_id=TaskId("t2-x"), task_conclusion="…", artifacts=(second,))).finishes("t2-y")
+    story = story.speaks("ada", ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.", artifacts=(second,))))
+    log = [StoredEntry(seq=one.seq, entry=one.entry) for one in sequenced(story)]
+    return Evidence(goals=[], results=[], logs={COMM: log})
+
+
+def _with_state(evidence: Evidence, at: int, change: Callable[[GroupState], GroupState]) -> Evidence:
+    log = list(evidence.logs[COMM])
+    log[at] = replace(log[at], entry=log[at].entry.model_copy(update={"state": change(log[at].entry.state)}))
+    return replace(evidence, logs={COMM: log})
+
+
+def _begun_early(state: GroupState) -> GroupState:
+    waiting, other = state.tasks[-2:]
+    assert isinstance(other, OpenTask)
+    return state.model_copy(update={"tasks": (*state.tasks[:-2], other.model_copy(update={"task_id": waiting.task_id}), other)})
+
+
+def _with_the_rejected_file(state: GroupState) -> GroupState:
+    assert isinstance(state.stage, Ended)
+    first = Artifact(name="a.txt", object_name="room/t1/a.txt", size_bytes=1, sha256="0" * 64)
+    return state.model_copy(update={"stage": state.stage.model_copy(update={"artifacts": (first,)})})
+
+
+def test_each_wrong_use_is_found() -> None:
+    """A task that begins too early, one that is left waiting, and an answer that holds what was rejected; else nothing."""
+    whole = _used()
+    log = whole.logs[COMM]
+    at = next(place for place, stored in enumerate(log) if len(stored.entry.state.unfinished_tasks) == 2)
+    ended = log[at + 1].entry.state
+    left = ended.model_copy(update={"tasks": tuple(log[at].entry.state.tasks[-2:-1]) + ended.tasks[-1:]})
+    found = [
+        list(check_uses(one))
+        for one in (
+            whole,
+            _with_state(whole, at, _begun_early),
+            _with_state(whole, at + 1, lambda state: left),
+            _with_state(whole, len(log) - 1, _with_the_rejected_file),
+        )
+    ]
+    assert [
+        [words in " ".join(told) for told in found] for words in ("began before t2-x", "t2-y of room waits", "was rejected")
+    ] == [
+        [False, True, False, False],
+        [False, False, True, False],
+        [False, False, False, True],
+    ]
+    assert found[0] == []
 
 
 async def test_a_memory_that_was_taken_away_is_forgiven() -> None:

@@ -50,3 +50,12 @@ def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
     assert [(hit.card.agent_id, hit.card.description) for hit in merged] == [("ada", "ada helps"), ("bob", "bob helps")]
     assert merged[0].score > merged[1].score
     assert (context.inputs[0].media_type, context.results[0].content) == ("text/csv", "Seven.")
+
+
+def test_a_rejected_result_is_marked_in_the_words_of_a_task(tmp_path: Path) -> None:
+    """A function that takes only words is told, too, that a result was not taken, and why."""
+    agent = Agent("writer", description="Writes")
+    agent.task(lambda task: task)
+    results = [upstream("draft", "It is 12.", rejected="a wrong table"), upstream("facts", "It is 13.")]
+    [words] = agent.arguments("write", RecordingContext(tmp_path, results=results))
+    assert words == "write\n\nResults of earlier tasks:\n\ndraft\n(rejected: a wrong table) It is 12.\n\nfacts\nIt is 13."

@@ -8,7 +8,7 @@ A further kind of message is one more class in `Decision`, with a line in `legal
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -25,7 +25,9 @@ class Answer(BaseModel):
     """What each answer begins with, and the decision that it takes."""
 
     thought: Text = ""
-    decision: object
+
+    if TYPE_CHECKING:
+        decision: object  # a field of each kind of answer, behind what it says before it decides
 
 
 class SearchClient(BaseModel):
@@ -83,7 +85,7 @@ class Discuss(BaseModel):
 
 
 class AssignedTask(BaseModel):
-    """One task for one member; `uses` are ids of finished tasks whose results it needs."""
+    """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs."""
 
     name: Text = ""
     assignee: Text
@@ -132,10 +134,18 @@ class Conclude(BaseModel):
     files: list[Text] = []
 
 
+class Reject(BaseModel):
+    """A result that is not what was wanted."""
+
+    task: Text
+    why: Text
+
+
 Decision = Discuss | Assign | PauseOn | Read | Conclude
 
 
 class Speech(Answer):
-    """What a floor holder says, or wants to read first."""
+    """What a floor holder says, or wants to read first, and which results it rejects."""
 
+    rejects: list[Reject] = []
     decision: Annotated[Decision, Field(discriminator="type")]

@@ -11,14 +11,15 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
+from ioa.agent.brief import files_of
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Assign, Conclude, Discuss, DoAlone, PauseOn, Read, Speech
+from ioa.agent.model.answers import Approach, Conclude, DoAlone, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer, Question
 from ioa.agent.model.formation import Findings, TeamFormation
-from ioa.agent.model.legality import is_mute, objection
+from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
-from ioa.agent.model.payloads import conclusion_of, utterance_of
+from ioa.agent.model.payloads import announcement_of, conclusion_of, rejecting, utterance_of
 from ioa.agent.model.private_memory import PrivateMemory
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
@@ -76,7 +77,7 @@ class ModelBrain:
             return await self._fallback.form_team(mission, tools)
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Say what the model says, as long as it is legal. A conclusion is announced, and kept for `conclude`."""
+        """Say what the model says, as long as it is legal. A conclusion goes with its announcement."""
         self.tally.decisions["speak"] += 1
         if context.repeated(view) and not view.refusals:  # else the turn has been counted
             repeated_messages.inc()
@@ -85,12 +86,16 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             self._fell_back("speak", failure, view.meter)
             return await self._fallback.speak(view)
-        if isinstance(said, Conclude):
-            self._memory.announce(view, await _conclusion(said, view))
-        return utterance_of(said, view)
+        decision = said.decision
+        assert not isinstance(decision, Read)
+        if not isinstance(decision, Conclude):
+            return rejecting(utterance_of(decision, view), said.rejects)
+        conclusion = await _conclusion(said, view) if is_written(decision) else None
+        self._memory.announce(view, conclusion)  # a group that does not take both at once asks for it next
+        return rejecting(announcement_of(conclusion, view), said.rejects)
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """State the conclusion that was written when it was announced, or let the model write it now."""
+        """Let the model write the conclusion, unless it did so when it announced it."""
         announced = self._memory.announced(view)
         if announced is not None:
             return announced
@@ -100,8 +105,7 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             self._fell_back("conclude", failure, view.meter)
             return await self._fallback.conclude(view)
-        assert isinstance(said, Conclude)
-        return await _conclusion(said, view)
+        return rejecting(await _conclusion(said, view), said.rejects)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
@@ -124,7 +128,7 @@ class ModelBrain:
             return alone
         mission = Mission(
             text=task.spec.task_desc,
-            inputs=task.group.charter.inputs,
+            inputs=(*task.group.charter.inputs, *files_of(task)),
             me=task.me,
             depth=state.depth + 1,
             meter=task.group.meter,
@@ -132,7 +136,7 @@ class ModelBrain:
         team = await self.form_team(mission, tools)
         return team if isinstance(team, Team) and team.members else alone
 
-    async def _speech(self, view: GroupView, floor: timedelta) -> Discuss | Assign | PauseOn | Conclude:
+    async def _speech(self, view: GroupView, floor: timedelta) -> Speech:
         if len(view.refusals) > self._budget.repairs:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         if is_mute(view):
@@ -144,8 +148,7 @@ class ModelBrain:
         question = Question(text, view.meter, within=floor * _SHARE_OF_THE_FLOOR, reader=Reader(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
         self._memory.note_thought(view, said.thought)
-        assert not isinstance(said.decision, Read)
-        return said.decision
+        return said
 
     def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
@@ -181,7 +184,9 @@ class ModelBrain:
         self.tally.fell_back(decision, failure.cause, failure.why)
 
 
-async def _conclusion(said: Conclude, view: GroupView) -> Conclusion:
+async def _conclusion(said: Speech, view: GroupView) -> Conclusion:
     """Return the conclusion with the results that it is to hold word for word."""
-    texts = [await whole_text(view, TaskId(task_id)) for task_id in dict.fromkeys(said.answer_from)]
-    return conclusion_of(said, texts, view)
+    decision = said.decision
+    assert isinstance(decision, Conclude)
+    texts = [await whole_text(view, TaskId(task_id)) for task_id in dict.fromkeys(decision.answer_from)]
+    return conclusion_of(decision, texts, usable(view, said.rejects))

@@ -13,7 +13,7 @@ from ioa.agent.model.legality import closed_kinds
 from ioa.agent.model.log_lines import described
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
 from ioa.group.budget import cost_left, tokens_left
-from ioa.group.state import Concluding
+from ioa.group.state import Concluding, Task, WaitingTask
 from ioa.ports.brain import GroupView
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Reason
@@ -86,7 +86,7 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
         "head",
         me=view.me,
         leads=_leads(view),
-        goal=goal(charter.goal, room // 3),
+        goal="\n".join(filter(None, (goal(charter.goal, room // 3), fenced("brief", cut(defused(charter.brief), room // 4 * 3))))),
         inputs=inputs(charter.inputs),
         team=fenced("team", "\n".join(lines)),
     )
@@ -160,11 +160,16 @@ def _time(at: datetime) -> str:
 
 def _open_tasks(view: GroupView) -> str:
     lines = [
-        f"{task.spec.task_id} ({task.spec.assignee}): {cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
+        f"{task.spec.task_id} ({task.spec.assignee}{_waits(view.state.task(task.spec.task_id))}): "
+        f"{cut(in_one_line(task.spec.task_desc), _MAX_TASK_BYTES)}"
         for task in view.tasks
         if task.outcome is None
     ]
     return fenced("open_tasks", "\n".join(lines))
+
+
+def _waits(task: Task | None) -> str:
+    return f", waits for {' '.join(task.after)}" if isinstance(task, WaitingTask) else ""
 
 
 def _away(view: GroupView) -> str:

@@ -3,16 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from ioa.agent.model.answers import Assign, Conclude, Discuss, Formation, LaunchGroupChat, PauseOn, Read, SearchClient, Speech
+from ioa.agent.model.answers import (
+    Assign,
+    Conclude,
+    Discuss,
+    Formation,
+    LaunchGroupChat,
+    PauseOn,
+    Read,
+    Reject,
+    SearchClient,
+    Speech,
+)
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.group.events import Kind
 from ioa.group.state import MAX_MEMBERS, Concluding
+from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import TaskId
+from ioa.protocol.levels import TASKS_ARE_REJECTED, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
+    MAX_REJECTS,
     MAX_TASKS_PER_ASSIGNMENT,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -26,6 +41,8 @@ from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
 from ioa.repetition import normalised
 
 _MAX_TRIGGERS = 256
+_MAX_WHY_CHARS = 2_000
+_USABLE = (None, TaskOutcome.DONE, TaskOutcome.REJECTED)
 _MAX_NAMED = 40
 
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -52,6 +69,10 @@ def objection(said: Speech, view: GroupView) -> str | None:
     decision = said.decision
     if isinstance(decision, Read):
         return None
+    rejected = _of_rejects(said.rejects, view)
+    if rejected is not None:
+        return rejected
+    view = usable(view, said.rejects)
     closed = closed_kinds(view).get(decision.type)
     if closed is not None:
         return f"{decision.type} is closed now: {closed}. Open: {', '.join(_open_words(view))}."
@@ -64,6 +85,11 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_pause(decision, view)
         case Conclude():
             return _of_conclusion(decision, view)
+
+
+def is_written(said: Conclude) -> bool:
+    """Whether a conclusion says anything, or only that there is to be one."""
+    return bool(said.content.strip() or said.answer_from)
 
 
 def objection_to_step(
@@ -88,9 +114,27 @@ def files_by_id(view: GroupView) -> dict[str, Artifact]:
     return {f"{task.spec.task_id}/{' '.join(file.name.split())}": file for task in view.tasks for file in task.artifacts}
 
 
+def answer_files(view: GroupView) -> dict[str, Artifact]:
+    """Return the files that may go with the answer: those of results that were not rejected."""
+    kept = tuple(task for task in view.tasks if task.outcome is not TaskOutcome.REJECTED)
+    return files_by_id(replace(view, tasks=kept))
+
+
 def finished(view: GroupView) -> tuple[TaskId, ...]:
-    """Return the tasks whose results others can use."""
+    """Return the tasks that are done."""
     return tuple(task.spec.task_id for task in view.tasks if task.outcome is TaskOutcome.DONE)
+
+
+def usable(view: GroupView, rejects: Sequence[Reject]) -> GroupView:
+    """Return a view in which results are rejected already that the same message rejects."""
+    why = {one.task: one.why for one in rejects}
+    if not why:
+        return view
+    tasks = tuple(
+        replace(task, outcome=TaskOutcome.REJECTED, rejected=why[task.spec.task_id]) if task.spec.task_id in why else task
+        for task in view.tasks
+    )
+    return replace(view, tasks=tasks)
 
 
 def _why_closed(word: str, view: GroupView) -> str:
@@ -100,7 +144,7 @@ def _why_closed(word: str, view: GroupView) -> str:
         case "PAUSE":
             return "no task is open"
         case "CONCLUDE":
-            still_open = [task.task_id for task in view.state.open_tasks]
+            still_open = [task.task_id for task in view.state.unfinished_tasks]
             return f"{_listed(still_open)} still open" if still_open else "not your turn"
         case "DISCUSSION":
             return "no other member is in reach"
@@ -111,6 +155,22 @@ def _why_closed(word: str, view: GroupView) -> str:
 def _open_words(view: GroupView) -> list[str]:
     closed = closed_kinds(view)
     return [word for word in (*_KINDS, "READ") if word not in closed]
+
+
+def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:
+    if rejects and view.charter.limits.level < TASKS_ARE_REJECTED:
+        return "`rejects` is closed in this group, which has a member of an older release; say in `content` what is wrong."
+    done = [task_id for task_id in finished(view) if view.state.task(task_id) is not None]
+    for one in rejects:
+        if one.task not in done:
+            return f"`{one.task}` cannot be rejected; `rejects` names tasks that are done: {_listed(done) or 'none are yet'}."
+        if not one.why.strip():
+            return f"`why` is empty; say what is wrong with the result of `{one.task}`."
+        if len(one.why) > _MAX_WHY_CHARS:
+            return f"`why` has {len(one.why):,} characters, and {_MAX_WHY_CHARS:,} may be; say it shorter."
+    if len(rejects) > MAX_REJECTS:
+        return f"{len(rejects)} results are too many to reject at once; {MAX_REJECTS} may be."
+    return None
 
 
 def _of_discussion(said: Discuss, view: GroupView) -> str | None:
@@ -126,34 +186,43 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
     if len(said.tasks) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(said.tasks)} tasks are too many for one message; {MAX_TASKS_PER_ASSIGNMENT} may be given out at once."
     assignees = list(dict.fromkeys((*view.reachable, view.me)))
-    names = {task.name for task in said.tasks if task.name}
+    names = [task.name for task in said.tasks if task.name]
     for task in said.tasks:
         problem = _of_member(task.assignee, assignees, view) or _of_text("task_desc", task.task_desc, may_be_empty=False)
         problem = problem or _of_uses(task.uses, names, view)
         if problem:
             return problem
+    if cycle := find_cycle({task.name: task.uses for task in said.tasks if task.name}):
+        return f"{_listed(cycle)} wait for each other; let one of them begin."
     return _of_text("all tasks together", "".join([said.content, *(task.task_desc for task in said.tasks)]))
 
 
-def _of_uses(uses: Sequence[str], names: set[str], view: GroupView) -> str | None:
-    done = finished(view)
+def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str | None:
+    may_wait = view.charter.limits.level >= TASKS_WAIT
+    legal = [task.spec.task_id for task in view.tasks if task.outcome in (_USABLE if may_wait else (TaskOutcome.DONE,))]
+    if may_wait:
+        kinds, listed = "tasks that are done or open, or are given out by this same message", _listed([*legal, *names])
+    else:
+        kinds, listed = "tasks that are done", _listed(legal)
     for used in uses:
-        if used in done:
+        if may_wait and names.count(used) > 1:
+            return f"`{used}` is the name of several tasks of this message; give each a name of its own."
+        if used in legal or (may_wait and used in names):
             continue
         task = view.task(TaskId(used))
         if task is not None:
             how = "open" if task.outcome is None else str(task.outcome)
-            return f"`{used}` is {how}, and `uses` names tasks that are done: {_listed(done) or 'none are yet'}."
+            return f"`{used}` is {how}, and `uses` names {kinds}: {listed or 'none are yet'}."
         if used in names:
             return f"`{used}` is given out by this same message; give out what uses it when it is done."
-        return f"`{used}` is no task, and `uses` names tasks that are done: {_listed(done) or 'none are yet'}."
+        return f"`{used}` is no task, and `uses` names {kinds}: {listed or 'none are yet'}."
     if len(set(uses)) > MAX_TASKS_PER_ASSIGNMENT:
         return f"{len(uses)} tasks are too many to use; {MAX_TASKS_PER_ASSIGNMENT} may be."
     return None
 
 
 def _of_pause(said: PauseOn, view: GroupView) -> str | None:
-    still_open = [task.task_id for task in view.state.open_tasks]
+    still_open = [task.task_id for task in view.state.unfinished_tasks]
     unknown = [trigger for trigger in said.triggers if trigger not in still_open]
     if unknown or not said.triggers:
         return f"{_listed(unknown) or 'nothing'} is no open task; `triggers` names some of {_listed(still_open)}."
@@ -163,13 +232,13 @@ def _of_pause(said: PauseOn, view: GroupView) -> str | None:
 
 
 def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
-    if not said.content.strip() and not said.answer_from:
+    if isinstance(view.state.stage, Concluding) and not is_written(said):
         return "`content` is empty; state the answer to the goal."
-    told = [task.spec.task_id for task in view.tasks if task.outcome is not None]
+    told = [task.spec.task_id for task in view.tasks if task.outcome not in (None, TaskOutcome.REJECTED)]
     unknown = [task_id for task_id in said.answer_from if task_id not in told]
     if unknown:
         return f"{_listed(unknown)} is no result; `answer_from` names some of {_listed(told) or 'none: there are no results'}."
-    files = files_by_id(view)
+    files = answer_files(view)
     missing = [file for file in said.files if file not in files]
     if missing:
         known = _listed(list(files)) or "none: there are no files"

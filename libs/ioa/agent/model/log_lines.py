@@ -25,6 +25,7 @@ from ioa.protocol.messages import (
     Pause,
     SyncTaskAssignment,
     TaskSpec,
+    rejects_of,
 )
 
 FILLED = 0.7
@@ -80,13 +81,14 @@ def lines_of(view: GroupView, thoughts: Mapping[int, str]) -> list[Line]:
 def text_of(item: Message) -> str:
     """Return what a message says, as its line shows it and READ counts it."""
     payload = item.payload
+    rejected = [fenced("rejected", defused(one.why), one.task_id) for one in rejects_of(payload)]
     match payload:
         case SyncTaskAssignment() | AsyncTaskAssignment():
-            return "\n".join(filter(None, [defused(payload.content), *map(_task, payload.tasks)]))
+            return "\n".join(filter(None, [*rejected, defused(payload.content), *map(_task, payload.tasks)]))
         case InformTaskResult():
             return defused(payload.task_conclusion)
         case _:
-            return defused(payload.content)
+            return "\n".join(filter(None, [*rejected, defused(payload.content)]))
 
 
 def file_lines(task_id: TaskId, files: Sequence[Artifact]) -> str:

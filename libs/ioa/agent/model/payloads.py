@@ -4,29 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
+from typing import TypeVar
 
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn
-from ioa.agent.model.legality import files_by_id
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn, Reject
+from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
+from ioa.protocol.levels import CONCLUDED_AT_ONCE, TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
+    Conclusion,
     Discussion,
     Pause,
+    RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.model import Model
 
 _ABSTRACT_CHARS = 120
 
+Said = TypeVar("Said", bound=Model)
 
-def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -> Utterance:
-    """Build the message that a legal decision of a floor holder means; a conclusion is announced first."""
+
+def utterance_of(said: Discuss | Assign | PauseOn, view: GroupView) -> Utterance:
+    """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
         case Discuss():
             return Discussion(content=said.content.strip(), next_speaker=AgentId(said.next_speaker))
@@ -36,8 +43,12 @@ def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -
             return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
-        case Conclude():
-            return ConcludeGroupDiscussion()
+
+
+def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
+    """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
+    at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE
+    return ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:
@@ -49,30 +60,53 @@ def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> Whol
     )
 
 
+def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:
+    """Return a message that rejects results besides."""
+    named = {one.task: RejectedTask(task_id=TaskId(one.task), why=one.why.strip()) for one in rejects}
+    return said.model_copy(update={"rejects": tuple(named.values())}) if named else said
+
+
 def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
     """Return the files that were named, else those of the finished tasks; the latest, if they are too many.
 
-    A file gives way to one of its name that a task made of it; two tasks that know nothing of each other keep theirs.
+    A file gives way to one of its name that a task made which builds on it; two tasks that know nothing of each other keep theirs.
     """
-    known = files_by_id(view)
+    known = answer_files(view)
     done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
-    made_anew = {(used, file.name) for task in done for used in task.spec.uses for file in task.artifacts}
+    uses = {task.spec.task_id: task.spec.uses for task in view.tasks}
+    made_anew = {(under, file.name) for task in done for under in _built_on(task.spec.task_id, uses) for file in task.artifacts}
     files = [known[name] for name in dict.fromkeys(named)] or [
         file for task in done for file in task.artifacts if (task.spec.task_id, file.name) not in made_anew
     ]
     return tuple(files)[-MAX_ARTIFACTS:]
 
 
+def _built_on(task_id: TaskId, uses: Mapping[TaskId, Sequence[TaskId]]) -> set[TaskId]:
+    """Return the tasks that a task builds on, at first or second hand."""
+    found: set[TaskId] = set()
+    behind = list(uses[task_id])
+    while behind:
+        used = behind.pop()
+        if used not in found:
+            found.add(used)
+            behind += uses.get(used, ())
+    return found
+
+
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:
+    """Build the tasks; what one of them uses by its name in this same message gets its id."""
+    ids = _ids(tasks, state)
+    may_wait = state.limits.level >= TASKS_WAIT
+    known = {task.name: task_id for task, task_id in zip(tasks, ids, strict=True)} if may_wait else {}
     return tuple(
         TaskSpec(
             task_id=task_id,
             assignee=AgentId(task.assignee),
             task_desc=task.task_desc,
             task_abstract=task.task_desc[:_ABSTRACT_CHARS],
-            uses=tuple(TaskId(used) for used in dict.fromkeys(task.uses)),
+            uses=tuple(dict.fromkeys(known.get(used, TaskId(used)) for used in task.uses)),
         )
-        for task_id, task in zip(_ids(tasks, state), tasks, strict=True)
+        for task_id, task in zip(ids, tasks, strict=True)
     )
 
 

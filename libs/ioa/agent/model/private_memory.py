@@ -41,8 +41,8 @@ class PrivateMemory:
         """Return the agent's own thoughts, by turn."""
         return self._of(view).thoughts
 
-    def announce(self, view: GroupView, conclusion: Conclusion) -> None:
-        """Keep a conclusion until the announcement of it has been accepted."""
+    def announce(self, view: GroupView, conclusion: Conclusion | None) -> None:
+        """Keep a conclusion until the announcement of it has been accepted; None if it is not written yet."""
         self._of(view).announced = conclusion
 
     def announced(self, view: GroupView) -> Conclusion | None:

@@ -14,6 +14,7 @@ from string import Template
 VERSION = "v2"
 _TAGS = (
     "agent",
+    "brief",
     "closed",
     "contacts",
     "found",
@@ -25,6 +26,7 @@ _TAGS = (
     "open_tasks",
     "read",
     "refusals",
+    "rejected",
     "result",
     "task",
     "team",

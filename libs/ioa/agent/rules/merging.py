@@ -98,11 +98,13 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
 def _said(record: TaskRecord) -> str:
     if record.outcome is None:
         return "not finished"
+    if record.rejected:
+        return f"rejected: {record.rejected}"
     return record.conclusion or ("cancelled" if record.outcome is TaskOutcome.CANCELLED else "no reason was given")
 
 
 def _complaint(missing: Sequence[Section], forced: str | None, total: int) -> list[str]:
-    lines = [forced] if forced else []
+    lines = [forced] if forced and (missing or not total) else []
     if total == 0:
         lines.append("No task was given out.")
     elif missing:

@@ -43,7 +43,7 @@ def _parts(task: TaskView) -> tuple[GoalNeed, ...]:
     charter = task.group.charter
     if not task.me.may_team_up or charter.team_up_depth >= charter.limits.max_depth:
         return ()
-    if task.spec.uses:  # the results that feed this task stay with its assignee; a nested team would not have them
+    if task.spec.uses:  # the results that feed this task stay with its assignee; by rules, nobody in a team would read them
         return ()
     if charter.parent is not None and (charter.owner == task.me.agent_id or same_words(charter.goal, task.spec.task_desc)):
         return ()

@@ -70,7 +70,8 @@ def record_of(job: Job, view: GroupView) -> TaskRecord | None:
 
 
 def _job(planned: PlannedTask, view: GroupView, jobs: dict[TaskId, Job]) -> Job:
-    attempts = [task for task in view.tasks if _is_attempt(task.spec.task_id, planned, view.charter.limits.level)]
+    level = view.charter.limits.level
+    attempts = [task for task in view.tasks if _is_attempt(task.spec.task_id, planned, level) and not _came_to_nothing(task)]
     if attempts:
         return _attempted(planned, attempts, view)
     needed = [jobs[use].standing for use in planned.uses if use in jobs]
@@ -78,11 +79,16 @@ def _job(planned: PlannedTask, view: GroupView, jobs: dict[TaskId, Job]) -> Job:
         return Job(planned, PlanStatus.BLOCKED)
     if needed and PlanStatus.DONE not in needed:
         return Job(planned, PlanStatus.SKIPPED)
-    performer = _performer(planned, view)
+    performer = performer_of(planned, view)
     return Job(planned, PlanStatus.READY, performer=performer) if performer else Job(planned, PlanStatus.FAILED)
 
 
-def _performer(planned: PlannedTask, view: GroupView) -> AgentId | None:
+def _came_to_nothing(task: TaskRecord) -> bool:
+    """Whether a task was cancelled before it began, since one that it waited for was not done: it may be given out without that."""
+    return task.outcome is TaskOutcome.CANCELLED and not task.started
+
+
+def performer_of(planned: PlannedTask, view: GroupView) -> AgentId | None:
     """Who does a task: the member it was planned for, even if that is lost only just now, rather than one that may do it worse."""
     if planned.assignee in view.state.living():
         return planned.assignee
@@ -113,7 +119,7 @@ def _after_silence(planned: PlannedTask, attempts: Sequence[TaskRecord], view: G
 
 def _next_candidate(planned: PlannedTask, attempts: Sequence[TaskRecord], view: GroupView) -> AgentId | None:
     """Return the best of those who fit the task and were not given it yet."""
-    if attempts[-1].outcome is not TaskOutcome.FAILED:
+    if attempts[-1].outcome not in (TaskOutcome.FAILED, TaskOutcome.REJECTED):
         return None
     tried = {task.spec.assignee for task in attempts}
     return next((other for other in planned.others if other not in tried and other in view.reachable), None)

@@ -1,4 +1,6 @@
-"""What to say with the floor: hand out what is ready, wait for what is open, conclude when nothing is left.
+"""What to say with the floor: hand out the plan, wait for what is open, conclude when nothing is left.
+
+In a group of an older level a task that uses others is handed out when they are closed, and those that are ready till then.
 
 Stateless: the same group record gives the same utterance, whoever holds the floor and whatever happened before.
 """
@@ -6,11 +8,13 @@ Stateless: the same group record gives the same utterance, whoever holds the flo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from ioa.agent.rules.plan_progress import Job, PlanStatus, is_led_by_others, read_progress
+from ioa.agent.rules.plan_progress import Job, PlanStatus, is_led_by_others, performer_of, read_progress
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, Utterance
 from ioa.protocol.ids import TaskId, task_id_of_turn
+from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_TASKS_PER_ASSIGNMENT,
     AsyncTaskAssignment,
@@ -30,34 +34,55 @@ PATIENCE = 1
 def next_utterance(view: GroupView) -> Utterance:
     """Decide what to say now; always something that is legal, if anything is."""
     jobs = read_progress(view)
-    ready = [] if is_led_by_others(view) else [job for job in jobs if job.standing is PlanStatus.READY]
+    ready = [] if is_led_by_others(view) else _to_give_out(view, jobs)
     if len(view.refusals) > PATIENCE or not ready or SyncTaskAssignment not in view.legal:
         return _without_assigning(view, jobs)
     return _assignment(view, jobs, ready[:MAX_TASKS_PER_ASSIGNMENT])
 
 
+def _to_give_out(view: GroupView, jobs: Sequence[Job]) -> list[Job]:
+    """Return what can be given out now, with who gets it: what is ready, and what waits for this, or for what is open, alone."""
+    given = [job for job in jobs if job.standing is PlanStatus.READY]
+    if view.charter.limits.level < TASKS_WAIT:
+        return given
+    chosen: list[Job] = []
+    provided = {job.plan.task_id for job in jobs if job.standing.is_settled or job.standing is PlanStatus.OPEN}
+    known = {job.plan.task_id for job in jobs}
+    for job in jobs:
+        if job.standing is PlanStatus.BLOCKED and known.intersection(job.plan.uses) <= provided:
+            job = replace(job, performer=performer_of(job.plan, view))
+        if job.performer is not None:
+            chosen.append(job)
+            provided.add(job.plan.task_id)
+    return chosen
+
+
 def _assignment(view: GroupView, jobs: Sequence[Job], ready: Sequence[Job]) -> Utterance:
-    done = {job.plan.task_id: job.attempt for job in jobs if job.standing is PlanStatus.DONE}
+    known = {job.plan.task_id: job.attempt for job in jobs if job.standing in (PlanStatus.DONE, PlanStatus.OPEN)}
+    if view.charter.limits.level < TASKS_WAIT:
+        known = {job.plan.task_id: job.attempt for job in jobs if job.standing is PlanStatus.DONE}
+    known |= {job.plan.task_id: task_id_of_turn(view.state.turn, job.plan.task_id) for job in ready}
     tasks = tuple(
         TaskSpec(
             task_id=task_id_of_turn(view.state.turn, job.plan.task_id),
             assignee=job.performer,
             task_desc=job.plan.task_desc or view.charter.goal,
             task_abstract=title_of(job.plan.task_desc),
-            uses=tuple(attempt for use in job.plan.uses if (attempt := done.get(use)) is not None),
+            uses=tuple(attempt for use in job.plan.uses if (attempt := known.get(use)) is not None),
         )
         for job in ready
         if job.performer is not None
     )
     content = "; ".join(f"{task.assignee}: {task.task_abstract}" for task in tasks)
-    alone = len(tasks) == 1 and not view.state.open_tasks
+    given = {task.task_id for task in tasks}
+    alone = sum(given.isdisjoint(task.uses) for task in tasks) == 1 and not view.state.open_tasks
     if alone or view.state.turns_left < TURNS_OF_ASYNC:
         return SyncTaskAssignment(content=content, tasks=tasks)
     return AsyncTaskAssignment(content=content, tasks=tasks)
 
 
 def _without_assigning(view: GroupView, jobs: Sequence[Job]) -> Utterance:
-    open_tasks = tuple(task.task_id for task in view.state.open_tasks)
+    open_tasks = tuple(task.task_id for task in view.state.unfinished_tasks)
     if open_tasks:
         patient = len(view.refusals) > PATIENCE or is_led_by_others(view)
         triggers = open_tasks if patient else _triggers(view, jobs, open_tasks)

@@ -30,6 +30,7 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    RejectedTask,
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
@@ -210,6 +211,19 @@ async def little_left() -> str:
     return await asked(ANN, team)
 
 
+async def rejected_and_waiting() -> str:
+    """A result was rejected and is made again, and a chart waits for it."""
+    team = worked()
+    words = "total sales per region in sales.csv, rows without a region as 'none'"
+    again = TaskSpec(task_id=TaskId("t2-totals"), assignee=BOB, task_desc=words)
+    uses = (TaskId("t2-totals"), TaskId("t1-totals"))
+    chart = TaskSpec(task_id=TaskId("t2-chart"), assignee=CARL, task_desc="bar chart of the totals", uses=uses)
+    wrong = RejectedTask(task_id=TaskId("t1-totals"), why="It leaves out two rows.")
+    team.say(ANN, AsyncTaskAssignment(content="All rows count.", tasks=(again, chart), rejects=(wrong,)))
+    team.say(BOB, InformTaskProgress(task_id=TaskId("t2-totals"), number=1), 2)
+    return await asked(ANN, team)
+
+
 async def conclusion_announced_by_a_lost_process() -> str:
     """The discussion has ended, and the conclusion is asked for alone."""
     team = worked()
@@ -226,7 +240,8 @@ async def nested_team() -> str:
     """A group that serves a task of another one, in the eyes of a member that does not lead it."""
     team = worked()
     parent = ParentTask(comm_id=CommId("c0"), task_id=TaskId("t4-figures"))
-    team.charter = team.charter.model_copy(update={"parent": parent})
+    brief = "The goal is task t4-figures of group c0; zoe gave it to ann.\n\nWhy the task was given:\nThe board meets on Monday."
+    team.charter = team.charter.model_copy(update={"parent": parent, "brief": brief})
     return await asked(BOB, team) if team.state.floor_holder == BOB else await asked(ANN, team)
 
 
@@ -334,6 +349,7 @@ SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
     members_away,
     refused_and_repeated,
     little_left,
+    rejected_and_waiting,
     conclusion_announced_by_a_lost_process,
     conclusion_forced,
     cancelled_tasks,

@@ -23,6 +23,7 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskSpec,
+    rejects_of,
 )
 from ioa.protocol.search import Hit, Need, NeedHits, SearchResult
 from tests.unit.agent.whole_conclusion import in_a_message
@@ -77,6 +78,8 @@ class Group:
     specs: list[TaskSpec] = field(default_factory=list)
     reports: dict[TaskId, tuple[str, tuple[Artifact, ...]]] = field(default_factory=dict)
     log: list[Message | TaskRecord] = field(default_factory=list)
+    begun: set[TaskId] = field(default_factory=set)
+    rejected: dict[TaskId, str] = field(default_factory=dict)
     granted: datetime = START
     files: FileReader = field(default_factory=NoFiles)
 
@@ -92,6 +95,7 @@ class Group:
             IllegalEventError: The machine refuses it.
         """
         before, self.state = self.state, step(self.state, event).state
+        self.begun |= {task.task_id for task in self.state.open_tasks}
         if isinstance(event, Said):
             self._note(event.message)
         if self.state.turn != before.turn:
@@ -126,6 +130,7 @@ class Group:
         payload = message.payload
         self.messages.append(message)
         self.log.append(message)
+        self.rejected |= {one.task_id: one.why for one in rejects_of(payload)}
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             self.specs += payload.tasks
         if isinstance(payload, InformTaskResult):
@@ -149,6 +154,7 @@ class Group:
     def _record(self, spec: TaskSpec) -> TaskRecord:
         task = self.state.task(spec.task_id)
         text, files = self.reports.get(spec.task_id, ("", ()))
+        started, rejected = spec.task_id in self.begun, self.rejected.get(spec.task_id, "")
         if not isinstance(task, ClosedTask):
-            return TaskRecord(spec, None, text, files)
-        return TaskRecord(spec, task.outcome, text or task.why, files)
+            return TaskRecord(spec, None, text, files, started=started)
+        return TaskRecord(spec, task.outcome, text or task.why, files, started=started, rejected=rejected)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 
 from ioa.agent.model import Budget
@@ -17,7 +18,7 @@ CARDS = (card("ann", "leads work"), card("bob", "computes statistics of CSV file
 SHORT = Budget(max_answer=1_000, answer_timeout=timedelta(seconds=5))
 
 
-def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Group:
+def launched(goal: str = "total sales in sales.csv", max_turns: int = 6, level: int = LEVEL) -> Group:
     """Open a group of ann, bob and carl, in which ann has the floor."""
     return Group.launch(
         Charter(
@@ -27,7 +28,7 @@ def launched(goal: str = "total sales in sales.csv", max_turns: int = 6) -> Grou
             owner=ANN,
             team_members=CARDS,
             team_up_depth=0,
-            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1), level=LEVEL),
+            limits=Limits(max_turns=max_turns, max_depth=1, deadline=START + timedelta(hours=1), level=level),
         )
     )
 
@@ -42,4 +43,9 @@ def with_open_task(group: Group, task_id: str = "t1-1", assignee: AgentId = BOB)
 
 def decision(**fields: object) -> str:
     """Write an answer as a model that keeps to the shape would."""
-    return json.dumps({"decision": fields})
+    return speech((), **fields)
+
+
+def speech(rejects: Sequence[tuple[str, str]], **fields: object) -> str:
+    """The same, which rejects tasks, each for a reason."""
+    return json.dumps({"rejects": [{"task": task, "why": why} for task, why in rejects], "decision": fields})

@@ -16,6 +16,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
+from ioa.group.state import Ended
 from ioa.hosting.brains import open_brain
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
@@ -28,13 +29,14 @@ from ioa.protocol.messages import (
     InformTaskResult,
     Pause,
     SyncTaskAssignment,
+    TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.usage import Usage
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
-from tests.unit.agent.model.machine_group import WordSearch
-from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, with_open_task
+from tests.unit.agent.model.machine_group import Group, WordSearch
+from tests.unit.agent.model.situations import ANN, BOB, CARDS, CARL, SHORT, decision, launched, speech, with_open_task
 
 DISCUSS = decision(type="DISCUSSION", next_speaker="bob", content="Which month?")
 CONCLUDE = decision(type="CONCLUDE", goal_reached=True, content="That is all.")
@@ -111,7 +113,8 @@ async def test_may_name_who_is_away_for_a_moment() -> None:
     group.at += timedelta(seconds=61)
     later = await ann.speak(group.view(ANN))
     prompts = [asked.prompt for asked in model.asked]
-    assert (said, later) == (Discussion(content="Which month?", next_speaker=BOB), ConcludeGroupDiscussion())
+    assert said == Discussion(content="Which month?", next_speaker=BOB)
+    assert isinstance(later, ConcludeGroupDiscussion)
     told = ("Away for a moment, may be given tasks: bob." in prompts[0], "Out of reach: bob." in prompts[1])
     assert (told, "`bob` is out of reach; in reach are `carl`." in prompts[2]) == ((True, True), True)
 
@@ -212,7 +215,6 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
         decision(type="DISCUSSION", next_speaker="ann", content="talking to myself"),
         decision(type="DISCUSSION", next_speaker="bob", content="   "),
         decision(type="DISCUSSION", next_speaker="bob", content="word " * 40_000),
-        decision(type="CONCLUDE", goal_reached=True, content=" "),
         decision(type="CONCLUDE", goal_reached=True, content="so", answer_from=["t9-x"]),
         decision(type="CONCLUDE", goal_reached=True, content="so", files=["t9-x/a.txt"]),
         decision(type="PAUSE", triggers=["t1-1"]),
@@ -220,7 +222,15 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
         decision(type="ASSIGN", mode="wait", tasks=[given("nobody", "x")]),
         decision(type="ASSIGN", mode="wait", tasks=[given("bob", " ")]),
         decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9-x"])]),
-        decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", name="a"), given("bob", "y", uses=["a"])]),
+        decision(
+            type="ASSIGN", mode="wait", tasks=[given("bob", "x", name="a", uses=["b"]), given("bob", "y", name="b", uses=["a"])]
+        ),
+        decision(
+            type="ASSIGN",
+            mode="wait",
+            tasks=[given("bob", "x", name="a"), given("carl", "x", name="a"), given("bob", "y", uses=["a"])],
+        ),
+        speech([("t1-1", "wrong")], type="DISCUSSION", next_speaker="bob", content="hi"),
         decision(type="ASSIGN", mode="wait", tasks=[given("bob", f"x{number}") for number in range(33)]),
     ],
 )
@@ -254,7 +264,10 @@ async def test_takes_a_repaired_answer() -> None:
             decision(type="PAUSE", triggers=["t1-1"]),
             "PAUSE is closed now: no task is open. Open: DISCUSSION, ASSIGN, CONCLUDE",
         ),
-        (decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9"])]), "names tasks that are done: none are yet."),
+        (
+            decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9"])]),
+            "names tasks that are done or open, or are given out by this same message: none are yet.",
+        ),
     ],
 )
 async def test_is_told_what_would_be_legal(answer: str, told: str) -> None:
@@ -347,19 +360,107 @@ async def test_concludes_with_the_files_of_the_tasks(uses: tuple[TaskId, ...], k
     ]
 
 
-async def test_who_announces_a_conclusion_has_written_it() -> None:
-    """One question brings the announcement and the conclusion; results that it names follow word for word."""
+def drafted(*files: Artifact) -> Group:
+    """A group in which bob has written a draft."""
+    group = launched()
+    group.say(ANN, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-draft"), assignee=BOB, task_desc="draft"),)))
+    group.say(BOB, InformTaskResult(task_id=TaskId("t1-draft"), task_conclusion="It is 12.", artifacts=files), 1)
+    return group
+
+
+async def test_rejects_a_result_and_gives_it_out_again() -> None:
+    """The same message does both, and may use what it rejects; the log keeps the result as it was, and says why it is not taken."""
+    group = drafted()
+    again = [given("bob", "draft, from the second table", name="draft", uses=["t1-draft"])]
+    ann, model = brain(speech([("t1-draft", "of the wrong table ")], type="ASSIGN", mode="wait", tasks=again), DISCUSS)
+    group.say(ANN, await ann.speak(group.view(ANN)))
+    group.say(BOB, InformTaskResult(task_id=TaskId("t2-draft"), task_conclusion="It is 13."), 2)
+    await ann.speak(group.view(ANN))
+    first = group.view(ANN).task(TaskId("t1-draft"))
+    assert first is not None
+    assert (first.outcome, first.rejected) == (TaskOutcome.REJECTED, "of the wrong table")
+    told = ("<result m2 t1-draft done by bob>", "<rejected t1-draft>\nof the wrong table\n</rejected>", "uses t1-draft>")
+    assert [line in model.asked[1].prompt for line in told] == [True] * 3
+
+
+async def test_a_rejected_result_is_no_part_of_the_answer() -> None:
+    """Neither its words nor its files, whether it was rejected before or by the conclusion itself."""
+    group = drafted(artifact("t1-draft", "a.txt", "12"))
+    conclude = {"type": "CONCLUDE", "goal_reached": False, "content": "No figure is right."}
+    ann, model = brain(
+        speech([("t1-draft", "wrong")], **conclude, answer_from=["t1-draft"]),
+        speech([("t1-draft", "wrong")], **conclude, files=["t1-draft/a.txt"]),
+        speech([("t1-draft", "wrong")], **conclude),
+    )
+    group.say(ANN, await ann.speak(group.view(ANN)))
+    assert isinstance(group.state.stage, Ended)
+    told = ("`t1-draft` is no result", "`t1-draft/a.txt` is no file")
+    refused = [words in asked.prompt for words, asked in zip(told, model.asked[1:], strict=True)]
+    assert (group.state.stage.artifacts, refused) == ((), [True, True])
+
+
+async def test_gives_out_a_chain_by_the_names_of_one_message() -> None:
+    """Names become the ids of the tasks, whatever their order; open tasks may be used as well."""
+    group = with_open_task(launched())
+    tasks = [
+        given("carl", "draw", name="chart", uses=["the totals", "t1-1"]),
+        given("bob", "add up", name="the totals"),
+    ]
+    ann, _ = brain(decision(type="ASSIGN", mode="go_on", tasks=tasks))
+    said = await ann.speak(group.view(ANN))
+    group.say(ANN, said)
+    assert isinstance(said, AsyncTaskAssignment)
+    totals = said.tasks[1].task_id
+    assert (said.tasks[0].uses, [task.task_id for task in group.state.open_tasks]) == ((totals, "t1-1"), ["t1-1", totals])
+
+
+async def test_an_older_group_waits_for_nothing_and_rejects_nothing() -> None:
+    """The model is told so, since some member could not follow."""
+    chain = [given("bob", "x", name="a"), given("bob", "y", uses=["a"])]
+    ann, model = brain(
+        decision(type="ASSIGN", mode="wait", tasks=chain),
+        speech([("t1-1", "no")], type="DISCUSSION", next_speaker="bob", content="No."),
+        DISCUSS,
+    )
+    await ann.speak(launched(level=1).view(ANN))
+    told = ("`a` is given out by this same message", "`rejects` is closed in this group")
+    assert [words in asked.prompt for words, asked in zip(told, model.asked[1:], strict=True)] == [True, True]
+
+
+async def test_a_conclusion_goes_with_its_announcement() -> None:
+    """One message ends the group; results that it names follow word for word."""
     group = with_open_task(launched())
     group.say(BOB, InformTaskResult(task_id=TaskId("t1-1"), task_conclusion="row 1\nrow 2"), 1)
     ann, model = brain(decision(type="CONCLUDE", goal_reached=True, content="All rows:", answer_from=["t1-1"]))
     group.say(ANN, await ann.speak(group.view(ANN)))
+    assert isinstance(group.state.stage, Ended)
+    ended = group.state.stage
+    assert (ended.content, ended.reason, len(model.asked)) == ("All rows:\n\nrow 1\nrow 2", Reason.CONCLUDED, 1)
+
+
+async def test_who_announces_a_conclusion_to_an_older_group_has_written_it() -> None:
+    """The group takes the announcement first; the conclusion follows without another question."""
+    group = launched(level=1)
+    ann, model = brain(CONCLUDE)
+    announced = await ann.speak(group.view(ANN))
+    group.say(ANN, announced)
     said = await ann.conclude(group.view(ANN))
-    assert (said.content, said.reason, len(model.asked)) == ("All rows:\n\nrow 1\nrow 2", Reason.CONCLUDED, 1)
+    assert (announced, said.content, len(model.asked)) == (ConcludeGroupDiscussion(), "That is all.", 1)
+
+
+async def test_a_conclusion_without_words_is_asked_for_when_it_is_announced() -> None:
+    """A model that only says that it is done writes the answer next, and then has to."""
+    group = launched()
+    empty = decision(type="CONCLUDE", goal_reached=True, content=" ")
+    ann, model = brain(empty, empty, CONCLUDE)
+    group.say(ANN, await ann.speak(group.view(ANN)))
+    said = await ann.conclude(group.view(ANN))
+    assert (group.state.phase, said.content, "`content` is empty" in model.asked[2].prompt) == ("concluding", "That is all.", True)
 
 
 async def test_a_conclusion_that_was_refused_is_asked_for_anew() -> None:
     """What was written at the announcement is stated once; after a refusal the model reads why and writes it again."""
-    group = launched()
+    group = launched(level=1)
     ann, model = brain(CONCLUDE, decision(type="CONCLUDE", goal_reached=True, content="Shorter."))
     group.say(ANN, await ann.speak(group.view(ANN)))
     said = [await ann.conclude(group.view(ANN)), await ann.conclude(replace(group.view(ANN), refusals=("It is too long.",)))]

@@ -10,7 +10,7 @@ from typing import Literal
 from ioa.agent.rules import RuleBrain
 from ioa.group.events import Event, GroupLaunched, Said
 from ioa.group.machine import legal_kinds, step
-from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask
+from ioa.group.state import Charter, ClosedTask, Concluding, GroupState, Limits, OpenTask, PlannedTask, Task
 from ioa.ports.brain import GroupView, TaskRecord
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
@@ -25,6 +25,7 @@ from ioa.protocol.messages import (
     Payload,
     SyncTaskAssignment,
     TaskOutcome,
+    rejects_of,
 )
 from ioa.protocol.usage import Usage
 from tests.unit.agent.whole_conclusion import in_a_message
@@ -51,7 +52,12 @@ def planned(task_id: str, assignee: str, task_desc: str = "", uses: Sequence[str
 
 
 def charter_of(
-    plan: Sequence[PlannedTask] = (), members: Sequence[AgentCard] = (), goal: str = "do it", max_turns: int = 40, **more: object
+    plan: Sequence[PlannedTask] = (),
+    members: Sequence[AgentCard] = (),
+    goal: str = "do it",
+    max_turns: int = 40,
+    level: int = LEVEL,
+    **more: object,
 ) -> Charter:
     """A charter for a plan; its assignees are members."""
     cards = {member.agent_id: member for member in (card(OWNER), *members)}
@@ -66,7 +72,7 @@ def charter_of(
             "owner": OWNER,
             "team_members": tuple(cards.values()),
             "team_up_depth": 0,
-            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9), level=LEVEL),
+            "limits": Limits(max_turns=max_turns, max_tokens=MAX_TOKENS, deadline=START + timedelta(hours=9), level=level),
             "plan": tuple(plan),
             **more,
         }
@@ -82,6 +88,8 @@ class GroupPlay:
     brain: RuleBrain = field(default_factory=RuleBrain)
     messages: list[Message] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    begun: set[TaskId] = field(default_factory=set)
+    rejected: dict[TaskId, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.state: GroupState = step(None, GroupLaunched(at=self.now, charter=self.charter)).state
@@ -89,8 +97,10 @@ class GroupPlay:
     def apply(self, event: Event) -> None:
         """Apply an event and record what was said."""
         self.state = step(self.state, event).state
+        self.begun |= {task.task_id for task in self.state.open_tasks}
         if isinstance(event, Said):
             self.messages.append(event.message)
+            self.rejected |= {one.task_id: one.why for one in rejects_of(event.message.payload)}
 
     def view(self, me: AgentId) -> GroupView:
         """What a member knows now."""
@@ -105,11 +115,12 @@ class GroupPlay:
             outcome = task.outcome if isinstance(task, ClosedTask) else None
             conclusion = said.task_conclusion if said else task.why if isinstance(task, ClosedTask) else ""
             given_up = outcome is TaskOutcome.FAILED and said is None
-            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else (), given_up))
+            started, rejected = spec.task_id in self.begun, self.rejected.get(spec.task_id, "")
+            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else (), given_up, started, rejected))
         legal, reachable = legal_kinds(self.state, me, self.now), self.state.reachable(self.now)
         return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
 
-    def task(self, name: str) -> OpenTask | ClosedTask | None:
+    def task(self, name: str) -> Task | None:
         """The last attempt at a planned task."""
         return next((task for task in reversed(self.state.tasks) if name_of_task_id(task.task_id) == name), None)
 

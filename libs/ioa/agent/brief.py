@@ -1,0 +1,91 @@
+"""What a nested team is told of the group that it works for, written by the assignee whose task it serves.
+
+The team knows its goal, which is the task's words, and the files of the whole goal. Why it is asked, for whom, and on what it
+builds, is in the brief, which holds only what all members of the parent group could read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ioa.group.state import MAX_BRIEF_CHARS
+from ioa.ports.brain import TaskRecord, TaskView
+from ioa.protocol.goals import Artifact
+from ioa.protocol.messages import (
+    MAX_ARTIFACTS,
+    AsyncTaskAssignment,
+    Discussion,
+    InformTaskResult,
+    Message,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+)
+
+LAST_MESSAGES = 5
+"""So many messages of the parent group are told, the last ones."""
+_GOAL_CHARS, _WHY_CHARS, _MESSAGE_CHARS = 4_000, 2_000, 1_000
+_MARK_CHARS = 60
+_LEAST_RESULT_CHARS = 100
+
+
+def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
+    """Write the brief of the team that serves a task.
+
+    Args:
+        task: The task, its assignee and its group.
+        messages: What was said in the group that all its members could read.
+
+    Returns:
+        At most `MAX_BRIEF_CHARS` characters. What does not fit is cut with a mark; results get the room that the rest leaves.
+    """
+    charter, spec = task.group.charter, task.spec
+    given = next((message for message in messages if spec in _tasks_of(message)), None)
+    asker = given.header.sender if given is not None else charter.owner
+    told = [
+        f"The goal is task {spec.task_id} of group {charter.comm_id}; {asker} gave it to {task.me.agent_id}.",
+        f"What that group is to reach:\n{_cut(charter.goal, _GOAL_CHARS)}",
+    ]
+    if given is not None and (why := _words(given)):
+        told.append(f"Why the task was given:\n{_cut(why, _WHY_CHARS)}")
+    said = [message for message in messages if message is not given and _words(message)][-LAST_MESSAGES:]
+    if said:
+        lines = [f"{message.header.sender}: {_cut(_words(message), _MESSAGE_CHARS)}" for message in said]
+        told.append("\n".join(["Said last in that group:", *lines]))
+    return "\n\n".join([*told, *_results(task.used, MAX_BRIEF_CHARS - len("\n\n".join(told)))])
+
+
+def files_of(task: TaskView) -> tuple[Artifact, ...]:
+    """Return the files of the results that a task uses, but for those that were rejected."""
+    done = [record for record in task.used if record.outcome is TaskOutcome.DONE]
+    return tuple({file.object_name: file for record in done for file in record.artifacts}.values())[:MAX_ARTIFACTS]
+
+
+def _results(used: Sequence[TaskRecord], room: int) -> Iterator[str]:
+    """Tell the results that a task uses, each in an equal share of the room."""
+    told = [record for record in used if record.conclusion]
+    for record in told:
+        how = f"rejected: {record.rejected}" if record.rejected else str(record.outcome)
+        heading = _cut(f"Result {record.spec.task_id} of {record.spec.assignee}, {how}", _WHY_CHARS // 4)
+        share = room // len(told) - len(heading) - len("\n\n:\n")
+        if share >= _LEAST_RESULT_CHARS:
+            yield f"{heading}:\n{_cut(record.conclusion, share)}"
+
+
+def _tasks_of(message: Message) -> Sequence[object]:
+    return message.payload.tasks if isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
+
+
+def _words(message: Message) -> str:
+    payload = message.payload
+    if isinstance(payload, InformTaskResult):
+        return f"{payload.task_id} {payload.outcome}: {payload.task_conclusion}"
+    return payload.content if isinstance(payload, Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause) else ""
+
+
+def _cut(text: str, most: int) -> str:
+    """Keep the beginning of a text that is too long, and say how much is missing."""
+    if len(text) <= most:
+        return text
+    kept = max(0, most - _MARK_CHARS)
+    return f"{text[:kept]} [… {len(text) - kept:,} of {len(text):,} characters are left out …]"

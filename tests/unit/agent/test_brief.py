@@ -1,0 +1,72 @@
+"""What a nested team is told of the group that it works for."""
+
+from __future__ import annotations
+
+from ioa.agent.brief import brief_of, files_of
+from ioa.agent.history import GroupHistory
+from ioa.group.state import MAX_BRIEF_CHARS
+from ioa.ports.brain import TaskView
+from ioa.ports.meter import Meter
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import Discussion, InformTaskResult, SyncTaskAssignment, TaskSpec
+from tests.contract.agent_store.stories import sequenced
+from tests.unit.group.scenario import COMM, START, Scenario, card, launched, rejected, specs
+
+FILE = Artifact(name="rows.csv", object_name="room/t1-rows/rows.csv", size_bytes=3, sha256="a" * 64)
+CHART = TaskSpec(
+    task_id=TaskId("t2-chart"), assignee=AgentId("bob"), task_desc="draw them", uses=(TaskId("t1-rows"), TaskId("t1-old"))
+)
+
+
+def _told(story: Scenario, *, hidden: int | None = None) -> tuple[str, tuple[Artifact, ...]]:
+    """Brief and files of the team that bob opens for the chart; the entry `hidden` was not for eve."""
+    history = GroupHistory(COMM)
+    for number, entry in enumerate(sequenced(story)):
+        if number == hidden:
+            audience = tuple(agent for agent in entry.entry.audience if agent != "eve")
+            entry = entry.model_copy(update={"entry": entry.entry.model_copy(update={"audience": audience})})
+        history.apply(entry)
+    view = TaskView(CHART, card("bob"), history.view(AgentId("bob"), START, Meter()))
+    return brief_of(view, history.public_messages()), files_of(view)
+
+
+def _story(result: str = "1, 2, 3") -> Scenario:
+    """Six remarks, two results of which one is rejected, and a chart that uses both."""
+    story = launched("ada", "bob", "eve").assigns_and_waits("ada", "t1-rows:eve", "t1-old:eve")
+    done = InformTaskResult(task_id=TaskId("t1-rows"), task_conclusion=result, artifacts=(FILE,))
+    old = InformTaskResult(
+        task_id=TaskId("t1-old"), task_conclusion="0", artifacts=(FILE.model_copy(update={"object_name": "old"}),)
+    )
+    story = story.speaks("eve", done, turn=1).speaks("eve", old, turn=1)
+    return story.speaks("ada", SyncTaskAssignment(content="The board wants to see it.", tasks=(CHART,), rejects=rejected("t1-old")))
+
+
+def test_a_brief_says_for_whom_why_and_on_what() -> None:
+    """Task and group, who gave it, the goal, the assigner's words, and the results it uses, marked if they were rejected."""
+    brief, files = _told(_story())
+    wanted = (
+        "The goal is task t2-chart of group room; ada gave it to bob.",
+        "What that group is to reach:\nCount to ten.",
+        "Why the task was given:\nThe board wants to see it.",
+        "Result t1-rows of eve, done:\n1, 2, 3",
+        "Result t1-old of eve, rejected: t1-old is wrong:\n0",
+    )
+    assert ([words in brief for words in wanted], files) == ([True] * 5, (FILE,))
+
+
+def test_a_brief_tells_the_last_words_that_all_could_read() -> None:
+    """Five messages, and none of those that some member did not hear."""
+    story = launched("ada", "bob", "eve", max_turns=20)
+    for turn in range(1, 9):
+        sender, other = ("ada", "bob") if turn % 2 else ("bob", "ada")
+        story = story.speaks(sender, Discussion(content=f"remark {turn}", next_speaker=AgentId(other)))
+    story = story.speaks("ada", SyncTaskAssignment(tasks=specs(("t9-x:bob",))))
+    brief, _ = _told(story, hidden=7)
+    assert [turn for turn in range(1, 9) if f"remark {turn}" in brief] == [3, 4, 5, 6, 8]
+
+
+def test_a_brief_is_bounded() -> None:
+    """However long the results are; what is missing is said."""
+    brief, _ = _told(_story("x" * 100_000))
+    assert (len(brief) <= MAX_BRIEF_CHARS, "of 100,000 characters are left out …]" in brief) == (True, True)

@@ -1,0 +1,176 @@
+"""Plans of one message at work: drafts that are rejected and made again, and chains that break."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ioa import TaskContext
+from ioa.agent.model import ModelBrain
+from ioa.group.events import GroupLaunched
+from ioa.group.state import GroupState
+from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task, task_id_of_turn
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, SyncTaskAssignment, TaskOutcome, TaskSpec
+from ioa.testing.log_checker import Evidence, check_uses
+from ioa.testing.scripted_brain import ScriptedBrain
+from ioa.testing.scripted_model import ScriptedModel
+from tests.rig.curt_brain import CurtBrain
+from tests.rig.deadline import eventually
+from tests.unit.agent.company import GOAL, Company, idle, working
+from tests.unit.agent.model.situations import decision, speech
+
+
+class Editor(ModelBrain):
+    """A leader whose team is known, and that speaks as its model says."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        """Take the colleagues."""
+        return Team(members=tuple(AgentId(name) for name in ("researcher", "writer", "critic")))
+
+
+def _given(name: str, assignee: str, *uses: str) -> dict[str, object]:
+    return {"name": name, "assignee": assignee, "task_desc": f"{name} of the report", "uses": list(uses)}
+
+
+async def test_a_rejected_draft_is_made_again_and_only_the_approved_one_is_handed_out(company: Company) -> None:
+    """Research, draft and review are given out in one message; the revision knows what was wrong, and its file is the only one."""
+    seen: list[tuple[str, bool, int]] = []
+
+    def write(words: str, ctx: TaskContext) -> str:
+        seen.extend((result.task_id, bool(result.rejected), len(result.artifacts)) for result in ctx.results)
+        version = "second" if any(result.rejected for result in ctx.results) else "first"
+        ctx.artifact("report.md", f"the {version} report")
+        return f"The {version} report is written."
+
+    model = ScriptedModel(
+        [
+            decision(
+                type="ASSIGN",
+                mode="wait",
+                tasks=[
+                    _given("review", "critic", "draft"),
+                    _given("draft", "writer", "facts"),
+                    _given("facts", "researcher"),
+                ],
+            ),
+            speech(
+                [("t1-draft", "The critic found a wrong figure.")],
+                type="ASSIGN",
+                mode="wait",
+                tasks=[_given("draft", "writer", "t1-facts", "t1-draft", "t1-review")],
+            ),
+            decision(type="CONCLUDE", goal_reached=True, content="Approved:", answer_from=["t2-draft"]),
+        ]
+    )
+    for agent in (idle("researcher"), working(write, "writer"), idle("critic")):
+        await company.start(agent)
+    await company.start(idle("lead"), Editor(model, CurtBrain()))
+    result = await company.has_done()
+    [file] = result.artifacts
+    assert (result.reason, result.content) == (Reason.CONCLUDED, "Approved:\n\nThe second report is written.")
+    assert (await company.network.artifacts.get(file), file.object_name.split("/")[1]) == (b"the second report", "t2-draft")
+    assert seen == [("t1-facts", False, 0), ("t1-facts", False, 0), ("t1-draft", True, 0), ("t1-review", False, 0)]
+    log = await company.network.entries(result.comm_id)
+    kinds = [message.payload.type for message in await company.messages(result.comm_id) if message.header.sender == "lead"]
+    assert kinds == ["SYNC_TASK_ASSIGNMENT", "SYNC_TASK_ASSIGNMENT", "CONCLUDE_GROUP_DISCUSSION"]
+    assert list(check_uses(Evidence(goals=[], results=[], logs={result.comm_id: log}))) == []
+
+
+def _chain(turn: int, second: str, *links: str) -> SyncTaskAssignment:
+    """A chain of one message, from the last of `links` to its end."""
+    ids = {name: task_id_of_turn(turn, name) for name in links}
+    uses = {"b": ids.get("a", TaskId("t1-a")), "c": task_id_of_turn(turn, "b")}
+    who = {"a": "first", "b": second, "c": "third"}
+    return SyncTaskAssignment(
+        tasks=tuple(
+            TaskSpec(task_id=ids[name], assignee=AgentId(who[name]), task_desc=name, uses=(uses[name],) if name in uses else ())
+            for name in links
+        )
+    )
+
+
+async def _state(company: Company, comm_id: CommId) -> GroupState:
+    state = await company.state(comm_id)
+    assert state is not None
+    return state
+
+
+async def test_a_chain_whose_second_agent_dies_goes_on_with_another_one(company: Company) -> None:
+    """The lease of its task runs out, the third is cancelled unbegun, and both are given out again; the first is done once."""
+    hanging, done = asyncio.Event(), list[str]()
+
+    async def hang(words: str) -> str:
+        hanging.set()
+        await asyncio.Event().wait()
+        return "never"
+
+    def do(words: str) -> str:
+        done.append(words.split("\n")[0])
+        return "done"
+
+    await company.start(working(hang, "second"))
+    for name in ("first", "spare", "third"):
+        await company.start(working(do, name))
+    lead = ScriptedBrain(
+        teams=[Team(members=tuple(AgentId(name) for name in ("first", "second", "third", "spare")))],
+        utterances=[
+            _chain(1, "second", "a", "b", "c"),
+            _chain(2, "spare", "b", "c"),
+            ConcludeGroupDiscussion(conclusion=Conclusion(content="All three.")),
+        ],
+    )
+    await company.start(idle("lead"), lead)
+    comm_id = await company.network.offer(GOAL)
+    await hanging.wait()
+    await company.crash("second")
+    lease = (await _state(company, comm_id)).limits.task_lease
+
+    async def has_failed() -> bool:
+        await company.network.advance(lease / 2)
+        task = (await _state(company, comm_id)).task(TaskId("t1-b"))
+        return getattr(task, "outcome", None) is TaskOutcome.FAILED
+
+    await eventually(has_failed)
+    result = await company.result()
+    state = await _state(company, comm_id)
+    assert (result.reason, result.content, done) == (Reason.CONCLUDED, "All three.", ["a", "b", "c"])
+    assert [(task.task_id, getattr(task, "outcome", None), getattr(task, "why", "")) for task in state.tasks[1:3]] == [
+        ("t1-b", TaskOutcome.FAILED, "second reported nothing within its lease"),
+        ("t1-c", TaskOutcome.CANCELLED, "t1-b failed"),
+    ]
+
+
+async def test_a_nested_team_builds_on_what_its_task_uses(company: Company) -> None:
+    """Its members get the files of those results beside the goal's, and its charter says for whom it works."""
+    inputs: list[str] = []
+
+    def gather(words: str, ctx: TaskContext) -> str:
+        ctx.artifact("rows.csv", "1,2")
+        return "two rows"
+
+    def draw(words: str, ctx: TaskContext) -> str:
+        inputs.extend(file.path.read_text() for file in ctx.inputs)
+        return "drawn"
+
+    nested = ScriptedBrain(
+        approaches=[Team(members=(AgentId("artist"),))],
+        utterances=[
+            SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1-s"), assignee=AgentId("artist"), task_desc="draw"),)),
+            ConcludeGroupDiscussion(conclusion=Conclusion(content="The chart is drawn.")),
+        ],
+    )
+    await company.start(working(gather, "first"))
+    await company.start(working(draw, "artist"))
+    await company.start(idle("second"), nested)
+    lead = ScriptedBrain(
+        teams=[Team(members=(AgentId("first"), AgentId("second")))],
+        utterances=[_chain(1, "second", "a", "b"), ConcludeGroupDiscussion(conclusion=Conclusion(content="Here it is."))],
+    )
+    await company.start(idle("lead"), lead)
+    result = await company.has_done()
+    [opening, *_] = await company.network.entries(comm_id_of_task(result.comm_id, TaskId("t1-b")))
+    assert isinstance(opening.entry.event, GroupLaunched)
+    brief = opening.entry.event.charter.brief
+    told = ("task t1-b of group", "lead gave it to second", "Have it done.", "Result t1-a of first, done:\ntwo rows")
+    assert (inputs, [words in brief for words in told]) == (["1,2"], [True] * 4)
