@@ -155,7 +155,8 @@ class MemoryControlPlane:
         self.ended, self.pages = MemoryEndedGoals(), MemoryGoalPages(self.records)
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
-        timeouts = GroupTimeouts(3, timedelta(minutes=1), task_lease, timedelta(minutes=10), timedelta(minutes=1))
+        minute = timedelta(minutes=1)
+        timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, 5 * minute)
         self.setup = GroupSetup(
             self.ledger,
             self.log,

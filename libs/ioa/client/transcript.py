@@ -27,6 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -37,9 +38,12 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
+    Pass,
+    PassCause,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
+    Thinking,
 )
 from ioa.protocol.usage import Usage
 
@@ -155,9 +159,10 @@ class Transcript:
     def _said(self, entry: Entry) -> list[_Words]:
         match entry.event:
             case Said(message=message):
-                return [*_of_message(message), *_by_rules(message.header.sender, _usage_of(message))]
-            case GroupLaunched(charter=charter):
-                return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, entry.event.usage)]
+                header = message.header
+                return [*_of_message(message), *_by_rules(header.sender, header.decided_by, _usage_of(message))]
+            case GroupLaunched(charter=charter, decided_by=by, usage=usage):
+                return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, by, usage)]
             case LaunchAbandoned(by=by, reason=reason):
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -193,7 +198,8 @@ class Transcript:
         if forced is not None and (before is None or before.forced is None):
             words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
         ended = after.stage if isinstance(after.stage, Ended) else None
-        if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
+        passed = isinstance(entry.event, Said) and isinstance(entry.event.message.payload, Pass)
+        if ended is not None and (passed or not isinstance(entry.event, Said | LaunchAbandoned)):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
         if ended is not None and ended.degraded is not None:
             words.append((CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD, ()))
@@ -252,6 +258,11 @@ def _of_message(message: Message) -> list[_Words]:
             ]
         case ConcludeGroupDiscussion(content=content):
             return [(speaker, "conclude", content, Tone.QUIET, ())]
+        case Pass(cause=cause, content=content):
+            tone = Tone.QUIET if cause is PassCause.NOTHING_TO_ADD else Tone.BAD
+            return [(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone, ())]
+        case Thinking(note=note):
+            return [(speaker, "thinking", note or "still deciding what to say", Tone.QUIET, ())]
         case Conclusion(content=content, reason=reason, artifacts=artifacts):
             good = reason is Reason.CONCLUDED
             return [(speaker, CONCLUSION, content if good else f"{reason}: {content}", Tone.GOOD if good else Tone.BAD, artifacts)]
@@ -262,11 +273,20 @@ def _usage_of(message: Message) -> Usage | None:
     return message.payload.usage if isinstance(message.payload, InformTaskResult) else message.header.usage
 
 
-def _by_rules(speaker: AgentId, usage: Usage | None) -> list[_Words]:
-    """Say that rules decided what a model was asked for."""
+def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> list[_Words]:
+    """Say that rules decided what a model was asked for. Agents of an older release tell how often, and not by whom."""
+    if by is not None:
+        return [(speaker, "by rules", told(by), Tone.BAD, ())] if by.instead_of else []
     if usage is None or not usage.fallbacks:
         return []
     return [(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET, ())]
+
+
+def told(by: DecidedBy) -> str:
+    """Say in words who decided, and in whose place."""
+    if by.instead_of:
+        return f"by {by.name or by.kind} instead of {by.instead_of}{f', {by.cause}' if by.cause else ''}"
+    return f"by {by.name or by.kind}"
 
 
 def what_rules_decided(usage: Usage) -> str:
@@ -342,12 +362,17 @@ def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
         "at": event.at.isoformat(),
         "type": input_of(event).type,
         "sender": said.header.sender if said else None,
+        "decided_by": _decider(said.header.decided_by if said else None),
         "body": body,
         "phase": str(state.phase),
         "turn": state.turn,
         "floor_holder": state.floor_holder,
         "tasks": [task_document(task) for task in state.tasks],
     }
+
+
+def _decider(by: DecidedBy | None) -> Mapping[str, Any] | None:
+    return None if by is None else by.model_dump(mode="json")
 
 
 def progress_document(said: Said) -> Mapping[str, Any]:

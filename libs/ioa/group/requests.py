@@ -10,6 +10,7 @@ from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask
 from ioa.protocol.codec import encode_around
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.model import Model
@@ -31,6 +32,8 @@ class LaunchGroup(Model):
     """What a nested team is to reach; a goal's own text is on record."""
     usage: Usage = NOTHING
     """What finding the team has cost."""
+    decided_by: DecidedBy | None = None
+    """Who chose the team."""
     session: SessionIdField | None = None
     """Which process asks; one that another process has taken the owner's id from is refused."""
 
@@ -40,7 +43,7 @@ class AbandonGoal(Model):
 
     goal_id: GoalIdField
     by: AgentIdField
-    reason: Literal[Reason.NO_AGENT, Reason.FAILED]
+    reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     usage: Usage = NOTHING
     session: SessionIdField | None = None

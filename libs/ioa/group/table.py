@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, lacks, monologue, opening, tasks
+from ioa.group import floor, lacks, monologue, opening, passing, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
@@ -35,6 +35,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import FLOORS_ARE_PASSED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -42,10 +43,12 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
     Pause,
     Payload,
     Phase,
     SyncTaskAssignment,
+    Thinking,
 )
 
 ROUNDS_OF_SILENCE = 2
@@ -95,6 +98,7 @@ class Row:
     Attributes:
         apply: The rule. It takes an event of this kind, and the state, which is None before there is a group.
         offered: Asked only of kinds that members send.
+        level: Groups of a lower level know nothing of the kind.
     """
 
     kind: Kind
@@ -102,6 +106,7 @@ class Row:
     apply: Callable[[Any, Any], GroupState]
     cells: Mapping[Phase | None, Cell]
     offered: Offer
+    level: int = 0
 
     @cached_property
     def name(self) -> str:
@@ -119,7 +124,12 @@ def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
 
 
 def _message(
-    kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
+    kind: type[P],
+    sender: Sender,
+    apply: Callable[[GroupState, Said, P], GroupState],
+    *cells: Cell,
+    offered: Offer = _always,
+    level: int = 0,
 ) -> Row:
     """Return the row of a kind of message; its rule is handed the payload by itself."""
 
@@ -127,7 +137,7 @@ def _message(
         payload: Any = event.message.payload
         return apply(state, event, payload)
 
-    return _row(kind, sender, apply_payload, cells, offered)
+    return _row(kind, sender, apply_payload, cells, offered, level)
 
 
 def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
@@ -145,9 +155,14 @@ def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *c
 
 
 def _row(
-    kind: Any, sender: Sender, apply: Callable[[Any, Any], GroupState], cells: Iterable[Cell], offered: Offer = _always
+    kind: Any,
+    sender: Sender,
+    apply: Callable[[Any, Any], GroupState],
+    cells: Iterable[Cell],
+    offered: Offer = _always,
+    level: int = 0,
 ) -> Row:
-    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered)
+    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered, level)
 
 
 def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
@@ -192,6 +207,14 @@ def _conclude(state: GroupState, said: Said, payload: ConcludeGroupDiscussion) -
 def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupState:
     degraded = lacks.of_conclusion(state)
     return floor.end(state, state.forced or payload.reason, payload.content, said.at, payload.artifacts, degraded)
+
+
+def _pass(state: GroupState, said: Said, payload: Pass) -> GroupState:
+    return passing.pass_on(state, said.message.header.sender, payload, said.at)
+
+
+def _thinking(state: GroupState, said: Said, payload: Thinking) -> GroupState:
+    return passing.prolong(state, said.message.header.sender, said.at)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
@@ -307,6 +330,31 @@ _ROWS = (
         Sender.FLOOR_HOLDER,
         _conclusion,
         Cell(_C, (Phase.CONCLUDED, _FAILED), "the group ends with its result; a forced conclusion is a failure with an answer"),
+    ),
+    _message(
+        Pass,
+        Sender.FLOOR_HOLDER,
+        _pass,
+        Cell(
+            _D,
+            (_D, _P, _C, _FAILED),
+            "the next member gets the floor, and no turn is used up; when all have passed: with nothing to add the group waits for"
+            " open tasks, or the owner concludes; without usable answers, or with models away for too long, the group fails",
+            _CHARGED,
+        ),
+        Cell(
+            _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
+        ),
+        level=FLOORS_ARE_PASSED,
+    ),
+    _message(
+        Thinking,
+        Sender.FLOOR_HOLDER,
+        _thinking,
+        Cell(_D, (_D,), "a member with patience keeps the floor for as long again, in the second half of its time", _CHARGED),
+        Cell(_C, (_C,), "a member with patience keeps the floor for as long again, in the second half of its time"),
+        offered=passing.may_prolong,
+        level=FLOORS_ARE_PASSED,
     ),
     _message(
         InformTaskProgress,

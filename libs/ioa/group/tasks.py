@@ -53,7 +53,7 @@ def assign(state: GroupState, said: Said, payload: SyncTaskAssignment | AsyncTas
             assigner=sender,
             mode=mode,
             turn=state.turn,
-            lease_until=said.at + state.limits.task_lease,
+            lease_until=said.at + state.lease_of(spec.assignee),
             suspect=spec.assignee in absent,
             deadline=min(said.at + spec.timeout, state.limits.deadline) if spec.timeout is not None else None,
             sketch=sketch,
@@ -98,7 +98,8 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
     tasks = list(state.tasks)
     for place, task in enumerate(tasks):
         if isinstance(task, OpenTask) and (at := heard.get(task.task_id)) is not None:
-            until = _on_grid(at + state.limits.task_lease, state.limits.task_lease / 2)
+            lease = state.lease_of(task.assignee)
+            until = _on_grid(at + lease, lease / 2)
             if until > task.lease_until:
                 tasks[place] = task.model_copy(update={"lease_until": until, "suspect": False})
                 changed = True
@@ -158,7 +159,7 @@ def expire_leases(state: GroupState, at: datetime) -> GroupState:
             return task
         if task.suspect and at - task.lease_until <= OUTAGE:
             return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
-        return task.model_copy(update={"suspect": True, "lease_until": at + state.limits.task_lease})
+        return task.model_copy(update={"suspect": True, "lease_until": at + state.lease_of(task.assignee)})
 
     return _each_open(state, expired)
 
@@ -168,7 +169,7 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
     A lease that ran out unnoticed, while nothing of the system was up, is no evidence: it starts anew.
     """
-    fresh = at + state.limits.task_lease
+    fresh = at + state.lease_of(agent_id)
 
     def suspected(task: OpenTask) -> Task:
         if task.assignee != agent_id:
@@ -247,7 +248,7 @@ def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
 
 
 def _renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
-    return task.model_copy(update={"lease_until": at + state.limits.task_lease, "suspect": False})
+    return task.model_copy(update={"lease_until": at + state.lease_of(task.assignee), "suspect": False})
 
 
 def _replace(state: GroupState, task: Task) -> GroupState:

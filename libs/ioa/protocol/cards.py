@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from ioa.errors import PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
+from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+Patience = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))]
+"""How long others wait for a member at a time."""
 
 
 class Skill(Model):
@@ -41,6 +45,10 @@ class AgentCard(Model):
     """Whether the agent may open a nested team for a task of its own (paper, section 2.3.2)."""
     level: Annotated[int, Field(ge=0)] = 0
     """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
+    patience: Patience | None = None
+    """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
+    speaks: Decider | None = None
+    """What decides what the agent says, as its client knows; None is not told."""
 
     @model_validator(mode="before")
     @classmethod

@@ -12,5 +12,8 @@ LOST_MEMBERS_ARE_NAMED = 1
 TASKS_ARE_FOLDED = 1
 """Closed tasks leave the state, and a task's id begins with its turn."""
 
-LEVEL = 1
+FLOORS_ARE_PASSED = 2
+"""Whoever has the floor may pass it on or keep it longer, members have patience of their own, and decisions are counted."""
+
+LEVEL = 2
 """The level of this release."""

@@ -7,11 +7,12 @@ from dataclasses import replace
 from ioa.client.transcript import Tone, Transcript, entry_document
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskProgress, InformTaskResult
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import COMM, Scenario, launched
+from tests.unit.group.scenario import COMM, Scenario, launched, said
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -153,9 +154,12 @@ def test_what_rules_decided_for_a_model_is_told() -> None:
     story = story.says("bob", to="ada").assigns_and_waits("ada", "t3-1:bob")
     result = InformTaskResult(task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(fallbacks=2))
     story = story.speaks("bob", result, turn=3)
+    by = DecidedBy(kind="rules", instead_of="large", cause="too_slow")
+    story = story.happens(said("ada", Discussion(content="So.", next_speaker=AgentId("bob")), story.state.turn, by=by))
     told = [(speaker, text) for speaker, act, text in _said(story) if act == "by rules"]
     assert told == [
         ("ada", "1 decision in the model's place: the model gave no usable answer"),
         ("bob", "2 decisions in the model's place: the model gave no usable answer"),
+        ("ada", "by rules instead of large, too_slow"),
     ]
     assert story.state.spent.fallbacks == 3
