@@ -124,7 +124,7 @@ class System:
             agents: Who there is. Any of them may lead the goal.
             files: What comes along with the goal.
             brain: Decides what agents say; rules by default.
-            model: A language model that decides instead, such as a `ScriptedModel`; rules decide where it fails.
+            model: A language model that decides instead, such as a `ScriptedModel`; where it fails nobody does.
 
         Raises:
             ScriptError: The goal has no result in time; the error tells what happened so far.
@@ -259,7 +259,7 @@ def _brain_of(brain: Brain | None, model: ChatModel | None) -> Brain:
     if brain is not None and model is not None:
         raise InvalidInputError("Both a brain and a model are given.", hint="A model is a brain's; give one of them.")
     if model is not None:
-        return ModelBrain(model, RuleBrain())
+        return ModelBrain(model)
     return brain or RuleBrain()
 
 

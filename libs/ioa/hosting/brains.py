@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
-    """Open a model brain when a model is configured, else the rule brain, which is what the model brain falls back to.
+    """Open a model brain when a model is configured, else the rule brain, to which the other falls back if that is asked for.
 
     What only a model needs is imported only for one: it would be a fifth of the time in which an agent starts. At the end the
     log says how the model has served.
@@ -42,11 +42,13 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
         yield rules
         return
     from ioa.adapters.openai.chat import open_openai_chat
+    from ioa.adapters.openai.settings import ModelVariables
     from ioa.agent.model import ModelBrain
 
     budget = budget_of(environment)
+    fallback = rules if ModelVariables.read(environment).llm_fallback == "rules" else None
     async with open_openai_chat(settings) as chat:
-        brain = ModelBrain(chat, rules, budget=budget)
+        brain = ModelBrain(chat, fallback, name=settings.model, budget=budget)
         try:
             yield brain
         finally:

@@ -13,6 +13,7 @@ from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import Count
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
@@ -114,13 +115,31 @@ def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
     return tuple(kept)
 
 
+class ModelReport(Model):
+    """How the language model of an agent answers.
+
+    Attributes:
+        name: What it is called.
+        last_ok: When the agent noticed its last answer; None if it has not answered since the agent began.
+        failures: How often it has failed since.
+    """
+
+    name: Annotated[str, Field(max_length=200)]
+    last_ok: Time | None = None
+    failures: Count = 0
+
+
 class AgentStatus(Model):
-    """A card as the registry holds it, with the agent's liveness, and how busy it said it was when it last renewed its lease."""
+    """A card as the registry holds it, with the agent's liveness, and what it told when it last renewed its lease.
+
+    That is how busy it was, and how its model answered, if it has one.
+    """
 
     card: AgentCard
     online: bool
     registered_at: Time
     load: Load = IDLE
+    model: ModelReport | None = None
 
 
 ENOUGH_EXAMPLES = 3

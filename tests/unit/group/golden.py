@@ -1,8 +1,8 @@
 """Logs on record, so that a later machine can show that it comes to the same states.
 
 `python -m tests.unit.group.golden FOLDER [STORY…]` records all stories and walks, or the stories that are named. A folder holds
-what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log, each line an entry:
-its event, and those fields of the state that are not as the line before left them.
+what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log, each line an
+entry: its event, and those fields of the state that are not as the line before left them.
 """
 
 from __future__ import annotations

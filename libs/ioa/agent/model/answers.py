@@ -132,7 +132,14 @@ class Conclude(BaseModel):
     files: list[Text] = []
 
 
-Decision = Discuss | Assign | PauseOn | Read | Conclude
+class PassOn(BaseModel):
+    """Say nothing and let the next member speak."""
+
+    type: Literal["PASS"]
+    content: Text = ""
+
+
+Decision = Discuss | Assign | PauseOn | Read | Conclude | PassOn
 
 
 class Speech(Answer):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ioa.agent.model.answers import Assign, Conclude, Discuss, Formation, LaunchGroupChat, PauseOn, Read, SearchClient, Speech
+from ioa.agent.model.answers import (
+    Assign,
+    Conclude,
+    Discuss,
+    Formation,
+    LaunchGroupChat,
+    PassOn,
+    PauseOn,
+    Read,
+    SearchClient,
+    Speech,
+)
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.group.events import Kind
 from ioa.group.state import MAX_MEMBERS, Concluding
@@ -18,6 +29,7 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
+    Pass,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
@@ -26,6 +38,7 @@ from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS
 from ioa.repetition import normalised
 
 _MAX_TRIGGERS = 256
+_MAX_PASS_CHARS = 1_000
 _MAX_NAMED = 40
 
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -33,6 +46,7 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
     "ASSIGN": (SyncTaskAssignment, AsyncTaskAssignment),
     "PAUSE": (Pause,),
     "CONCLUDE": (ConcludeGroupDiscussion, Conclusion),
+    "PASS": (Pass,),
 }
 """What a model may say, with the kinds of message that it can become."""
 
@@ -64,6 +78,8 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_pause(decision, view)
         case Conclude():
             return _of_conclusion(decision, view)
+        case PassOn():
+            return _of_pass(decision)
 
 
 def objection_to_step(
@@ -102,6 +118,8 @@ def _why_closed(word: str, view: GroupView) -> str:
         case "CONCLUDE":
             still_open = [task.task_id for task in view.state.open_tasks]
             return f"{_listed(still_open)} still open" if still_open else "not your turn"
+        case "PASS":
+            return "a member's software is too old for it"
         case "DISCUSSION":
             return "no other member is in reach"
         case _:
@@ -176,6 +194,12 @@ def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
         return f"{_listed(missing)} is no file of a task; `files` names some of {known}."
     if len(set(said.files)) > MAX_ARTIFACTS:
         return f"{len(said.files)} files are too many; {MAX_ARTIFACTS} may go with an answer."
+    return None
+
+
+def _of_pass(said: PassOn) -> str | None:
+    if len(said.content) > _MAX_PASS_CHARS:
+        return f"`content` has {len(said.content):,} characters, and {_MAX_PASS_CHARS:,} may say why you pass."
     return None
 
 

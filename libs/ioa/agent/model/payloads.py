@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn
 from ioa.agent.model.legality import files_by_id
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
@@ -16,6 +16,8 @@ from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
     Discussion,
+    Pass,
+    PassCause,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
@@ -25,7 +27,7 @@ from ioa.protocol.messages import (
 _ABSTRACT_CHARS = 120
 
 
-def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -> Utterance:
+def utterance_of(said: Discuss | Assign | PauseOn | PassOn | Conclude, view: GroupView) -> Utterance:
     """Build the message that a legal decision of a floor holder means; a conclusion is announced first."""
     match said:
         case Discuss():
@@ -36,6 +38,8 @@ def utterance_of(said: Discuss | Assign | PauseOn | Conclude, view: GroupView) -
             return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
+        case PassOn():
+            return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.content.strip())
         case Conclude():
             return ConcludeGroupDiscussion()
 
