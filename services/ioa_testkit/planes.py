@@ -39,6 +39,7 @@ RENEW_EVERY = timedelta(milliseconds=200)
 
 _TASK_LEASE = timedelta(seconds=30)
 _LEASE = timedelta(seconds=30)
+_MODEL_PATIENCE = timedelta(seconds=2)
 _START_PATIENCE = timedelta(seconds=20)
 _POLL_SECONDS = 0.01
 _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
@@ -54,16 +55,16 @@ class Plane:
 
 
 @asynccontextmanager
-async def open_memory_plane() -> AsyncIterator[Plane]:
-    """Run the services over stores in memory, for as long as the block."""
-    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
+async def open_memory_plane(*, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
+    """Run the services over stores in memory, for as long as the block. `model_patience` is that of its groups."""
+    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=model_patience)
     async with beside(plane.keep()):
         client = MemorySystemClient(plane)
         yield Plane(client, PlaneNetwork(plane), MemoryInspection(plane, client))
 
 
 @asynccontextmanager
-async def open_nats_plane(folder: Path, *, model_patience: timedelta = timedelta(minutes=5)) -> AsyncIterator[Plane]:
+async def open_nats_plane(folder: Path, *, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
     """Run nats-server on a folder and the services beside the block, and yield when all of them answer.
 
     `model_patience` is that of its groups. Discovery has no engine: it is the in-memory one, over the server's registry.

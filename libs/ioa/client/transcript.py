@@ -5,7 +5,7 @@ Deciding what to say is here, how it looks is in `conversation`. Nothing here kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -27,7 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused
 from ioa.ports.group_log import StoredEntry
-from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -275,18 +275,29 @@ def _usage_of(message: Message) -> Usage | None:
 
 def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> list[_Words]:
     """Say that rules decided what a model was asked for. Agents of an older release tell how often, and not by whom."""
+    if by is not None and by.instead_of:
+        why = f", {by.cause}" if by.cause else ""
+        return [(speaker, f"by {by.kind}", f"instead of {by.instead_of}{why}", Tone.BAD, ())]
     if by is not None:
-        return [(speaker, "by rules", told(by), Tone.BAD, ())] if by.instead_of else []
+        return []
     if usage is None or not usage.fallbacks:
         return []
     return [(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET, ())]
 
 
-def told(by: DecidedBy) -> str:
-    """Say in words who decided, and in whose place."""
+def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
+    """Say who took how many of the decisions, and whether in the place of a model; nothing where rules alone were asked for."""
+    if all(one.by == DecidedBy(kind="rules") for one in decisions):
+        return []
+    total = sum(one.count for one in decisions)
+    return [(_share(one, total), bool(one.by.instead_of)) for one in decisions]
+
+
+def _share(one: Decisions, total: int) -> str:
+    by = one.by
     if by.instead_of:
-        return f"by {by.name or by.kind} instead of {by.instead_of}{f', {by.cause}' if by.cause else ''}"
-    return f"by {by.name or by.kind}"
+        return f"by {by.name or by.kind} instead of {by.instead_of}: {one.count} of {total}{f', {by.cause}' if by.cause else ''}"
+    return f"decided by {by.name or by.kind}: {one.count} of {total}"
 
 
 def what_rules_decided(usage: Usage) -> str:

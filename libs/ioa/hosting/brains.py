@@ -13,7 +13,7 @@ import structlog
 from pydantic import BaseModel
 
 from ioa.agent.rules import RuleBrain
-from ioa.errors import IoaError
+from ioa.errors import IoaError, ModelError
 from ioa.ports.brain import Brain
 
 if TYPE_CHECKING:
@@ -108,6 +108,10 @@ class ModelStanding:
     failure: IoaError | None = None
 
 
+_WORD_TOKENS = 200
+"""Room for a word, and for a model that reasons a little first; one that reasons longer has answered all the same."""
+
+
 class _Word(BaseModel):
     """The least that can be asked for."""
 
@@ -115,10 +119,11 @@ class _Word(BaseModel):
 
 
 async def ask_model(settings: ModelSettings) -> ModelStanding:
-    """Ask the model for a word, as agents ask it, and measure how long it takes."""
+    """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes."""
     from urllib.parse import urlsplit
 
     from ioa.adapters.openai.chat import open_openai_chat
+    from ioa.agent.model.json_text import find_object
     from ioa.ports.chat_model import AnswerLimits, ChatMessage
 
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
@@ -126,7 +131,12 @@ async def ask_model(settings: ModelSettings) -> ModelStanding:
     async with open_openai_chat(settings) as chat:
         try:
             question = ChatMessage("user", 'Answer with {"word": "ready"}.')
-            await chat.answer([question], _Word, AnswerLimits(max_tokens=16, timeout=MODEL_PATIENCE))
+            answer = await chat.answer([question], _Word, AnswerLimits(max_tokens=_WORD_TOKENS, timeout=MODEL_PATIENCE))
+            if answer.finish != "length" and (find_object(answer.text) or {}).keys() != {"word"}:
+                raise ModelError(
+                    f"It was asked for a JSON object of one word and said {answer.text[:100]!r}.",
+                    hint="Take a model that answers in a given form, or see IOA_LLM_FORMAT.",
+                )
         except IoaError as error:
             failure = error
     return ModelStanding(settings.model, host, monotonic() - asked, failure)

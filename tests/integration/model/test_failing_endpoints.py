@@ -131,7 +131,7 @@ async def reach(
         try:
             entries = await conversation(plane.client, comm_id_of_goal(goal_id))
         except NotFoundError:
-            entries = ()
+            entries = []
         said = [stored.entry.event.message for stored in entries if isinstance(stored.entry.event, Said)]
         return Told(result, said)
 
@@ -164,7 +164,7 @@ async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Pa
 
 
 async def test_an_endpoint_that_fails_from_the_start_opens_no_group(plane: Plane, tmp_path: Path) -> None:
-    """The goal is given back until the patience is used up: nobody listens, the key is wrong, the server is down, all is garbage."""
+    """The goal is given back until the patience is used up, be it that nobody listens, a key is wrong, or all is garbage."""
     async with asyncio.TaskGroup() as group:
         running = [
             group.create_task(reach(plane, tmp_path, "refusing", "http://127.0.0.1:9/v1")),

@@ -160,6 +160,6 @@ def test_what_rules_decided_for_a_model_is_told() -> None:
     assert told == [
         ("ada", "1 decision in the model's place: the model gave no usable answer"),
         ("bob", "2 decisions in the model's place: the model gave no usable answer"),
-        ("ada", "by rules instead of large, too_slow"),
+        ("ada", "instead of large, too_slow"),
     ]
     assert story.state.spent.fallbacks == 3
