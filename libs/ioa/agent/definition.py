@@ -141,6 +141,7 @@ class AgentDefinition:
     tags: Sequence[str] = ()
     version: str = "1"
     may_team_up: bool = False
+    patience: timedelta | None = None
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
 
@@ -166,6 +167,7 @@ class AgentDefinition:
                 pool=PoolId(self.agent_id),
                 version=self.version,
                 may_team_up=self.may_team_up,
+                patience=self.patience,
                 level=LEVEL,
             )
         except ValidationError as error:

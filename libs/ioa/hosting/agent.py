@@ -27,6 +27,7 @@ class Agent(AgentDefinition):
         tags: Words by which a search may be narrowed to some agents.
         version: Which version of the agent this is; a search may ask for one.
         may_team_up: Whether it may open a nested team for a task of its own.
+        patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

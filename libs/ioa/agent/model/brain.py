@@ -29,9 +29,11 @@ from ioa.agent.model.tally import Cause, Decision, Tally
 from ioa.group.events import name_of
 from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
+from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, Pass, PassCause
+from ioa.protocol.usage import Usage
 
 _KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
 """How much of a floor's time is kept for the message's way: so long, or the share of a floor that is short."""
@@ -107,7 +109,7 @@ class ModelBrain:
                 formed = findings.best_team(mission.me.agent_id)
             else:
                 formed = await self._fallback.form_team(mission, tools)
-            mission.meter.decided_by = self._rules_instead(failure)
+            mission.meter.decided_by = self._rules_instead(failure, mission.meter)
             return formed
         mission.meter.decided_by = self._by_model
         return formed
@@ -128,7 +130,7 @@ class ModelBrain:
                 return self._pass("speak", failure, view)
             self._note_failure("speak", failure, instead="rules")
             spoken = await self._fallback.speak(view)
-            view.meter.decided_by = self._rules_instead(failure)
+            view.meter.decided_by = self._rules_instead(failure, view.meter)
             return spoken
         view.meter.decided_by = self._by_model
         if isinstance(said, Conclude):
@@ -153,7 +155,7 @@ class ModelBrain:
                 return self._pass("conclude", failure, view)
             self._note_failure("conclude", failure, instead="rules")
             stated = await self._fallback.conclude(view)
-            view.meter.decided_by = self._rules_instead(failure)
+            view.meter.decided_by = self._rules_instead(failure, view.meter)
             return stated
         view.meter.decided_by = self._by_model
         if isinstance(said, PassOn):
@@ -180,7 +182,7 @@ class ModelBrain:
             if self._fallback is None:
                 return alone
             approach = await self._fallback.approach(task, tools)
-            task.group.meter.decided_by = self._rules_instead(failure)
+            task.group.meter.decided_by = self._rules_instead(failure, task.group.meter)
             return approach
         task.group.meter.decided_by = self._by_model
         if isinstance(said.decision, DoAlone):
@@ -249,7 +251,9 @@ class ModelBrain:
     def _by_model(self) -> DecidedBy:
         return DecidedBy(kind="model", name=self.model)
 
-    def _rules_instead(self, failure: NoUsableAnswer) -> DecidedBy:
+    def _rules_instead(self, failure: NoUsableAnswer, meter: Meter) -> DecidedBy:
+        """Say that rules decided; groups with older members count it with the usage."""
+        meter.add(Usage(fallbacks=1))
         return DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
 
     def _note_failure(self, decision: Decision, failure: NoUsableAnswer, *, instead: str) -> None:
