@@ -317,13 +317,13 @@ def models_finding(agents: Sequence[AgentStatus]) -> Finding:
         named = [_failing(agent_id, model) for agent_id, model in failing[:_NAMED_AGENTS]]
         more = f" and {len(failing) - _NAMED_AGENTS} more" if len(failing) > _NAMED_AGENTS else ""
         return Finding(
-            "agents' models",
+            "agent models",
             Health.PROBLEM,
             f"The models of {len(failing)} agents fail: {'; '.join(named)}{more}.",
             "The logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
         )
     models = sorted({status.model.name for status in agents if status.model is not None})
-    return Finding("agents' models", Health.OK, f"none fails of {', '.join(models)}" if models else "none: agents go by rules")
+    return Finding("agent models", Health.OK, f"none fails of {', '.join(models)}" if models else "none: agents go by rules")
 
 
 def _failing(agent_id: AgentId, model: ModelReport) -> str:

@@ -119,8 +119,9 @@ async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System)
 
 
 async def test_an_agent_keeps_its_own_card(ioa_system: System) -> None:
-    """What is served is the author's agent, by its card and its limits."""
+    """What is served is the author's agent, by its card and its limits; its client adds what decides for it."""
     agent = translator()
     async with ioa_system.serve(agent) as running:
         [status] = await running.client.agents()
-    assert json.loads(status.card.model_dump_json()) == json.loads(agent.card_as(AgentId("translator")).model_dump_json())
+    card = agent.card_as(AgentId("translator")).model_copy(update={"speaks": "rules"})
+    assert json.loads(status.card.model_dump_json()) == json.loads(card.model_dump_json())
