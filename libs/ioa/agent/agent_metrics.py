@@ -40,11 +40,11 @@ decisions = Counter(
 
 
 def count_decision(decision: str, by: DecidedBy | None, undecided: str = "") -> None:
-    """Count a decision, or that there was none and why."""
-    if undecided:
-        decisions.labels(decision, "nobody", undecided).inc()
-    elif by is not None:
+    """Count a decision by whoever took it, or, if nobody did, why."""
+    if by is not None:
         decisions.labels(decision, by.kind, by.cause).inc()
+    elif undecided:
+        decisions.labels(decision, "nobody", undecided).inc()
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class _Asking:
     ) -> None:
         self._patience = patience.total_seconds()
         self._sleep = sleep
-        self._waited = 0.0
+        self._waited, self._began = 0.0, asyncio.get_running_loop().time()
         self.away: UnavailableError | None = None
         """Why the model is away; None while it answers."""
         self._model = model
@@ -202,7 +202,7 @@ class _Asking:
             UnavailableError: The one that was given.
         """
         pause = max(pause, error.retry_after.total_seconds() if error.retry_after is not None else 0.0)
-        if self._waited + pause > self._patience:
+        if max(self._waited, asyncio.get_running_loop().time() - self._began) + pause > self._patience:
             raise error
         await self._sleep(pause)
         self._waited += pause
