@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from ioa.group.events import Said, SubgroupClosed
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
-from ioa.protocol.decisions import Decisions, counted
+from ioa.protocol.decisions import counted, counted_once
 from ioa.protocol.ids import CommId
 from ioa.protocol.levels import FLOORS_ARE_PASSED
 from ioa.protocol.messages import TASK_REPORTS
@@ -35,7 +35,7 @@ def charge(state: GroupState, said: Said) -> GroupState:
     changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
     by = said.message.header.decided_by
     if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:
-        changed["decisions"] = counted(state.decisions, [Decisions(by=by, count=1)])
+        changed["decisions"] = counted_once(state.decisions, by)
     return state.model_copy(update=changed) if changed else state
 
 
