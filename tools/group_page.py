@@ -34,7 +34,8 @@ PHASES: dict[Phase, str] = {
 
 _RULES = (
     f"from 1 on a task's id begins with `t<turn>-`, closed tasks leave the state, at most {MAX_OPEN_TASKS:,} tasks are open, and "
-    "members may be named that were lost only just now"
+    "members may be named that were lost only just now; from 2 on floors may be passed and kept longer, a member's own patience is "
+    "the time of its floors and leases, and decisions are counted"
 )
 
 _SILENCES = f"after {ROUNDS_OF_SILENCE} such silences in a row for each member the group fails"
@@ -64,6 +65,10 @@ LIMITS: dict[str, tuple[str, str]] = {
     ),
     "pause_timeout": ("a pause", "the floor returns to the pauser although tasks still run"),
     "conclusion_timeout": ("a speaker in `CONCLUDING`", f"the next living member has to conclude; {_SILENCES}"),
+    "model_patience": (
+        "the time in which all members pass since their models are away, from the floor in which the last of them began to",
+        "the group fails with `model_unavailable`, and says whose models and since when",
+    ),
     "level": (
         "which rules the group is held to for its whole life: the latest that all its members' software knew at the launch",
         _RULES,
@@ -103,6 +108,9 @@ reason, and nothing changes.
   between, and an assignment of nothing but tasks that the same assignees are at already, is refused with what would help; case,
   spacing and punctuation do not count. The refusal is an entry of the log, without the text. Whoever repeats again within the same
   turn waits for the open tasks; if there are none, the owner concludes. What is merely alike is legal.
+- **Nobody decides in a model's place.** A member whose model is away, or gives no usable answer, passes the floor on with the
+  reason. That is no turn and no silence. Where a model speaks for the owner, a floor that was not used goes to no member that
+  rules speak for.
 - **An end is an end.** The three ended phases take nothing any more."""
 
 _AFTER_DIAGRAM = """\

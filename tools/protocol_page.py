@@ -17,6 +17,7 @@ import msgpack
 from pydantic import BaseModel
 
 from ioa.protocol.codec import encode
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
@@ -26,18 +27,20 @@ from tools.generated import write_or_check
 
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
-PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage)
-GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded)
+PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage, DecidedBy)
+GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded, Decisions)
 _TITLES = {
     Header: "The header",
     TaskSpec: "A task",
     RejectedTask: "A rejected result",
     Artifact: "A file",
     Usage: "What something has cost",
+    DecidedBy: "Who decided",
     GoalOrder: "A goal",
     InlineInput: "A text that comes with a goal",
     GoalResult: "A result",
     Degraded: "What a result lacks",
+    Decisions: "How often somebody decided",
 }
 _NAMED = {model.__name__: title for model, title in _TITLES.items()} | {Conclusion.__name__: "Conclusion"}
 

@@ -54,6 +54,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             task_lease=settings.task_lease,
             pause_timeout=settings.pause_timeout,
             conclusion_timeout=settings.conclusion_timeout,
+            model_patience=settings.model_patience,
         )
         setup = GroupSetup(ledger, log, goals, registry, memberships, open_groups, endings, clock, timeouts, sessions)
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)

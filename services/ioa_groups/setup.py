@@ -69,6 +69,7 @@ class GroupTimeouts:
     task_lease: timedelta
     pause_timeout: timedelta
     conclusion_timeout: timedelta
+    model_patience: timedelta
 
 
 @dataclass(frozen=True)
@@ -145,14 +146,14 @@ class GroupSetup:
             owner=request.owner,
             team_members=cards,
             team_up_depth=mandate.depth,
-            limits=mandate.limits.model_copy(update={"level": min(LEVEL, *(card.level for card in cards))}),
+            limits=mandate.limits.model_copy(update={"level": min(mandate.limits.level, *(card.level for card in cards))}),
             inputs=mandate.inputs,
             parent=mandate.parent,
             plan=request.plan,
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
         )
-        launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage)
+        launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
         _check_launch_size(launched)
         await self._open.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
@@ -305,6 +306,8 @@ class GroupSetup:
             task_lease=self._timeouts.task_lease,
             pause_timeout=self._timeouts.pause_timeout,
             conclusion_timeout=self._timeouts.conclusion_timeout,
+            model_patience=self._timeouts.model_patience,
+            level=LEVEL,
             repetition=record.goal.repetition,
         )
 

@@ -96,7 +96,7 @@ class Registry:
         await self._sessions.check(request.agent_id, request.session)
         if self._view.card(request.agent_id) is None and await self._cards.get(request.agent_id) is None:
             raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
-        await self._leases.renew(request.agent_id, Renewal(load=request.load, session=request.session))
+        await self._leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
@@ -142,6 +142,7 @@ class Registry:
             online=self._view.is_online(record.card.agent_id),
             registered_at=record.registered_at,
             load=self._view.load(record.card.agent_id),
+            model=self._view.model(record.card.agent_id),
         )
 
     async def _claim(self, request: Register) -> None:
@@ -210,5 +211,6 @@ def _succeeds(request: Register, claim: Claim) -> bool:
 
 
 def _digest(card: AgentCard) -> str:
-    """Tell cards apart by what their author wrote: not by the id, and not by what the SDK's version says it speaks."""
-    return hashlib.sha256(encode(card.model_copy(update={"agent_id": "", "level": 0}))).hexdigest()
+    """Tell cards apart by what their author wrote: not by the id, and not by what its client adds."""
+    written = card.model_copy(update={"agent_id": "", "level": 0, "speaks": None, "patience": None})
+    return hashlib.sha256(encode(written)).hexdigest()

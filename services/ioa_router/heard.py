@@ -49,7 +49,7 @@ class Heard:
         Who did not listen during the whole lease of a suspect task cannot witness that nobody reported: it counts as heard when the
         listening began.
         """
-        known, lease = self._groups.get(state.comm_id, {}), state.limits.task_lease
+        known = self._groups.get(state.comm_id, {})
         self._forget_closed(state, known)
         if all(task.lease_until > at for task in state.open_tasks):
             return ()
@@ -58,7 +58,7 @@ class Heard:
             heard = known.get(task.task_id)
             if task.suspect:
                 heard = max(heard or self._since, self._since)
-            if heard is not None and heard + lease > task.lease_until:
+            if heard is not None and heard + state.lease_of(task.assignee) > task.lease_until:
                 found.append(TaskHeard(task_id=task.task_id, at=heard))
         return tuple(found)
 

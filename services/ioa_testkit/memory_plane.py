@@ -148,9 +148,12 @@ class MemoryControlPlane:
         clock: Decides when leases, floors and pauses run out.
         renew_every: How often agents renew their leases.
         task_lease: How long a task may go without a report.
+        model_patience: How long the models of all members of a group may be away.
     """
 
-    def __init__(self, clock: Clock, *, renew_every: timedelta, task_lease: timedelta) -> None:
+    def __init__(
+        self, clock: Clock, *, renew_every: timedelta, task_lease: timedelta, model_patience: timedelta = timedelta(minutes=5)
+    ) -> None:
         self.clock = clock
         self.log, self.results, self.artifacts = MemoryGroupLog(), MemoryResults(), MemoryArtifacts()
         self.inboxes, self.progress, self.outcomes = PushedInboxes(), MemoryProgress(), MemoryOutcomes()
@@ -162,7 +165,8 @@ class MemoryControlPlane:
         self.ended, self.pages = MemoryEndedGoals(), MemoryGoalPages(self.records)
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
-        timeouts = GroupTimeouts(3, timedelta(minutes=1), task_lease, timedelta(minutes=10), timedelta(minutes=1))
+        minute = timedelta(minutes=1)
+        timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience)
         self.setup = GroupSetup(
             self.ledger,
             self.log,

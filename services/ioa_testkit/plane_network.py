@@ -34,6 +34,9 @@ from ioa.protocol.registry import Deregister, Lease, Register, Renew
 from ioa.protocol.search import Search, SearchResult
 from ioa_testkit.memory_plane import MemoryControlPlane
 
+_LONGEST_PAUSE = 0.05
+"""Seconds before a goal is offered again."""
+
 
 class PlaneNetwork:
     """An `AgentNetwork` for any number of agents of one control plane.
@@ -124,7 +127,8 @@ class PlaneNetwork:
     ) -> None:
         """Lead goals, one of the pool and one of anybody's at a time.
 
-        One whose lead raises is offered again at once, and is given up after five errors that are no outage.
+        One whose lead raises is offered again, hardly later however long it should wait, and is given up after five errors that are
+        no outage.
         """
         async with asyncio.TaskGroup() as group:
             for queue in (pool, None) if anybodys else (pool,):
@@ -149,7 +153,8 @@ class PlaneNetwork:
                     await leader.give_up(offer, str(error))
                 else:
                     work.offer_again(again, pool)
-                await asyncio.sleep(0)
+                pause = error.retry_after if isinstance(error, UnavailableError) else None
+                await asyncio.sleep(0 if pause is None else min(pause.total_seconds(), _LONGEST_PAUSE))
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""

@@ -39,6 +39,7 @@ RENEW_EVERY = timedelta(milliseconds=200)
 
 _TASK_LEASE = timedelta(seconds=30)
 _LEASE = timedelta(seconds=30)
+_MODEL_PATIENCE = timedelta(seconds=2)
 _START_PATIENCE = timedelta(seconds=20)
 _POLL_SECONDS = 0.01
 _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
@@ -54,19 +55,19 @@ class Plane:
 
 
 @asynccontextmanager
-async def open_memory_plane() -> AsyncIterator[Plane]:
-    """Run the services over stores in memory, for as long as the block."""
-    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
+async def open_memory_plane(*, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
+    """Run the services over stores in memory, for as long as the block. `model_patience` is that of its groups."""
+    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=model_patience)
     async with beside(plane.keep()):
         client = MemorySystemClient(plane)
         yield Plane(client, PlaneNetwork(plane), MemoryInspection(plane, client))
 
 
 @asynccontextmanager
-async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
+async def open_nats_plane(folder: Path, *, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
     """Run nats-server on a folder and the services beside the block, and yield when all of them answer.
 
-    Discovery has no engine and no model: it is the in-memory one, over the server's registry.
+    `model_patience` is that of its groups. Discovery has no engine: it is the in-memory one, over the server's registry.
 
     Raises:
         MissingExtraError: nats-server is not installed.
@@ -78,7 +79,9 @@ async def open_nats_plane(folder: Path) -> AsyncIterator[Plane]:
         with heeding_cancellation():  # a test may be stopped at any moment, and nats-py drops that now and then
             connection = await stack.enter_async_context(connecting)
             await Topology().ensure(connection.jetstream())  # before anybody looks, and says in the log that nothing is there yet
-        settings = ControlPlaneSettings(nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE)
+        settings = ControlPlaneSettings(
+            nats_url=server.url, lease=_LEASE, renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=model_patience
+        )
         stop, services = StopSignal(), (serve_registry, serve_groups, serve_router, serve_discovery)
         await stack.enter_async_context(beside(*(serve(settings, stop) for serve in services), stop=stop.set))
         inspection = NatsInspection(connection)

@@ -14,7 +14,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.model import ModelBrain
+from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
 from ioa.client.watching import conversation, watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
@@ -37,6 +37,8 @@ from ioa_testkit.script_error import ScriptError
 from ioa_testkit.scripted_group import ScriptedGroup
 
 _GRACE = timedelta(milliseconds=200)
+_MODEL_PATIENCE = timedelta(seconds=2)
+"""How long a decision of a model may take, and goals and groups wait for one that is away."""
 _POLL_SECONDS = 0.005
 _NOT_YET = (NotFoundError, NoAgentError, UnavailableError)
 """What services say of that which they have not been told of yet."""
@@ -124,7 +126,7 @@ class System:
             agents: Who there is. Any of them may lead the goal.
             files: What comes along with the goal.
             brain: Decides what agents say; rules by default.
-            model: A language model that decides instead, such as a `ScriptedModel`; rules decide where it fails.
+            model: A language model that decides instead, such as a `ScriptedModel`; where it fails for two seconds the goal fails.
 
         Raises:
             ScriptError: The goal has no result in time; the error tells what happened so far.
@@ -259,7 +261,7 @@ def _brain_of(brain: Brain | None, model: ChatModel | None) -> Brain:
     if brain is not None and model is not None:
         raise InvalidInputError("Both a brain and a model are given.", hint="A model is a brain's; give one of them.")
     if model is not None:
-        return ModelBrain(model, RuleBrain())
+        return ModelBrain(model, budget=Budget(decision_timeout=_MODEL_PATIENCE))
     return brain or RuleBrain()
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from ioa.protocol.decisions import DecidedBy
+
 agents = Gauge("ioa_worker_agents", "Agents that run in this process")
 sessions = Gauge("ioa_worker_groups", "Groups that the agents of this process take part in, each agent counted")
 tasks_running = Gauge("ioa_worker_tasks_running", "Task functions that run in this process now")
@@ -30,9 +32,19 @@ retries = Counter("ioa_worker_retries_total", "How often an agent had to ask aga
 repeated_messages = Counter(
     "ioa_worker_repeated_messages_total", "Turns of a model whose message before said word for word what had just been said"
 )
-model_fallbacks = Counter(
-    "ioa_worker_model_fallbacks_total", "Decisions that the rules took in the language model's place", ["decision", "cause"]
+decisions = Counter(
+    "ioa_worker_decisions_total",
+    "Decisions of agents, by what decided (`nobody`: the floor was passed on, or the goal given back), and why not the model",
+    ["decision", "by", "cause"],
 )
+
+
+def count_decision(decision: str, by: DecidedBy | None, undecided: str = "") -> None:
+    """Count a decision by whoever took it, or, if nobody did, why."""
+    if by is not None:
+        decisions.labels(decision, by.kind, by.cause).inc()
+    elif undecided:
+        decisions.labels(decision, "nobody", undecided).inc()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -38,14 +38,16 @@ from ioa.errors import (
 from ioa.group.requests import ListMemberships, SequencedEntry
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
-from ioa.ports.brain import Brain
+from ioa.ports.brain import AsksModel, Brain
 from ioa.ports.clock import Clock, IdSource
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.telemetry import log_context, readiness
 
+_MODEL_PATIENCE = timedelta(seconds=60)
+"""How long agents that a model speaks for are waited for at a time."""
 _MAX_ABANDONED = 8
 """An agent with more functions that never return is not to be trusted with work."""
 _LOOK_AGAIN = timedelta(seconds=1)
@@ -109,7 +111,7 @@ class AgentClient:
         session: Session,
         options: ClientOptions,
     ) -> None:
-        self._card = card
+        card = self._card = _as_spoken_for(card, brain)
         self._hold = session
         self._network = network
         self._store = store
@@ -119,6 +121,7 @@ class AgentClient:
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout)
         self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
+        self._model = _ModelWatch(brain) if isinstance(brain, AsksModel) else None
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()
         self._lease: Lease | None = None
@@ -377,7 +380,8 @@ class AgentClient:
         me, session = self._card.agent_id, self._hold
         if self._online.is_on:
             try:
-                return await self._network.renew(Renew(agent_id=me, session=session.session, load=self._load()))
+                model = None if self._model is None else self._model.report(self._clock.now())
+                return await self._network.renew(Renew(agent_id=me, session=session.session, load=self._load(), model=model))
             except NotFoundError as error:
                 _log.info("registering_again", agent_id=me, why=error.message)
         try:
@@ -450,6 +454,28 @@ class AgentClient:
                 await self._network.deregister(request)
         except (IoaError, TimeoutError) as error:
             _log.info("not_deregistered", agent_id=self._card.agent_id, why=str(error))
+
+
+def _as_spoken_for(card: AgentCard, brain: Brain) -> AgentCard:
+    """Add to a card what decides for its agent. A model is waited for longer, if the author did not say how long."""
+    if not isinstance(brain, AsksModel):
+        return card.model_copy(update={"speaks": "rules"})
+    return card.model_copy(update={"speaks": "model", "patience": card.patience or _MODEL_PATIENCE})
+
+
+class _ModelWatch:
+    """Notes between renewals whether a brain's model has answered."""
+
+    def __init__(self, brain: AsksModel) -> None:
+        self._brain = brain
+        self._answers = 0
+        self._last_ok: datetime | None = None
+
+    def report(self, at: datetime) -> ModelReport:
+        """Tell how the model answers."""
+        if self._brain.answers > self._answers:
+            self._answers, self._last_ok = self._brain.answers, at
+        return ModelReport(name=self._brain.model[:200], last_ok=self._last_ok, failures=self._brain.failures)
 
 
 class _Switch:

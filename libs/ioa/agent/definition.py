@@ -146,6 +146,7 @@ class AgentDefinition:
     version: str = "1"
     may_team_up: bool = False
     leads: bool | None = None
+    patience: timedelta | None = None
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
 
@@ -172,6 +173,7 @@ class AgentDefinition:
                 version=self.version,
                 may_team_up=self.may_team_up,
                 leads=self.leads,
+                patience=self.patience,
                 level=LEVEL,
             )
         except ValidationError as error:

@@ -20,6 +20,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
+    Thinking,
     rejects_of,
 )
 from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome, name_of_task
@@ -53,10 +54,11 @@ class GroupHistory:
             case GroupLaunched(charter=charter):
                 self.charter = charter
             case Said(message=message):
-                self._messages.append(message)
-                if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
-                    self._public.append(message)
-                self._note(message)
+                if not isinstance(message.payload, Thinking):  # nothing is said by it
+                    self._messages.append(message)
+                    if all(member.agent_id in sequenced.entry.audience for member in sequenced.entry.state.members):
+                        self._public.append(message)
+                    self._note(message)
             case SubgroupClosed(task_id=task_id, content=content, artifacts=artifacts, usage=usage):
                 self._reports[task_id] = (content, artifacts)
                 self._usages[task_id] = usage
@@ -142,7 +144,7 @@ class GroupHistory:
     def _record_in_order(self, event: Event, closed: Sequence[TaskId]) -> None:
         """Keep what was said, and what ended without a message, in the order of the log and as it was then."""
         reported = None
-        if isinstance(event, Said):
+        if isinstance(event, Said) and not isinstance(event.message.payload, Thinking):
             self._log.append(event.message)
             if isinstance(event.message.payload, InformTaskResult):
                 reported = event.message.payload.task_id

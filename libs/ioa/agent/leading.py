@@ -10,19 +10,19 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 import structlog
 
-from ioa.agent.agent_metrics import timed_decision
+from ioa.agent.agent_metrics import count_decision, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
 from ioa.ports.agent_network import AgentNetwork, GoalOffer
 from ioa.ports.agent_store import AgentStore
-from ioa.ports.brain import Brain, Mission, NobodyFits, Team
+from ioa.ports.brain import AsksModel, Brain, Mission, NobodyFits, Team, UndecidedError
 from ioa.ports.clock import Clock
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -44,7 +44,10 @@ _MAX_WHY_BYTES = 8_000
 _BEYOND = 2**53
 """Behind the end of any log, so that asking for what lies there asks whether there is one."""
 
-AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED]
+_FIRST_DELAY, _LONGEST_DELAY = timedelta(seconds=1), timedelta(seconds=30)
+"""How long a goal is given back for whose team no model could choose: each time as long as it has lasted, within these."""
+
+AbandonReason = Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
 
 _log = structlog.get_logger(__name__)
 
@@ -57,6 +60,8 @@ class _Leadership:
     team: Team | None = None
     formations: int = 0
     failures: int = 0
+    undecided: int = 0
+    undecided_since: datetime | None = None
 
 
 class Leader:
@@ -89,6 +94,7 @@ class Leader:
         self._store = store
         self._clock = clock
         self._reform_after = reform_after
+        self._patience = brain.patience if isinstance(brain, AsksModel) else timedelta(0)
         self._since = clock.now()
         self._leaderships: OrderedDict[GoalId, _Leadership] = OrderedDict()
 
@@ -136,6 +142,8 @@ class Leader:
     async def _open_group(self, goal: Goal, leadership: _Leadership) -> None:
         try:
             await self._form_and_launch(goal, leadership)
+        except UndecidedError as error:
+            await self._give_back(goal, leadership, error)
         except UnavailableError:
             raise
         except IoaError as error:
@@ -149,6 +157,23 @@ class Leader:
             why = f"{self._card.agent_id} could not open a group: {type(error).__name__}: {error}"
             await self._abandon(goal, Reason.FAILED, why, leadership)
 
+    async def _give_back(self, goal: Goal, leadership: _Leadership, error: UndecidedError) -> None:
+        """Let the goal be offered again, perhaps to an agent whose model answers, or end it if that has lasted too long.
+
+        Raises:
+            UnavailableError: The goal has to be offered again.
+        """
+        count_decision("form_team", None, "model_unavailable" if error.is_away else "no_usable_answer")
+        now = self._clock.now()
+        since = leadership.undecided_since = leadership.undecided_since or now
+        leadership.undecided += 1
+        if now - since >= self._patience if error.is_away else leadership.undecided >= MAX_FORMATIONS:
+            why = f"{self._card.agent_id} could not choose a team since {since:%Y-%m-%d %H:%M:%S} UTC: {error.message}"
+            await self._abandon(goal, Reason.MODEL_UNAVAILABLE, why, leadership)
+            return
+        delay = min(max(now - since, _FIRST_DELAY), _LONGEST_DELAY)
+        raise UnavailableError(error.message, retry_after=delay) from None
+
     async def _form_and_launch(self, goal: Goal, leadership: _Leadership) -> None:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
@@ -161,7 +186,7 @@ class Leader:
                     await self._abandon(goal, Reason.NO_AGENT, _nobody(formed), leadership)
                     return
                 leadership.team = formed
-            if await self._launch(goal, leadership.team, leadership.meter.total):
+            if await self._launch(goal, leadership.team, leadership.meter):
                 return
             leadership.team = None
             if leadership.formations >= MAX_FORMATIONS:
@@ -190,9 +215,10 @@ class Leader:
             _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
             raise IoaError(f"{type(error).__name__}: {error}") from error
         leadership.formations += 1
+        count_decision("form_team", leadership.meter.decided_by)
         return formed
 
-    async def _launch(self, goal: Goal, team: Team, usage: Usage) -> bool:
+    async def _launch(self, goal: Goal, team: Team, meter: Meter) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
 
         While the system is out of reach, or a member is away for a moment, the same team is launched again.
@@ -203,7 +229,8 @@ class Leader:
             "members": team.members,
             "plan": team.plan,
             "goal_id": goal.goal_id,
-            "usage": usage,
+            "usage": meter.total,
+            "decided_by": meter.decided_by,
         }
         request = validate(LaunchGroup, fields)
         try:

@@ -12,8 +12,9 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol import codec
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId
-from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, phase_for_header
+from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.telemetry.fault_points import reach
@@ -48,15 +49,17 @@ class Outbox:
     ids: IdSource
     session: SessionId
 
-    async def say(self, history: GroupHistory, payload: Payload, turn: int) -> Accepted | Rejected:
+    async def say(self, history: GroupHistory, payload: Payload, turn: int, by: DecidedBy | None = None) -> Accepted | Rejected:
         """Say something for a turn, or report a task's result, surviving crashes and outages on the way.
 
         Raises:
             IoaError: The message cannot be sent as it is; it is forgotten.
         """
-        return await self.send(await self.prepare(history, payload, turn))
+        return await self.send(await self.prepare(history, payload, turn, by=by))
 
-    async def prepare(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
+    async def prepare(
+        self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING, by: DecidedBy | None = None
+    ) -> Message:
         """Put what is to be said for a turn, or of a task, into the outbox.
 
         What was prepared for the same duty earlier is returned instead, so that a duty is fulfilled by one message only.
@@ -64,7 +67,7 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        message, key = self._message(history, payload, turn, usage), duty_of(payload, turn)
+        message, key = self._message(history, payload, turn, usage, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
         reach("agent.message_kept")
         return kept
@@ -102,7 +105,17 @@ class Outbox:
         """
         await self.network.say(self._message(history, progress, turn))
 
-    def _message(self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING) -> Message:
+    async def keep_floor(self, history: GroupHistory, turn: int) -> Accepted | Rejected:
+        """Ask for more time for a turn. What is lost is made good by the next one, so it is sent once.
+
+        Raises:
+            IoaError: It was not heard, or may not have been.
+        """
+        return await self.network.say(self._message(history, Thinking(), turn))
+
+    def _message(
+        self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING, by: DecidedBy | None = None
+    ) -> Message:
         assert history.state is not None
         message_id = MessageId(self.ids.new("m"))
         header = Header(
@@ -115,6 +128,7 @@ class Outbox:
             traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
+            decided_by=by,
             session=self.session,
         )
         return Message(header=header, payload=payload)

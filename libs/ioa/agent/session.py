@@ -10,10 +10,11 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 import structlog
 
-from ioa.agent.agent_metrics import sessions, timed_decision
+from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox, duty_of_turn
@@ -26,7 +27,7 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Payload, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
@@ -43,6 +44,11 @@ their own, and overtake each other."""
 
 _MAX_EARLY, _MAX_EARLY_SECONDS = 64, 1.0
 """How many entries wait for what is before them, and how long, whatever else arrives. Then the log is asked."""
+
+_ASKED_AFTER, _ASKED_AGAIN_AFTER = 0.55, 0.1
+"""After which share of its patience a member that decides asks for more time, and asks again if it was not heard."""
+
+T = TypeVar("T")
 
 Duty = Callable[[], Awaitable[Accepted | None]]
 """Something to be done, and the answer to the message that did it."""
@@ -274,7 +280,8 @@ class GroupSession:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
                 if message is None:
                     thought = await self._think(tuple(refusals))
-                    message = await self._outbox.prepare(self._history, thought, turn, self._meter.take())
+                    by = self._meter.decided_by
+                    message = await self._outbox.prepare(self._history, thought, turn, self._meter.take(), by)
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -301,19 +308,55 @@ class GroupSession:
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
         now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
+        self._meter.decided_by = None
         view = self._history.view(self.me, now, self._meter, refusals, files)
+        said: Payload
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
-                said = await brain.speak(view)
+                said = await self._keeping_floor(view, brain.speak(view))
+            count_decision("speak", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
             if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:
                 return said
             return said.model_copy(update={"conclusion": await self._fitting(said.conclusion, view)})
         with timed_decision("conclude"):
-            conclusion = await brain.conclude(view)
-        return await self._fitting(conclusion, view)
+            said = await self._keeping_floor(view, brain.conclude(view))
+        count_decision("conclude", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
+        return said if isinstance(said, Pass) else await self._fitting(said, view)
 
     async def _fitting(self, conclusion: Conclusion, view: GroupView) -> Conclusion:
         return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
+
+    async def _keeping_floor(self, view: GroupView, deciding: Awaitable[T]) -> T:
+        """Wait for a decision; a member with patience asks for more time as long as it takes."""
+        patience = view.state.patience_of(self.me)
+        if patience is None:
+            return await deciding
+        failure: Exception | None = None
+        async with asyncio.TaskGroup() as group:
+            keeping = group.create_task(self._keep_floor(view.state.turn, patience.total_seconds()))
+            try:
+                decided = await deciding
+            except Exception as error:
+                failure = error
+            keeping.cancel()
+        if failure is not None:
+            raise failure
+        return decided
+
+    async def _keep_floor(self, turn: int, patience: float) -> None:
+        """Ask for more time whenever more than half of it has passed, for ever."""
+        pause = patience * _ASKED_AFTER
+        while True:
+            await asyncio.sleep(pause)
+            pause = patience * _ASKED_AGAIN_AFTER
+            try:
+                answer = await self._outbox.keep_floor(self._history, turn)
+            except IoaError as error:
+                _log.info("floor_not_kept", comm_id=self._history.comm_id, agent_id=self.me, why=error.message)
+                continue
+            if isinstance(answer, Accepted):
+                pause = patience * _ASKED_AFTER
+                self.catch_up(answer.seq)
 
     async def _close(self) -> None:
         """Remember who did how well, and tidy up."""

@@ -11,7 +11,7 @@ from typing import Literal, NoReturn
 
 import structlog
 
-from ioa.agent.agent_metrics import timed_decision, timed_task
+from ioa.agent.agent_metrics import count_decision, timed_decision, timed_task
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.definition import AgentDefinition, UpstreamResult
@@ -30,10 +30,10 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
-from ioa.protocol.usage import Usage
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -67,7 +67,7 @@ class TaskRunner:
         result = await until_answered(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
             result = await self._do_under_lease(history, task, spec, files)
-        answer = await self.outbox.say(history, result, task.turn)
+        answer = await self.outbox.say(history, result, task.turn, DecidedBy(kind="function"))
         if isinstance(answer, Accepted):
             return answer
         _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
@@ -109,7 +109,7 @@ class TaskRunner:
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
         if isinstance(approach, Team):
-            if await self._launch(history, view, approach, decision.total):
+            if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
         lease.count_approach(decision.take())
@@ -125,12 +125,14 @@ class TaskRunner:
             with timed_decision("approach"):
                 purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
                 tools = BoundedTeamTools(self.network, self.store, self.card.agent_id, purpose)
-                return await self.brain.approach(view, tools)
+                approach = await self.brain.approach(view, tools)
+                count_decision("approach", view.group.meter.decided_by)
+                return approach
         except Exception:
             _log.exception("approach_fell_back", task_id=view.spec.task_id)
             return Alone(view.spec.task_desc)
 
-    async def _launch(self, history: GroupHistory, task: TaskView, team: Team, usage: Usage) -> bool:
+    async def _launch(self, history: GroupHistory, task: TaskView, team: Team, decision: Meter) -> bool:
         """Open a nested team for the task; False if that is refused and the task has to be done alone."""
         assert history.charter is not None
         spec = task.spec
@@ -142,7 +144,8 @@ class TaskRunner:
             goal_id=history.charter.goal_id,
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
-            usage=usage,
+            usage=decision.total,
+            decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),
         )

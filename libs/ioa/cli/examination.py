@@ -24,6 +24,8 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.cards import AgentStatus, ModelReport
+from ioa.protocol.ids import AgentId
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
@@ -38,6 +40,7 @@ LEAST_FREE_SHARE = 0.05
 _PROBE_BYTES = 1024 * 1024
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
+_NAMED_AGENTS = 10
 _RECREATE = "Restart the services: each makes what is missing when it starts."
 
 
@@ -126,7 +129,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield services
     if services.health is Health.PROBLEM:
         return
-    for check in (_agents, _index):
+    for check in (_agents, _models, _index):
         yield await _asked(check, inspection.system)
     yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
@@ -249,8 +252,8 @@ def model_finding(standing: ModelStanding | None) -> Finding:
     if standing.failure is not None:
         return Finding(
             "model",
-            Health.WARNING,
-            f"{standing.model} at {standing.host} does not answer, and agents go by rules meanwhile: {standing.failure.message}",
+            Health.PROBLEM,
+            f"{standing.model} at {standing.host} does not serve as agents ask it: {standing.failure.message}",
             standing.failure.hint,
         )
     return Finding("model", Health.OK, f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s")
@@ -301,6 +304,31 @@ def agents_finding(online: int, known: int, skipped: Sequence[str]) -> Finding:
             "Join one: ioa agent run FILE.py:agent",
         )
     return Finding("agents", Health.OK, f"{online} online of {known} registered")
+
+
+async def _models(system: SystemClient) -> Finding:
+    return models_finding((await system.roster(online_only=True)).agents)
+
+
+def models_finding(agents: Sequence[AgentStatus]) -> Finding:
+    """Judge what agents say of their models; those of agents that were not asked lately may be away all the same."""
+    failing = [(status.card.agent_id, status.model) for status in agents if status.model is not None and status.model.failures]
+    if failing:
+        named = [_failing(agent_id, model) for agent_id, model in failing[:_NAMED_AGENTS]]
+        more = f" and {len(failing) - _NAMED_AGENTS} more" if len(failing) > _NAMED_AGENTS else ""
+        return Finding(
+            "agent models",
+            Health.PROBLEM,
+            f"The models of {len(failing)} agents fail: {'; '.join(named)}{more}.",
+            "The logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
+        )
+    models = sorted({status.model.name for status in agents if status.model is not None})
+    return Finding("agent models", Health.OK, f"none fails of {', '.join(models)}" if models else "none: agents go by rules")
+
+
+def _failing(agent_id: AgentId, model: ModelReport) -> str:
+    since = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{agent_id}: {model.name} failed {model.failures} times and {since}"
 
 
 async def _index(system: SystemClient) -> Finding:

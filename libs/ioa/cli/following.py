@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -14,11 +14,12 @@ from rich.text import Text
 from ioa.cli.conversation import ConversationView
 from ioa.cli.files import Produced, write_files
 from ioa.cli.terminal import Terminal
-from ioa.client.transcript import what_lacks
+from ioa.client.transcript import what_lacks, who_decided
 from ioa.client.watching import conversation, watch
 from ioa.errors import IoaError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, comm_id_of_goal
 from ioa.runtime.exit_code import ExitCode
@@ -104,6 +105,13 @@ def show_answer(terminal: Terminal, result: GoalResult) -> None:
         terminal.print(Text.assemble(("degraded: ", "bold yellow"), what_lacks(result.degraded)))
     if result.limit is not None:
         terminal.print(Text.assemble(("cut short: ", "bold yellow"), f"{result.limit} was reached, and so was the goal"))
+    show_deciders(terminal, result.decisions)
+
+
+def show_deciders(terminal: Terminal, decisions: Sequence[Decisions]) -> None:
+    """Show people who decided, where that is not the rules alone."""
+    for text, in_its_place in who_decided(decisions):
+        terminal.print(Text(text, style="yellow" if in_its_place else "dim"))
 
 
 def show_files(terminal: Terminal, result: GoalResult, files: list[Path]) -> None:

@@ -174,7 +174,7 @@ def _usage_rows(status: GoalStatus) -> Mapping[str, str]:
     if spent.cost_micros or goal.max_cost_micros is not None:
         bound = "" if goal.max_cost_micros is None else f" of {goal.max_cost_micros / MICROS:g}"
         rows["cost"] = f"{spent.cost_micros / MICROS:g}{bound}"
-    if spent.fallbacks:
+    if spent.fallbacks and not (status.result is not None and status.result.decisions):
         rows["by rules"] = what_rules_decided(spent)
     return rows
 

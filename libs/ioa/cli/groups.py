@@ -9,6 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from ioa.cli.conversation import ConversationView, task_table
+from ioa.cli.following import show_deciders
 from ioa.cli.options import Listing
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
@@ -71,6 +72,9 @@ async def show_group(url: str | None, start: str, terminal: Terminal) -> None:
         terminal.print(tree)
     terminal.print(Text())
     _show_conversation(terminal, entries)
+    for one in standings:
+        if one.state.comm_id == comm_id:
+            show_deciders(terminal, one.state.decisions)
 
 
 async def watch_group(url: str | None, start: str, terminal: Terminal) -> ExitCode:
@@ -127,6 +131,7 @@ def group_document(standing: GroupSnapshot) -> Mapping[str, Any]:
         "depth": state.depth,
         "parent": state.parent.model_dump(mode="json") if state.parent else None,
         "seq": standing.seq,
+        "decisions": [one.model_dump(mode="json") for one in state.decisions],
         "tasks_given": state.tasks_given,
         "tasks": [task_document(task) for task in state.tasks],
     }

@@ -67,7 +67,7 @@ async def tell_brain(terminal: Terminal, model: ModelSettings | None) -> None:
     if standing.failure is None:
         terminal.note(f"brain: {standing.model} at {standing.host}, which answered in {standing.seconds:.1f} s")
     else:
-        terminal.note(f"brain: rules, until {standing.model} at {standing.host} answers. {standing.failure}")
+        terminal.note(f"brain: {standing.model} at {standing.host}, which does not serve: {standing.failure}")
 
 
 def count(pool: Pool) -> str:

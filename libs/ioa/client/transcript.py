@@ -5,7 +5,7 @@ Deciding what to say is here, how it looks is in `conversation`. Nothing here kn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -27,6 +27,7 @@ from ioa.group.events import (
 )
 from ioa.group.state import Charter, ClosedTask, Concluding, Ended, GroupState, OpenTask, Paused, Task, WaitingTask
 from ioa.ports.group_log import StoredEntry
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
@@ -37,9 +38,12 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
+    Pass,
+    PassCause,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
+    Thinking,
     rejects_of,
 )
 from ioa.protocol.usage import Usage
@@ -156,9 +160,10 @@ class Transcript:
     def _said(self, entry: Entry) -> list[_Words]:
         match entry.event:
             case Said(message=message):
-                return [*_of_message(message), *_by_rules(message.header.sender, _usage_of(message))]
-            case GroupLaunched(charter=charter):
-                return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, entry.event.usage)]
+                header = message.header
+                return [*_of_message(message), *_by_rules(header.sender, header.decided_by, _usage_of(message))]
+            case GroupLaunched(charter=charter, decided_by=by, usage=usage):
+                return [(charter.owner, "team", _team(charter), Tone.PLAIN, ()), *_by_rules(charter.owner, by, usage)]
             case LaunchAbandoned(by=by, reason=reason):
                 return [(by, "no team", f"the goal ends: {reason}", Tone.BAD, ())]
             case SubgroupOpened(task_id=task_id, by=by, subgroup=subgroup):
@@ -194,7 +199,8 @@ class Transcript:
         if forced is not None and (before is None or before.forced is None):
             words.append((CONTROL_PLANE, str(forced), f"used up: {after.floor_holder} has to conclude", Tone.BAD, ()))
         ended = after.stage if isinstance(after.stage, Ended) else None
-        if ended is not None and not isinstance(entry.event, Said | LaunchAbandoned):
+        passed = isinstance(entry.event, Said) and isinstance(entry.event.message.payload, Pass)
+        if ended is not None and (passed or not isinstance(entry.event, Said | LaunchAbandoned)):
             words.append((CONTROL_PLANE, str(after.phase), f"{ended.reason}: {ended.content}", Tone.BAD, ended.artifacts))
         if ended is not None and ended.degraded is not None:
             words.append((CONTROL_PLANE, "degraded", what_lacks(ended.degraded), Tone.BAD, ()))
@@ -264,6 +270,11 @@ def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:
             ]
         case ConcludeGroupDiscussion(content=content, conclusion=at_once):
             return [(speaker, "conclude", content, Tone.QUIET, ())] if at_once is None else _of_conclusion(speaker, at_once)
+        case Pass(cause=cause, content=content):
+            tone = Tone.QUIET if cause is PassCause.NOTHING_TO_ADD else Tone.BAD
+            return [(speaker, "pass", f"{cause}: {content}" if content else str(cause), tone, ())]
+        case Thinking(note=note):
+            return [(speaker, "thinking", note or "still deciding what to say", Tone.QUIET, ())]
         case Conclusion() as conclusion:
             return _of_conclusion(speaker, conclusion)
 
@@ -279,11 +290,31 @@ def _usage_of(message: Message) -> Usage | None:
     return message.payload.usage if isinstance(message.payload, InformTaskResult) else message.header.usage
 
 
-def _by_rules(speaker: AgentId, usage: Usage | None) -> list[_Words]:
-    """Say that rules decided what a model was asked for."""
+def _by_rules(speaker: AgentId, by: DecidedBy | None, usage: Usage | None) -> list[_Words]:
+    """Say that rules decided what a model was asked for. Agents of an older release tell how often, and not by whom."""
+    if by is not None and by.instead_of:
+        why = f", {by.cause}" if by.cause else ""
+        return [(speaker, f"by {by.kind}", f"instead of {by.instead_of}{why}", Tone.BAD, ())]
+    if by is not None:
+        return []
     if usage is None or not usage.fallbacks:
         return []
     return [(speaker, "by rules", f"{what_rules_decided(usage)}: the model gave no usable answer", Tone.QUIET, ())]
+
+
+def who_decided(decisions: Sequence[Decisions]) -> list[tuple[str, bool]]:
+    """Say who took how many of the decisions, and whether in the place of a model; nothing where rules alone were asked for."""
+    if all(one.by == DecidedBy(kind="rules") for one in decisions):
+        return []
+    total = sum(one.count for one in decisions)
+    return [(_share(one, total), bool(one.by.instead_of)) for one in decisions]
+
+
+def _share(one: Decisions, total: int) -> str:
+    by = one.by
+    if by.instead_of:
+        return f"by {by.name or by.kind} instead of {by.instead_of}: {one.count} of {total}{f', {by.cause}' if by.cause else ''}"
+    return f"decided by {by.name or by.kind}: {one.count} of {total}"
 
 
 def what_rules_decided(usage: Usage) -> str:
@@ -364,12 +395,17 @@ def entry_document(stored: StoredEntry) -> Mapping[str, Any]:
         "at": event.at.isoformat(),
         "type": input_of(event).type,
         "sender": said.header.sender if said else None,
+        "decided_by": _decider(said.header.decided_by if said else None),
         "body": body,
         "phase": str(state.phase),
         "turn": state.turn,
         "floor_holder": state.floor_holder,
         "tasks": [task_document(task) for task in state.tasks],
     }
+
+
+def _decider(by: DecidedBy | None) -> Mapping[str, Any] | None:
+    return None if by is None else by.model_dump(mode="json")
 
 
 def progress_document(said: Said) -> Mapping[str, Any]:

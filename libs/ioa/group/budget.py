@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from ioa.group.events import Said, SubgroupClosed
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Loan, OpenTask
+from ioa.protocol.decisions import counted, counted_once
 from ioa.protocol.ids import CommId
+from ioa.protocol.levels import FLOORS_ARE_PASSED
 from ioa.protocol.messages import TASK_REPORTS
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -23,14 +25,18 @@ _KEPT_TIME = 10
 
 
 def charge(state: GroupState, said: Said) -> GroupState:
-    """Add what a message cost its sender, and what the task it reports on has cost since the last report."""
+    """Add what a message cost its sender, what the task it reports on has cost since the last report, and who decided it."""
     usage, payload = said.message.header.usage or NOTHING, said.message.payload
     if isinstance(payload, TASK_REPORTS) and payload.usage is not None:
         task = state.task(payload.task_id)
         if isinstance(task, OpenTask):
             usage = usage.plus(payload.usage.beyond(task.spent))
             state = _with_spent(state, task, payload.usage.beyond(task.spent))
-    return state if usage is NOTHING else state.model_copy(update={"spent": state.spent.plus(usage)})
+    changed: dict[str, object] = {} if usage is NOTHING else {"spent": state.spent.plus(usage)}
+    by = said.message.header.decided_by
+    if by is not None and not isinstance(payload, TASK_REPORTS) and state.limits.level >= FLOORS_ARE_PASSED:
+        changed["decisions"] = counted_once(state.decisions, by)
+    return state.model_copy(update=changed) if changed else state
 
 
 def spent_budget(state: GroupState) -> str | None:
@@ -83,6 +89,7 @@ def repay(state: GroupState, closed: SubgroupClosed) -> GroupState:
             "loans": tuple(loan for loan in state.loans if loan.subgroup != closed.subgroup),
             "nested_turns": state.nested_turns + closed.turns,
             "spent": state.spent.plus(closed.usage),
+            "decisions": counted(state.decisions, closed.decisions) if closed.decisions else state.decisions,
         }
     )
 

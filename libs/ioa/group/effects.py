@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
+from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
 from ioa.protocol.ids import CommId, GoalId
 from ioa.protocol.usage import NOTHING, Usage
@@ -29,6 +30,7 @@ class ReportToParent:
     turns: int = 0
     usage: Usage = NOTHING
     degraded: Degraded | None = None
+    decisions: tuple[Decisions, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,9 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
     ended, turns = state.stage, state.turns_taken + state.nested_turns
     if state.parent is not None:
         used = turns + sum(loan.turns for loan in state.loans), state.spent.plus(_lent(state))
-        report = ReportToParent(state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded)
+        report = ReportToParent(
+            state.parent, state.comm_id, ended.reason, ended.content, ended.artifacts, *used, ended.degraded, state.decisions
+        )
         return (report,)
     result = GoalResult(
         goal_id=state.goal_id,
@@ -87,6 +91,7 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         turns=turns,
         usage=state.spent,
         degraded=ended.degraded,
+        decisions=state.decisions,
         finished_at=ended.ended_at,
         limit=ended.limit,
     )

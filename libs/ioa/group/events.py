@@ -14,6 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_tasks
 from ioa.group.state import Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_value, read_field
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message, Payload
@@ -22,12 +23,16 @@ from ioa.protocol.usage import NOTHING, Count, Usage
 
 
 class GroupLaunched(Model):
-    """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost."""
+    """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost.
+
+    `decided_by` is who chose the team.
+    """
 
     type: Literal["group_launched"] = "group_launched"
     at: Time
     charter: Charter
     usage: Usage = NOTHING
+    decided_by: DecidedBy | None = None
 
 
 class LaunchAbandoned(Model):
@@ -41,7 +46,7 @@ class LaunchAbandoned(Model):
     comm_id: CommIdField
     goal_id: GoalIdField
     by: AgentIdField
-    reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED]
+    reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     parent: ParentTask | None = None
     usage: Usage = NOTHING
@@ -119,7 +124,7 @@ class SubgroupOpened(Model):
 class SubgroupClosed(Model):
     """A nested team ended; its conclusion is the result of the task it served, if that is still open.
 
-    `turns` and `usage` are what the team has used up, with the teams nested in it. `degraded` is what its conclusion may lack.
+    `turns`, `usage` and `decisions` are those of the team, with the teams nested in it. `degraded` is what its conclusion may lack.
     """
 
     type: Literal["subgroup_closed"] = "subgroup_closed"
@@ -132,6 +137,7 @@ class SubgroupClosed(Model):
     turns: Count = 0
     usage: Usage = NOTHING
     degraded: Degraded | None = None
+    decisions: tuple[Decisions, ...] = ()
 
 
 ControlEvent = (

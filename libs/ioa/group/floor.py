@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ioa.group import budget
 from ioa.group.state import (
@@ -15,12 +15,11 @@ from ioa.group.state import (
     Discussing,
     Ended,
     GroupState,
-    Member,
     Paused,
 )
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import LOST_MEMBERS_ARE_NAMED
+from ioa.protocol.levels import FLOORS_ARE_PASSED, LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import Phase, TaskOutcome
 
 
@@ -44,7 +43,7 @@ class StateRule:
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
     """Count a turn: its holder has spoken. `changed` is what else is another now, since copies take time."""
-    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, **changed})
+    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, "passes": (), **changed})
 
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -58,13 +57,21 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
         return NO_TURN_LEFT.apply(state, at)
     if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
-    stage = Discussing(holder=agent_id, until=at + state.limits.floor_timeout)
+    until, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
+    stage = Discussing(holder=agent_id, until=until, since=since)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+
+
+def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: timedelta) -> tuple[datetime, datetime | None]:
+    """Until when a member has a floor that it is given now, and since when as the stage tells it."""
+    patience = state.patience_of(agent_id)
+    until = at + timeout if patience is None else min(at + patience, state.limits.deadline)
+    return until, at if state.limits.level >= FLOORS_ARE_PASSED else None
 
 
 def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
     """End the discussion: give a member the floor for nothing but the conclusion."""
-    return _grant_conclusion(state.model_copy(update={"silences": 0}), agent_id, at, forced=forced)
+    return _grant_conclusion(state.model_copy(update={"silences": 0, "passes": ()}), agent_id, at, forced=forced)
 
 
 def concludes(state: GroupState, agent_id: AgentId) -> bool:
@@ -110,32 +117,33 @@ def end(
 
 
 def next_living(state: GroupState, agent_id: AgentId) -> AgentId:
-    """Return the living member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
+    """Return the willing member that follows `agent_id` in the order of joining, or `agent_id` itself if there is none."""
     order = [member.agent_id for member in state.members]
     at = order.index(agent_id) if agent_id in order else -1
-    living = set(state.living())
-    return next((other for other in (*order[at + 1 :], *order[:at]) if other in living), agent_id)
+    willing = set(state.willing())
+    return next((other for other in (*order[at + 1 :], *order[:at]) if other in willing), agent_id)
 
 
 def mark_lost(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     """Record that a member's lease has run out."""
     told = state.limits.level >= LOST_MEMBERS_ARE_NAMED
-    return _mark(state, Member(agent_id=agent_id, lost=True, lost_at=at if told else None))
+    return _mark(state, agent_id, lost=True, lost_at=at if told else None)
 
 
 def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
     """Record that a member's lease stands."""
-    return _mark(state, Member(agent_id=agent_id))
+    return _mark(state, agent_id, lost=False, lost_at=None)
 
 
-def _mark(state: GroupState, marked: Member) -> GroupState:
-    members = tuple(marked if member.agent_id == marked.agent_id else member for member in state.members)
+def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupState:
+    members = tuple(member.model_copy(update=standing) if member.agent_id == agent_id else member for member in state.members)
     return state.model_copy(update={"members": members})
 
 
 def _grant_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
     speaker = _living_or_substitute(state, agent_id)
-    stage = Concluding(speaker=speaker, until=at + state.limits.conclusion_timeout, forced=forced)
+    until, since = floor_time(state, speaker, at, state.limits.conclusion_timeout)
+    stage = Concluding(speaker=speaker, until=until, forced=forced, since=since)
     return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
 
 

@@ -72,7 +72,9 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime) -> tuple[Kin
     if any(task.assignee == agent_id for task in state.open_tasks):
         senders.add(Sender.ASSIGNEE)
     return tuple(
-        row.kind for row in TABLE.values() if row.sender in senders and phase in row.cells and row.offered(state, agent_id, at)
+        row.kind
+        for row in TABLE.values()
+        if row.sender in senders and phase in row.cells and row.level <= state.limits.level and row.offered(state, agent_id, at)
     )
 
 
@@ -127,6 +129,9 @@ def _find(state: GroupState, event: Event) -> tuple[Row, Cell]:
     cell = row.cells.get(phase)
     if cell is None:
         raise IllegalEventError(RejectionCode.WRONG_PHASE, f"{row.name} is not legal while {phase}.")
+    if row.level > state.limits.level:
+        why = f"{row.name} is legal in groups of level {row.level}, and this one is held to the rules of {state.limits.level}."
+        raise IllegalEventError(RejectionCode.WRONG_PHASE, why)
     return row, cell
 
 

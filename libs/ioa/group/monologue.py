@@ -12,7 +12,7 @@ from ioa.group.events import Event, RepetitionRefused, Said, TimerFired
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import GroupState, Monologue, Remark
 from ioa.protocol.ids import AgentId
-from ioa.protocol.messages import Discussion, TaskSpec
+from ioa.protocol.messages import Discussion, Pass, TaskSpec, Thinking
 
 MAX_REMARKS = 8
 
@@ -62,7 +62,7 @@ def after(before: GroupState, state: GroupState, event: Event) -> GroupState:
     """Forget the monologue if something has happened. What was said last, the rule for discussions has put there."""
     if state.monologue is None or isinstance(event, RepetitionRefused):
         return state
-    if isinstance(event, Said) and isinstance(event.message.payload, Discussion):
+    if isinstance(event, Said) and isinstance(event.message.payload, Discussion | Pass | Thinking):
         return state
     if isinstance(event, TimerFired) and len(state.unfinished_tasks) == len(before.unfinished_tasks):
         return state

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from ioa.group import floor
 from ioa.group.events import GroupLaunched, LaunchAbandoned
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.state import Discussing, Ended, GroupState, Limits, Member
+from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Member
+from ioa.protocol.decisions import Decisions
+from ioa.protocol.ids import AgentId
+from ioa.protocol.levels import FLOORS_ARE_PASSED
 
 
 def launch(launched: GroupLaunched) -> GroupState:
@@ -14,21 +18,31 @@ def launch(launched: GroupLaunched) -> GroupState:
         IllegalEventError: The owner is not in its own team.
     """
     charter = launched.charter
+    counts = charter.limits.level >= FLOORS_ARE_PASSED
     state = GroupState(
         comm_id=charter.comm_id,
         goal_id=charter.goal_id,
         owner=charter.owner,
-        members=tuple(Member(agent_id=card.agent_id) for card in charter.team_members),
+        members=tuple(Member(agent_id=card.agent_id, patience=card.patience if counts else None) for card in charter.team_members),
         limits=charter.limits,
         depth=charter.team_up_depth,
         parent=charter.parent,
         stage=Discussing(holder=charter.owner, until=launched.at + charter.limits.floor_timeout),
         turn=1,
         spent=launched.usage,
+        decisions=(Decisions(by=launched.decided_by, count=1),) if counts and launched.decided_by is not None else (),
+        ruled=_ruled(charter) if counts else (),
     )
     if not state.is_member(charter.owner):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
-    return state
+    until, since = floor.floor_time(state, charter.owner, launched.at, charter.limits.floor_timeout)
+    return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=since)})
+
+
+def _ruled(charter: Charter) -> tuple[AgentId, ...]:
+    """Return the members that rules speak for, if a model speaks for the owner."""
+    speaks = {card.agent_id: card.speaks for card in charter.team_members}
+    return tuple(agent_id for agent_id, by in speaks.items() if by == "rules") if speaks.get(charter.owner) == "model" else ()
 
 
 def abandon(abandoned: LaunchAbandoned) -> GroupState:

@@ -10,6 +10,7 @@ from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask, WaitingTask
 from ioa.protocol.codec import encode_around
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
@@ -32,6 +33,8 @@ class LaunchGroup(Model):
     """What a nested team is to reach; a goal's own text is on record."""
     usage: Usage = NOTHING
     """What finding the team has cost."""
+    decided_by: DecidedBy | None = None
+    """Who chose the team."""
     session: SessionIdField | None = None
     """Which process asks; one that another process has taken the owner's id from is refused."""
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
@@ -45,7 +48,7 @@ class AbandonGoal(Model):
 
     goal_id: GoalIdField
     by: AgentIdField
-    reason: Literal[Reason.NO_AGENT, Reason.FAILED]
+    reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     usage: Usage = NOTHING
     session: SessionIdField | None = None

@@ -14,7 +14,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, Patience
+from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason, RepetitionRule
 from ioa.protocol.ids import (
     AgentId,
@@ -27,7 +28,7 @@ from ioa.protocol.ids import (
     TaskIdField,
     turn_of_task_id,
 )
-from ioa.protocol.messages import Phase, TaskOutcome
+from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import NOTHING, Count, Usage
 
@@ -55,6 +56,7 @@ class Limits(Model):
         conclusion_timeout: How long the concluding speaker may stay silent.
         level: Which rules the group is held to (`ioa.protocol.levels`), for its whole life.
         repetition: Whether a member may say the same again with nothing new in between.
+        model_patience: How long the models of all members may be away before the group ends.
     """
 
     max_turns: Annotated[int, Field(ge=1)]
@@ -68,6 +70,7 @@ class Limits(Model):
     conclusion_timeout: Timeout = timedelta(seconds=60)
     level: Annotated[int, Field(ge=0)] = 0
     repetition: RepetitionRule = RepetitionRule.VERBATIM
+    model_patience: Timeout = timedelta(minutes=5)
 
 
 class ParentTask(Model):
@@ -119,11 +122,12 @@ class Charter(Model):
 
 
 class Member(Model):
-    """A member and whether its lease still stands; if not, since when."""
+    """A member and whether its lease still stands; if not, since when. `patience` is that of its card."""
 
     agent_id: AgentIdField
     lost: bool = False
     lost_at: Time | None = None
+    patience: Patience | None = None
 
 
 class TaskMode(StrEnum):
@@ -235,12 +239,16 @@ class Loan(Model):
 
 
 class Discussing(Model):
-    """`holder` has the floor for turn `GroupState.turn` until `until`. `repeated` is a message of this turn that was refused."""
+    """`holder` has the floor for turn `GroupState.turn`, from `since` (None in older groups) until `until`.
+
+    `repeated` is a message of this turn that was refused.
+    """
 
     phase: Literal[Phase.DISCUSSING] = Phase.DISCUSSING
     holder: AgentIdField
     until: Time
     repeated: MessageIdField | None = None
+    since: Time | None = None
 
 
 class AwaitingAcks(Model):
@@ -276,6 +284,7 @@ class Concluding(Model):
     speaker: AgentIdField
     until: Time
     forced: ForcedReason | None = None
+    since: Time | None = None
 
 
 class Ended(Model):
@@ -316,6 +325,14 @@ class Monologue(Model):
     remarks: tuple[Remark, ...]
 
 
+class Passed(Model):
+    """A member that had nothing to say when it was last asked, why, and since when it is so."""
+
+    agent_id: AgentIdField
+    cause: PassCause
+    since: Time
+
+
 class GroupState(Model):
     """Where a group stands.
 
@@ -330,6 +347,9 @@ class GroupState(Model):
         folded: How many tasks have left the state, by assignee.
         lacks: What was missing in the conclusions of nested teams that are the results of tasks here.
         monologue: What the last speaker has said since anything else happened; None if nothing.
+        passes: Who passed the floor on since somebody spoke.
+        decisions: Who has decided what was said, in nested teams that have ended too.
+        ruled: Members that are led by rules in a group whose owner is led by a model: what it did not say they do not say for it.
     """
 
     comm_id: CommIdField
@@ -349,6 +369,9 @@ class GroupState(Model):
     folded: tuple[FoldedTasks, ...] = ()
     lacks: Degraded | None = None
     monologue: Monologue | None = None
+    passes: tuple[Passed, ...] = ()
+    decisions: tuple[Decisions, ...] = ()
+    ruled: tuple[AgentIdField, ...] = ()
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -417,6 +440,19 @@ class GroupState(Model):
     def living(self) -> tuple[AgentId, ...]:
         """Return the members whose lease stands, in the order they joined."""
         return tuple([member.agent_id for member in self.members if not member.lost])
+
+    def willing(self) -> tuple[AgentId, ...]:
+        """Return the living members to whom the floor may go that another one has not used."""
+        living = self.living()
+        return tuple([agent_id for agent_id in living if agent_id not in self.ruled]) if self.owner in living else living
+
+    def patience_of(self, agent_id: AgentId) -> timedelta | None:
+        """How long a member is waited for at a time; None if its card does not say."""
+        return next((member.patience for member in self.members if member.agent_id == agent_id), None)
+
+    def lease_of(self, assignee: AgentId) -> timedelta:
+        """How long a member may work on a task without a report."""
+        return self.patience_of(assignee) or self.limits.task_lease
 
     def reachable(self, at: datetime) -> tuple[AgentId, ...]:
         """Return the members that may be named next speaker or assignee: the living, and those lost for less than a floor timeout.

@@ -14,7 +14,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, TypeVar
 
-from ioa.group import floor, lacks, monologue, opening, tasks
+from ioa.group import floor, lacks, monologue, opening, passing, tasks
 from ioa.group.events import (
     CancelRequested,
     ControlEvent,
@@ -35,7 +35,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import AwaitingAcks, Concluding, Discussing, GroupState, Paused
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId
-from ioa.protocol.levels import CONCLUDED_AT_ONCE
+from ioa.protocol.levels import CONCLUDED_AT_ONCE, FLOORS_ARE_PASSED
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -43,10 +43,12 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
     Pause,
     Payload,
     Phase,
     SyncTaskAssignment,
+    Thinking,
     rejects_of,
 )
 
@@ -97,6 +99,7 @@ class Row:
     Attributes:
         apply: The rule. It takes an event of this kind, and the state, which is None before there is a group.
         offered: Asked only of kinds that members send.
+        level: Groups of a lower level know nothing of the kind.
     """
 
     kind: Kind
@@ -104,6 +107,7 @@ class Row:
     apply: Callable[[Any, Any], GroupState]
     cells: Mapping[Phase | None, Cell]
     offered: Offer
+    level: int = 0
 
     @cached_property
     def name(self) -> str:
@@ -121,7 +125,12 @@ def _always(state: GroupState, agent_id: AgentId, at: datetime) -> bool:
 
 
 def _message(
-    kind: type[P], sender: Sender, apply: Callable[[GroupState, Said, P], GroupState], *cells: Cell, offered: Offer = _always
+    kind: type[P],
+    sender: Sender,
+    apply: Callable[[GroupState, Said, P], GroupState],
+    *cells: Cell,
+    offered: Offer = _always,
+    level: int = 0,
 ) -> Row:
     """Return the row of a kind of message; its rule is handed the payload by itself, when what it rejects is rejected."""
 
@@ -129,7 +138,7 @@ def _message(
         payload: Any = event.message.payload
         return apply(tasks.reject(state, rejects_of(payload)), event, payload)
 
-    return _row(kind, sender, apply_payload, cells, offered)
+    return _row(kind, sender, apply_payload, cells, offered, level)
 
 
 def _event(kind: type[E], sender: Sender, apply: Callable[[GroupState, E], GroupState], *cells: Cell) -> Row:
@@ -147,9 +156,14 @@ def _opening(kind: type[E], sender: Sender, apply: Callable[[E], GroupState], *c
 
 
 def _row(
-    kind: Any, sender: Sender, apply: Callable[[Any, Any], GroupState], cells: Iterable[Cell], offered: Offer = _always
+    kind: Any,
+    sender: Sender,
+    apply: Callable[[Any, Any], GroupState],
+    cells: Iterable[Cell],
+    offered: Offer = _always,
+    level: int = 0,
 ) -> Row:
-    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered)
+    return Row(kind, sender, apply, {cell.phase: cell for cell in cells}, offered, level)
 
 
 def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
@@ -202,6 +216,14 @@ def _conclusion(state: GroupState, said: Said, payload: Conclusion) -> GroupStat
     reason = payload.reason if forced is None or reached else forced
     limit = forced if reached else None
     return floor.end(state, reason, payload.content, said.at, payload.artifacts, lacks.of_conclusion(state), limit)
+
+
+def _pass(state: GroupState, said: Said, payload: Pass) -> GroupState:
+    return passing.pass_on(state, said.message.header.sender, payload, said.at)
+
+
+def _thinking(state: GroupState, said: Said, payload: Thinking) -> GroupState:
+    return passing.prolong(state, said.message.header.sender, said.at)
 
 
 def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
@@ -335,6 +357,31 @@ _ROWS = (
             (Phase.CONCLUDED, _FAILED),
             "the group ends with its result; a forced one is a failure with an answer, unless the goal was reached",
         ),
+    ),
+    _message(
+        Pass,
+        Sender.FLOOR_HOLDER,
+        _pass,
+        Cell(
+            _D,
+            (_D, _P, _C, _FAILED),
+            "the next member gets the floor, and no turn is used up; when all have passed: with nothing to add the group waits for"
+            " open tasks, or the owner concludes; without usable answers, or with models away for too long, the group fails",
+            _CHARGED,
+        ),
+        Cell(
+            _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
+        ),
+        level=FLOORS_ARE_PASSED,
+    ),
+    _message(
+        Thinking,
+        Sender.FLOOR_HOLDER,
+        _thinking,
+        Cell(_D, (_D,), "a member with patience keeps the floor for as long again, in the second half of its time", _CHARGED),
+        Cell(_C, (_C,), "a member with patience keeps the floor for as long again, in the second half of its time"),
+        offered=passing.may_prolong,
+        level=FLOORS_ARE_PASSED,
     ),
     _message(
         InformTaskProgress,

@@ -154,7 +154,8 @@ def hear(state: GroupState, fired: TimerFired) -> GroupState:
     tasks = list(state.tasks)
     for place, task in enumerate(tasks):
         if isinstance(task, OpenTask) and (at := heard.get(task.task_id)) is not None:
-            until = _on_grid(at + state.limits.task_lease, state.limits.task_lease / 2)
+            lease = state.lease_of(task.assignee)
+            until = _on_grid(at + lease, lease / 2)
             if until > task.lease_until:
                 tasks[place] = task.model_copy(update={"lease_until": until, "suspect": False})
                 changed = True
@@ -214,7 +215,7 @@ def expire_leases(state: GroupState, at: datetime) -> GroupState:
             return task
         if task.suspect and at - task.lease_until <= OUTAGE:
             return task.closed(TaskOutcome.FAILED, f"{task.assignee} reported nothing within its lease")
-        return task.model_copy(update={"suspect": True, "lease_until": at + state.limits.task_lease})
+        return task.model_copy(update={"suspect": True, "lease_until": at + state.lease_of(task.assignee)})
 
     return _each_open(state, expired)
 
@@ -224,7 +225,7 @@ def suspect(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 
     A lease that ran out unnoticed, while nothing of the system was up, is no evidence: it starts anew.
     """
-    fresh = at + state.limits.task_lease
+    fresh = at + state.lease_of(agent_id)
 
     def suspected(task: OpenTask) -> Task:
         if task.assignee != agent_id:
@@ -281,7 +282,7 @@ def _start(state: GroupState, task: WaitingTask, at: datetime, lost: Collection[
         assigner=task.assigner,
         mode=task.mode,
         turn=task.turn,
-        lease_until=at + state.limits.task_lease,
+        lease_until=at + state.lease_of(task.assignee),
         suspect=task.assignee in lost,
         deadline=min(at + task.timeout, state.limits.deadline) if task.timeout is not None else None,
         sketch=task.sketch,
@@ -336,7 +337,7 @@ def _open_task(state: GroupState, task_id: TaskId) -> OpenTask:
 
 
 def _renewed(state: GroupState, task: OpenTask, at: datetime) -> OpenTask:
-    return task.model_copy(update={"lease_until": at + state.limits.task_lease, "suspect": False})
+    return task.model_copy(update={"lease_until": at + state.lease_of(task.assignee), "suspect": False})
 
 
 def _replace(state: GroupState, task: Task) -> GroupState:

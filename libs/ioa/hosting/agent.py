@@ -28,6 +28,7 @@ class Agent(AgentDefinition):
         version: Which version of the agent this is; a search may ask for one.
         may_team_up: Whether it may open a nested team for a task of its own.
         leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
+        patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

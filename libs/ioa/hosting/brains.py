@@ -13,7 +13,7 @@ import structlog
 from pydantic import BaseModel
 
 from ioa.agent.rules import RuleBrain
-from ioa.errors import IoaError
+from ioa.errors import IoaError, ModelError
 from ioa.ports.brain import Brain
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _log = structlog.get_logger(__name__)
 
 @asynccontextmanager
 async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
-    """Open a model brain when a model is configured, else the rule brain, which is what the model brain falls back to.
+    """Open a model brain when a model is configured, else the rule brain, to which the other falls back if that is asked for.
 
     What only a model needs is imported only for one: it would be a fifth of the time in which an agent starts. At the end the
     log says how the model has served.
@@ -42,11 +42,13 @@ async def open_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
         yield rules
         return
     from ioa.adapters.openai.chat import open_openai_chat
+    from ioa.adapters.openai.settings import ModelVariables
     from ioa.agent.model import ModelBrain
 
     budget = budget_of(environment)
+    fallback = rules if ModelVariables.read(environment).llm_fallback == "rules" else None
     async with open_openai_chat(settings) as chat:
-        brain = ModelBrain(chat, rules, budget=budget)
+        brain = ModelBrain(chat, fallback, name=settings.model, budget=budget)
         try:
             yield brain
         finally:
@@ -106,6 +108,10 @@ class ModelStanding:
     failure: IoaError | None = None
 
 
+_WORD_TOKENS = 200
+"""Room for a word, and for a model that reasons a little first; one that reasons longer has answered all the same."""
+
+
 class _Word(BaseModel):
     """The least that can be asked for."""
 
@@ -113,10 +119,11 @@ class _Word(BaseModel):
 
 
 async def ask_model(settings: ModelSettings) -> ModelStanding:
-    """Ask the model for a word, as agents ask it, and measure how long it takes."""
+    """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes."""
     from urllib.parse import urlsplit
 
     from ioa.adapters.openai.chat import open_openai_chat
+    from ioa.agent.model.json_text import find_object
     from ioa.ports.chat_model import AnswerLimits, ChatMessage
 
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
@@ -124,7 +131,12 @@ async def ask_model(settings: ModelSettings) -> ModelStanding:
     async with open_openai_chat(settings) as chat:
         try:
             question = ChatMessage("user", 'Answer with {"word": "ready"}.')
-            await chat.answer([question], _Word, AnswerLimits(max_tokens=16, timeout=MODEL_PATIENCE))
+            answer = await chat.answer([question], _Word, AnswerLimits(max_tokens=_WORD_TOKENS, timeout=MODEL_PATIENCE))
+            if answer.finish != "length" and (find_object(answer.text) or {}).keys() != {"word"}:
+                raise ModelError(
+                    f"It was asked for a JSON object of one word and said {answer.text[:100]!r}.",
+                    hint="Take a model that answers in a given form, or see IOA_LLM_FORMAT.",
+                )
         except IoaError as error:
             failure = error
     return ModelStanding(settings.model, host, monotonic() - asked, failure)

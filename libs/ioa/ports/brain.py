@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Protocol, runtime_checkable
 
-from ioa.errors import NotFoundError
+from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Kind
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
@@ -24,6 +24,7 @@ from ioa.protocol.messages import (
     Conclusion,
     Discussion,
     Message,
+    Pass,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
@@ -32,7 +33,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.outcomes import Outcome
 from ioa.protocol.search import Need, SearchResult
 
-Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion
+Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass
 """What a floor holder may say in a discussion."""
 
 
@@ -199,17 +200,50 @@ class TaskView:
         return tuple(task for task_id in self.spec.uses if (task := self.group.task(task_id)) is not None)
 
 
+class UndecidedError(UnavailableError):
+    """A brain has taken no decision, since its model is away (`is_away`) or gave no usable answer; nobody decides in its place."""
+
+    def __init__(self, message: str, *, is_away: bool) -> None:
+        super().__init__(message)
+        self.is_away = is_away
+
+
+@runtime_checkable
+class AsksModel(Protocol):
+    """A brain that asks a language model."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as it is configured."""
+
+    @property
+    def answers(self) -> int:
+        """How often the model has answered."""
+
+    @property
+    def failures(self) -> int:
+        """How often it has failed since it last answered."""
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a decision may take."""
+
+
 class Brain(Protocol):
     """Decide what an agent says and with whom it works. Implementations: rules, a language model, a script for tests."""
 
     async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
-        """Find who is needed for a goal and plan the work."""
+        """Find who is needed for a goal and plan the work.
+
+        Raises:
+            UndecidedError: What decides is away, or gives no usable answer.
+        """
 
     async def speak(self, view: GroupView) -> Utterance:
         """Say something while holding the floor in a discussion."""
 
-    async def conclude(self, view: GroupView) -> Conclusion:
-        """State the group's answer; a `WholeConclusion` may be longer than a message."""
+    async def conclude(self, view: GroupView) -> Conclusion | Pass:
+        """State the group's answer, or pass; a `WholeConclusion` may be longer than a message."""
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Decide whether to do an assigned task alone, and in which words, or with a nested team."""

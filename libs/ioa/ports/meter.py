@@ -1,16 +1,22 @@
-"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held."""
+"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them."""
 
 from __future__ import annotations
 
 import threading
 
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.usage import NOTHING, Usage
 
 
 class Meter:
-    """Add up what something costs. Safe to use from any thread."""
+    """Add up what something costs. Safe to use from any thread.
+
+    Attributes:
+        decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
+    """
 
     def __init__(self, total: Usage = NOTHING) -> None:
+        self.decided_by: DecidedBy | None = None
         self._total = total
         self._lock = threading.Lock()
 

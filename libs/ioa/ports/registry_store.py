@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Protocol
 
 from ioa.errors import SupersededError
-from ioa.protocol.cards import AgentCard
+from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import AgentId, SessionId, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
@@ -33,10 +33,11 @@ class CardStore(Protocol):
 
 
 class Renewal(Model):
-    """What an agent said when it last renewed its lease: how busy it is, and which process said so."""
+    """What an agent said when it last renewed its lease: how busy it is, which process said so, and how its model answers."""
 
     load: Load = IDLE
     session: SessionIdField | None = None
+    model: ModelReport | None = None
 
 
 NOTHING_TOLD = Renewal()
@@ -129,6 +130,9 @@ class RegistryView(Protocol):
 
 class LivenessView(RegistryView, Protocol):
     """The same, and more of how it is judged who is alive (`ioa.protocol.liveness`)."""
+
+    def model(self, agent_id: AgentId) -> ModelReport | None:
+        """How the agent said that its model answers; None without a model or a lease."""
 
     async def whole(self) -> None:
         """Return once all that was stored when the view was opened has been seen."""

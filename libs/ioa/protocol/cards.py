@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import Field, model_validator
 
 from ioa.errors import PayloadTooLargeError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode, encode_value, shortened
+from ioa.protocol.decisions import Decider
 from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
+from ioa.protocol.usage import Count
 
 Text = Annotated[str, Field(min_length=1, max_length=4_000)]
 Tag = Annotated[str, Field(min_length=1, max_length=64)]
+Patience = Annotated[timedelta, Field(gt=timedelta(0), le=timedelta(days=30))]
+"""How long others wait for a member at a time."""
 
 
 class Skill(Model):
@@ -43,6 +48,10 @@ class AgentCard(Model):
     """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
     level: Annotated[int, Field(ge=0)] = 0
     """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
+    patience: Patience | None = None
+    """How long the agent may have the floor, or a task without a report, before others go on; None: as its group says."""
+    speaks: Decider | None = None
+    """What decides what the agent says, as its client knows; None is not told."""
 
     @model_validator(mode="before")
     @classmethod
@@ -108,13 +117,31 @@ def _without_last(texts: tuple[str, ...], over: int) -> tuple[str, ...]:
     return tuple(kept)
 
 
+class ModelReport(Model):
+    """How the language model of an agent answers.
+
+    Attributes:
+        name: What it is called.
+        last_ok: When the agent noticed its last answer; None if it has not answered since the agent began.
+        failures: How often it has failed since.
+    """
+
+    name: Annotated[str, Field(max_length=200)]
+    last_ok: Time | None = None
+    failures: Count = 0
+
+
 class AgentStatus(Model):
-    """A card as the registry holds it, with the agent's liveness, and how busy it said it was when it last renewed its lease."""
+    """A card as the registry holds it, with the agent's liveness, and what it told when it last renewed its lease.
+
+    That is how busy it was, and how its model answered, if it has one.
+    """
 
     card: AgentCard
     online: bool
     registered_at: Time
     load: Load = IDLE
+    model: ModelReport | None = None
 
 
 ENOUGH_EXAMPLES = 3

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Model, Time
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
@@ -105,6 +106,7 @@ class Reason(StrEnum):
     NO_AGENT = "no_agent"
     CANCELLED = "cancelled"
     FAILED = "failed"
+    MODEL_UNAVAILABLE = "model_unavailable"
 
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
@@ -121,8 +123,8 @@ class Degraded(Model):
 class GoalResult(Model):
     """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`.
 
-    `turns` and `usage` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the discussion
-    short of a goal that was reached nevertheless.
+    `turns`, `usage` and `decisions` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the
+    discussion short of a goal that was reached nevertheless.
     """
 
     goal_id: GoalIdField
@@ -133,6 +135,7 @@ class GoalResult(Model):
     turns: int
     usage: Usage = NOTHING
     degraded: Degraded | None = None
+    decisions: tuple[Decisions, ...] = ()
     finished_at: Time
     limit: ForcedReason | None = None
 

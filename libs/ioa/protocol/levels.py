@@ -21,5 +21,8 @@ TASKS_ARE_REJECTED = 2
 TASKS_WAIT = 2
 """A task may use others that are not finished, and starts when they are done."""
 
+FLOORS_ARE_PASSED = 2
+"""Whoever has the floor may pass it on or keep it longer, members have patience of their own, and decisions are counted."""
+
 LEVEL = 2
 """The level of this release."""

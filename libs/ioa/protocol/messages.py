@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, Version
@@ -173,6 +174,29 @@ class Conclusion(Model):
     rejects: Rejects = ()
 
 
+class PassCause(StrEnum):
+    """Why a member passes the floor on."""
+
+    NOTHING_TO_ADD = "nothing_to_add"
+    MODEL_UNAVAILABLE = "model_unavailable"
+    NO_USABLE_ANSWER = "no_usable_answer"
+
+
+class Pass(Model):
+    """Hand the floor to whoever is next, at once and with the reason, instead of keeping silent until it runs out."""
+
+    type: Literal["PASS"] = "PASS"
+    cause: PassCause
+    content: Annotated[str, Field(max_length=2_000)] = ""
+
+
+class Thinking(Model):
+    """Keep the floor for as long again, since a decision is under way; said by members with patience on their card."""
+
+    type: Literal["THINKING"] = "THINKING"
+    note: Annotated[str, Field(max_length=200)] = ""
+
+
 Payload = Annotated[
     Discussion
     | SyncTaskAssignment
@@ -181,7 +205,9 @@ Payload = Annotated[
     | InformTaskResult
     | Pause
     | ConcludeGroupDiscussion
-    | Conclusion,
+    | Conclusion
+    | Pass
+    | Thinking,
     Field(discriminator="type"),
 ]
 
@@ -209,6 +235,7 @@ class Header(Model):
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
+        decided_by: Who decided what is said; None if its sender does not say.
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
 
@@ -222,6 +249,7 @@ class Header(Model):
     sent_at: Time
     causation_id: MessageIdField | None = None
     usage: Usage | None = None
+    decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.cards import AgentCard, AgentStatus
+from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport
 from ioa.protocol.ids import AgentIdField, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Model, Time
@@ -46,11 +46,15 @@ class Register(Model):
 
 
 class Renew(Model):
-    """Keep the lease, and tell how busy the agent is. `session` is the process that asks; None knows no sessions."""
+    """Keep the lease, and tell how busy the agent is, and how its model answers if it has one.
+
+    `session` is the process that asks; None knows no sessions.
+    """
 
     agent_id: AgentIdField
     session: SessionIdField | None = None
     load: Load = IDLE
+    model: ModelReport | None = None
 
 
 class Lease(Model):

@@ -34,6 +34,11 @@ class ControlPlaneSettings(ProcessSettings):
     conclusion_timeout: timedelta = Field(
         default=timedelta(seconds=60), gt=timedelta(0), description="how long the member that has to conclude may be silent"
     )
+    model_patience: timedelta = Field(
+        default=timedelta(minutes=5),
+        gt=timedelta(0),
+        description="how long the language models of all members may be away before their group ends",
+    )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
     keep_agents: timedelta = Field(

@@ -66,7 +66,8 @@ def count_entry(before: GroupState | None, event: Event, after: GroupState) -> N
     if unchanged and isinstance(event, Said) and isinstance(old, Discussing) and isinstance(after.stage, Discussing):
         entries.counts[event.message.payload.type] += 1
         turns.counts[UNLABELLED] += after.turns_taken - before.turns_taken
-        floor_held.observe((event.at - old.until + before.limits.floor_timeout).total_seconds())
+        if after.turn != before.turn:
+            floor_held.observe((event.at - (old.since or old.until - before.limits.floor_timeout)).total_seconds())
     else:
         _count_more(before, event, after)
 
@@ -106,9 +107,9 @@ def _count_stage(before: GroupState, event: Event, after: GroupState) -> None:
     old, new, limits = before.stage, after.stage, before.limits
     if after.turn != before.turn or type(new) is not type(old):
         if isinstance(old, Discussing):
-            floor_held.observe((event.at - old.until + limits.floor_timeout).total_seconds())
+            floor_held.observe((event.at - (old.since or old.until - limits.floor_timeout)).total_seconds())
         elif isinstance(old, Concluding):
-            floor_held.observe((event.at - old.until + limits.conclusion_timeout).total_seconds())
+            floor_held.observe((event.at - (old.since or old.until - limits.conclusion_timeout)).total_seconds())
     if isinstance(new, Ended):
         _end_of[new.reason].inc()
     if after.phase != before.phase:

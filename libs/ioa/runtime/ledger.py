@@ -228,6 +228,7 @@ class GroupLedger:
                         turns=effect.turns,
                         usage=effect.usage,
                         degraded=effect.degraded,
+                        decisions=effect.decisions,
                     ),
                 )
             case CancelSubgroup():

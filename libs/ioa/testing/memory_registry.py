@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from ioa.ports.clock import Clock
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Claim, HeldClaim, Renewal
+from ioa.protocol.cards import ModelReport
 from ioa.protocol.ids import AgentId, SessionId
 from ioa.protocol.load import IDLE, Load
 
@@ -78,6 +79,10 @@ class MemoryLeases:
     def load(self, agent_id: AgentId) -> Load:
         """Return what was told with the lease that stands."""
         return self._renewals[agent_id].load if self.stands(agent_id) else IDLE
+
+    def model(self, agent_id: AgentId) -> ModelReport | None:
+        """Return what was told with the lease that stands."""
+        return self._renewals[agent_id].model if self.stands(agent_id) else None
 
 
 class MemorySessions:
@@ -151,3 +156,7 @@ class MemoryRegistryView:
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent is."""
         return self._leases.load(agent_id)
+
+    def model(self, agent_id: AgentId) -> ModelReport | None:
+        """How the agent's model answers."""
+        return self._leases.model(agent_id)

@@ -83,8 +83,8 @@ async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem,
         assert all(standing.state.phase.is_terminal for standing in (await outside.groups()).groups)
     logs = _agents_logs(tmp_path / "data" / "logs")
     refused = [line for line in logs if line["event"] == "refused" and line["code"] not in _LEGAL_KIND]
-    fallbacks = Counter(line["cause"] for line in logs if line["event"] == "model_fallback")
-    print(Counter(str(result.reason) for result in results), Counter(kinds), fallbacks)
+    undecided = Counter(line["cause"] for line in logs if line["event"] == "model_did_not_decide")
+    print(Counter(str(result.reason) for result in results), Counter(kinds), undecided)
     assert (len(results), refused) == (len(asked), [])
 
 

@@ -14,7 +14,7 @@ from ioa.group.events import GroupLaunched
 from ioa.group.requests import GroupSnapshot, LaunchGroup
 from ioa.group.state import PlannedTask
 from ioa.ports.agent_network import GoalOffer
-from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
 from ioa.protocol.ids import AgentId, SessionId, TaskId, comm_id_of_goal
@@ -47,6 +47,12 @@ class Costly(ScriptedBrain):
         if self._errors:
             raise self._errors.pop(0)
         return self._teams.popleft()
+
+
+class Modelled(Costly):
+    """The same, with a model that has a minute of patience."""
+
+    model, answers, failures, patience = "large", 0, 1, timedelta(minutes=1)
 
 
 class Desk:
@@ -284,3 +290,30 @@ async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None
     await desk.deliver()
     result = await desk.result()
     assert (result.reason, len(desk.brain.missions)) == (Reason.NO_AGENT, 3)
+
+
+async def test_a_goal_is_given_back_while_the_model_is_away_and_ended_after_its_patience() -> None:
+    """Another agent may take it meanwhile, after a pause that grows; whose model failed since when stands in the result."""
+    desk = Desk(Modelled(errors=[UndecidedError("large did not decide: 503.", is_away=True)] * 9))
+    await desk.open(card(WORKER))
+    delays = []
+    for _ in range(3):
+        error = await desk.deliver()
+        assert isinstance(error, UnavailableError) and error.retry_after is not None
+        delays.append(error.retry_after.total_seconds())
+        desk.clock.advance(timedelta(seconds=20))
+    assert await desk.deliver() is None
+    result = await desk.result()
+    assert (delays, result.reason, result.usage.tokens) == ([1, 20, 30], Reason.MODEL_UNAVAILABLE, 4 * SPENT.tokens)
+    assert "since" in result.content and result.content.endswith("large did not decide: 503.")
+
+
+async def test_a_goal_is_ended_when_the_model_gives_no_usable_answers() -> None:
+    """After the third formation; answers that are useless cost tokens, and time does not mend them."""
+    desk = Desk(Modelled(errors=[UndecidedError("large did not decide: garbage.", is_away=False)] * 9))
+    await desk.open(card(WORKER))
+    given_back = [type(await desk.deliver()) for _ in range(3)]
+    assert (given_back, (await desk.result()).reason) == (
+        [UnavailableError, UnavailableError, type(None)],
+        Reason.MODEL_UNAVAILABLE,
+    )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ioa.client.transcript import Tone, Transcript, entry_document
+from ioa.client.transcript import Tone, Transcript, entry_document, who_decided
 from ioa.group.events import GroupLaunched, Said
 from ioa.group.state import ParentTask, PlannedTask
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskProgress, InformTaskResult
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, InformTaskProgress, InformTaskResult, PassCause
 from ioa.protocol.usage import Usage
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import COMM, Scenario, launched
+from tests.unit.group.scenario import COMM, Scenario, launched, said
 
 
 def _said(story: Scenario) -> list[tuple[str, str, str]]:
@@ -180,9 +181,32 @@ def test_what_rules_decided_for_a_model_is_told() -> None:
     story = story.says("bob", to="ada").assigns_and_waits("ada", "t3-1:bob")
     result = InformTaskResult(task_id=TaskId("t3-1"), task_conclusion="done", usage=Usage(fallbacks=2))
     story = story.speaks("bob", result, turn=3)
+    by = DecidedBy(kind="rules", instead_of="large", cause="too_slow")
+    story = story.happens(said("ada", Discussion(content="So.", next_speaker=AgentId("bob")), story.state.turn, by=by))
     told = [(speaker, text) for speaker, act, text in _said(story) if act == "by rules"]
     assert told == [
         ("ada", "1 decision in the model's place: the model gave no usable answer"),
         ("bob", "2 decisions in the model's place: the model gave no usable answer"),
+        ("ada", "instead of large, too_slow"),
     ]
     assert story.state.spent.fallbacks == 3
+
+
+def test_who_decided_is_told_at_the_end() -> None:
+    """The model by its name, and what rules did in its place with the reason; rules alone are not worth a line."""
+    model, rules = DecidedBy(kind="model", name="large"), DecidedBy(kind="rules", instead_of="large", cause="too_slow")
+    both = [Decisions(by=model, count=4), Decisions(by=rules, count=5)]
+    assert who_decided(both) == [("decided by large: 4 of 9", False), ("by rules instead of large: 5 of 9, too_slow", True)]
+    assert who_decided([Decisions(by=DecidedBy(kind="rules"), count=3)]) == []
+
+
+def test_passes_and_what_they_lead_to_are_told() -> None:
+    """Who passed and why stands in the transcript, and so does the end that a round of passes makes."""
+    story = launched("ada", "bob", patient=["ada"]).after(40).thinks("ada")
+    story = story.passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER)
+    assert [(speaker, act) for speaker, act, _ in _said(story)][1:] == [
+        ("ada", "thinking"),
+        ("ada", "pass"),
+        ("bob", "pass"),
+        ("·", "failed"),
+    ]

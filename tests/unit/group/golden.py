@@ -1,7 +1,8 @@
-"""Logs on record, so that a later machine can show that it comes to the same states: `python -m tests.unit.group.golden FOLDER`.
+"""Logs on record, so that a later machine can show that it comes to the same states.
 
-A folder holds what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log,
-each line an entry: its event, and those fields of the state that are not as the line before left them.
+`python -m tests.unit.group.golden FOLDER [STORY…]` records all stories and walks, or the stories that are named. A folder holds
+what one version of the machine wrote; it is recorded once, by that version, and never changed. Each file is one log, each line an
+entry: its event, and those fields of the state that are not as the line before left them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ioa.group.machine import step
 from ioa.group.state import GroupState, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, PassCause
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
@@ -109,6 +110,14 @@ def stories() -> dict[str, Sequence[Event]]:
         .rejects("ada", "t1-1", to="bob")
         .speaks("bob", ConcludeGroupDiscussion(conclusion=Conclusion(content="Nothing.", reason=Reason.FAILED))),
         "reached-in-the-last-turn": launched("ada", "bob", max_turns=1).says("ada", to="bob").concludes("ada"),
+        "passes": launched("ada", "bob", patient=["ada"])
+        .passes("ada", cause=PassCause.MODEL_UNAVAILABLE)
+        .says("bob", to="ada")
+        .after(40)
+        .thinks("ada")
+        .passes("ada", "bob")
+        .passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER),
+        "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
     abandoned = LaunchAbandoned(
         at=START, comm_id=COMM, goal_id=GOAL, by=AgentId("ada"), reason=Reason.NO_AGENT, content="Nobody fits.", parent=parent
@@ -142,6 +151,13 @@ def _keeps(story: Scenario, reports: int) -> Scenario:
     return story
 
 
+def _stay_away(story: Scenario) -> Scenario:
+    """Both members that a model speaks for pass, again and again, until the group ends."""
+    while story.holder is not None:
+        story = story.after(30).passes(story.holder, cause=PassCause.MODEL_UNAVAILABLE)
+    return story
+
+
 def _late(story: Scenario, seconds: float = 3_600) -> Scenario:
     late = story.after(seconds)
     return late.happens(TimerFired(at=late.now))
@@ -158,9 +174,10 @@ def _gives_out(tasks: int) -> Scenario:
 
 def main() -> None:
     """Record the logs of this version of the machine."""
-    folder = Path(sys.argv[1])
+    folder, names = Path(sys.argv[1]), sys.argv[2:]
     folder.mkdir(parents=True)
-    logs = {**stories(), **{f"walk-{seed}": walk(seed) for seed in range(WALKS)}}
+    told = stories()
+    logs = {name: told[name] for name in names} or {**told, **{f"walk-{seed}": walk(seed) for seed in range(WALKS)}}
     for name, events in logs.items():
         write(folder / f"{name}.jsonl", events)
 

@@ -7,6 +7,7 @@ A scenario never changes; what the machine refuses raises `IllegalEventError` an
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -29,6 +30,7 @@ from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import Charter, ClosedTask, GroupState, Limits, OpenTask, ParentTask, WaitingTask
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import LEVEL
@@ -41,6 +43,8 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
+    Pass,
+    PassCause,
     Pause,
     Payload,
     Phase,
@@ -48,6 +52,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
+    Thinking,
 )
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.repetition import sketches_of
@@ -58,9 +63,13 @@ GOAL = GoalId("goal-1")
 MAX_TOKENS = 1_000
 
 
-def card(agent_id: str) -> AgentCard:
-    """An agent card with nothing special on it."""
-    return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": f"{agent_id} helps"})
+PATIENCE = timedelta(seconds=60)
+"""That of members that have any."""
+
+
+def card(agent_id: str, **more: object) -> AgentCard:
+    """An agent card with nothing special on it but what is said."""
+    return AgentCard.model_validate({"agent_id": agent_id, "name": agent_id, "description": f"{agent_id} helps", **more})
 
 
 def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = timedelta(days=1), level: int = LEVEL) -> Limits:
@@ -79,14 +88,26 @@ def limits(*, max_turns: int = 10, max_depth: int = 3, deadline: timedelta = tim
     )
 
 
-def charter(*members: str, limits: Limits, depth: int = 0, parent: ParentTask | None = None) -> Charter:
-    """A charter whose first member is the owner."""
+def charter(
+    *members: str,
+    limits: Limits,
+    depth: int = 0,
+    parent: ParentTask | None = None,
+    patient: Collection[str] = (),
+    ruled: Collection[str] | None = None,
+) -> Charter:
+    """A charter whose first member is the owner. With `ruled` a model speaks for the others."""
+
+    def told(member: str) -> AgentCard:
+        speaks = None if ruled is None else "rules" if member in ruled else "model"
+        return card(member, patience=PATIENCE if member in patient else None, speaks=speaks)
+
     return Charter(
         comm_id=COMM,
         goal_id=GOAL,
         goal="Count to ten.",
         owner=AgentId(members[0]),
-        team_members=tuple(card(member) for member in members),
+        team_members=tuple(told(member) for member in members),
         team_up_depth=depth,
         limits=limits,
         parent=parent,
@@ -94,7 +115,13 @@ def charter(*members: str, limits: Limits, depth: int = 0, parent: ParentTask | 
 
 
 def said(
-    sender: str, payload: Payload, turn: int, at: datetime = START, comm_id: CommId = COMM, usage: Usage | None = None
+    sender: str,
+    payload: Payload,
+    turn: int,
+    at: datetime = START,
+    comm_id: CommId = COMM,
+    usage: Usage | None = None,
+    by: DecidedBy | None = None,
 ) -> Said:
     """A message as the router hands it to the machine."""
     header = Header(
@@ -106,6 +133,7 @@ def said(
         after=0,
         sent_at=at,
         usage=usage,
+        decided_by=by,
     )
     return Said(at=at, message=Message(header=header, payload=payload), sketches=sketches_of(payload))
 
@@ -185,6 +213,17 @@ class Scenario:
         """Reject results, and hand the floor to another member."""
         content = f"Point {self.state.turn}."
         return self.speaks(sender, Discussion(content=content, next_speaker=AgentId(to), rejects=rejected(*tasks)))
+
+    def passes(self, *senders: str, cause: PassCause = PassCause.NOTHING_TO_ADD) -> Scenario:
+        """Pass the floor on, one after the other."""
+        story = self
+        for sender in senders:
+            story = story.speaks(sender, Pass(cause=cause))
+        return story
+
+    def thinks(self, sender: str) -> Scenario:
+        """Keep the floor."""
+        return self.speaks(sender, Thinking())
 
     def announces(self, sender: str) -> Scenario:
         """Announce the conclusion."""
@@ -293,9 +332,17 @@ class Scenario:
 
 
 def launched(
-    *members: str, max_turns: int = 10, max_depth: int = 3, depth: int = 0, parent: ParentTask | None = None, level: int = LEVEL
+    *members: str,
+    max_turns: int = 10,
+    max_depth: int = 3,
+    depth: int = 0,
+    parent: ParentTask | None = None,
+    level: int = LEVEL,
+    patient: Collection[str] = (),
+    ruled: Collection[str] | None = None,
 ) -> Scenario:
     """A group that has just been opened; the first member owns it and has the floor."""
     rules = limits(max_turns=max_turns, max_depth=max_depth, level=level)
-    event = GroupLaunched(at=START, charter=charter(*members, limits=rules, depth=depth, parent=parent))
+    opened = charter(*members, limits=rules, depth=depth, parent=parent, patient=patient, ruled=ruled)
+    event = GroupLaunched(at=START, charter=opened)
     return Scenario(step(None, event).state, (event,))

@@ -159,7 +159,7 @@ class GroupWalk(RuleBasedStateMachine):
         if holder is not None and holder not in living and living:
             lost = next(member for member in self.state.members if member.agent_id == holder)
             assert isinstance(stage, Discussing) and lost.lost_at is not None
-            granted = stage.until - self.state.limits.floor_timeout
+            granted = stage.since or stage.until - self.state.limits.floor_timeout
             assert granted - lost.lost_at < self.state.limits.floor_timeout
 
     @_after_each_change

@@ -257,7 +257,7 @@ def test_an_illegal_event_is_refused_with_its_code(code: RejectionCode, case: Ca
 def test_a_refusal_names_what_its_sender_could_say() -> None:
     """A floor holder that concludes too early learns that it may pause, assign or go on; so does its brain."""
     refused = _tasked().refusal(said("ada", ConcludeGroupDiscussion(), 2))
-    assert refused.legal == ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT", "DISCUSSION", "PAUSE")
+    assert refused.legal == ("SYNC_TASK_ASSIGNMENT", "ASYNC_TASK_ASSIGNMENT", "DISCUSSION", "PAUSE", "PASS")
 
 
 def test_a_refused_assignee_learns_what_it_may_report() -> None:

@@ -26,7 +26,7 @@ from ioa.group.events import (
 )
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
-from ioa.group.state import GroupState
+from ioa.group.state import Concluding, Discussing, GroupState
 from ioa.group.table import TABLE
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
@@ -37,10 +37,13 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
+    PassCause,
     Pause,
     Payload,
     Phase,
     SyncTaskAssignment,
+    Thinking,
 )
 from tests.unit.group.scenario import COMM, GOAL, START, Scenario, charter, launched, limits, said, specs
 
@@ -54,6 +57,8 @@ INFORM_TASK_RESULT        no_group  unknown_task discussing  discussing assigned
 PAUSE                     no_group  bad_trigger  paused      not_floor not_floor not_floor wrong_phase
 CONCLUDE_GROUP_DISCUSSION no_group  concluding   tasks_open  not_floor not_floor not_floor wrong_phase
 CONCLUSION                no_group  wrong_phase  wrong_phase not_floor not_floor not_floor concluded
+PASS                      no_group  discussing   discussing  not_floor not_floor not_floor concluding
+THINKING                  no_group  discussing   discussing  not_floor not_floor not_floor concluding
 timer_fired               no_group  discussing   discussing  handing   assigned paused    concluding
 member_lost               no_group  discussing   discussing  handing   assigned paused    concluding
 member_returned           no_group  discussing   discussing  handing   assigned paused    concluding
@@ -67,7 +72,7 @@ launch_abandoned          failed    group_exists group_exists group_exists group
 
 
 def _talking() -> Scenario:
-    return launched("ada", "bob", "eve").loses("eve")
+    return launched("ada", "bob", "eve", patient=["ada"]).loses("eve")
 
 
 def _handing() -> Scenario:
@@ -101,6 +106,8 @@ PAYLOADS: dict[Kind, tuple[str, Payload]] = {
     Pause: ("ada", Pause(triggers=(TaskId("t1-1"),))),
     ConcludeGroupDiscussion: ("ada", ConcludeGroupDiscussion()),
     Conclusion: ("ada", Conclusion(content="Ten.")),
+    Pass: ("ada", Pass(cause=PassCause.NOTHING_TO_ADD)),
+    Thinking: ("ada", Thinking()),
 }
 KINDS: dict[str, Kind] = {
     name_of(kind): kind for kind in (*get_args(get_args(Payload)[0]), *get_args(get_args(Event)[0])) if kind is not Said
@@ -117,7 +124,9 @@ def event_of(kind: Kind, state: GroupState | None) -> Event:
         turn = TASK_TURN if sender == "bob" or state is None else state.turn
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment):
             payload = payload.model_copy(update={"tasks": specs((f"t{turn}-9:bob",))})
-        return said(sender, payload, turn)
+        stage = state.stage if state is not None else None
+        at = stage.until if kind is Thinking and isinstance(stage, Discussing | Concluding) else START
+        return said(sender, payload, turn, at)
     due = (state and state.next_deadline()) or START
     rules = limits()
     events: dict[Kind, Event] = {

@@ -34,6 +34,8 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
+    PassCause,
     Pause,
     Payload,
     Phase,
@@ -41,6 +43,7 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskOutcome,
     TaskSpec,
+    Thinking,
 )
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, charter, limits, said
@@ -67,9 +70,10 @@ def any_launch(choose: Choose) -> GroupLaunched:
         max_turns=choose((1, 2, 3, 6, 12)),
         max_depth=choose((0, 1)),
         deadline=choose((timedelta(hours=1), timedelta(days=1))),
-        level=choose((LEVEL, LEVEL, LEVEL, 1, 0)),
+        level=choose((LEVEL, LEVEL, LEVEL, choose((0, 1)))),
     )
-    return GroupLaunched(at=START, charter=charter(*members, limits=rules))
+    patient, ruled = choose(((), AGENTS[:1], AGENTS)), choose((None, None, AGENTS[1:]))
+    return GroupLaunched(at=START, charter=charter(*members, limits=rules, patient=patient, ruled=ruled))
 
 
 def any_opening(choose: Choose) -> Event:
@@ -211,6 +215,8 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
         conclusion,
         ConcludeGroupDiscussion(conclusion=choose((None, conclusion))),
         Discussion(content=_any_words(state, choose), next_speaker=_anybody(state, choose)),
+        Pass(cause=choose(tuple(PassCause))),
+        Thinking(),
     )
     rejects = _any_rejects(state, choose)
     speeches: tuple[Payload, ...] = (
@@ -295,6 +301,8 @@ def best_messages(state: GroupState, agent_id: AgentId, at: datetime) -> dict[Ki
         Pause: tuple(Pause(triggers=(task.task_id,)) for task in state.open_tasks),
         ConcludeGroupDiscussion: (ConcludeGroupDiscussion(),),
         Conclusion: (Conclusion(content="Ten."),),
+        Pass: (Pass(cause=PassCause.NOTHING_TO_ADD),),
+        Thinking: (Thinking(),),
     }
     messages = {kind: tuple(said(agent_id, payload, state.turn, at) for payload in payloads) for kind, payloads in attempts.items()}
     messages[InformTaskProgress] = tuple(

@@ -527,3 +527,12 @@ async def test_a_group_is_held_to_the_rules_that_all_its_members_know(of_bob: in
     await plane.accept()
     standing = await plane.setup.launch(LAUNCH)
     assert standing.state.limits.level == expected
+
+
+async def test_a_nested_team_has_no_later_rules_than_its_parent() -> None:
+    """How it ends is told in its parent's log, which an older member of the parent has to read."""
+    plane = Plane()
+    await plane.open(ADA, BOB, EVE, level=0)
+    await plane.says(ADA, AsyncTaskAssignment(tasks=specs(("t1:bob",))))
+    await plane.join(BOB, EVE, level=LEVEL)
+    assert (await plane.nest("t1", BOB, EVE)).limits.level == 0

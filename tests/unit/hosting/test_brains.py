@@ -7,12 +7,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from ioa.agent.model import Budget
-from ioa.cli.examination import Health, model_finding
+from ioa.cli.examination import Health, model_finding, models_finding
 from ioa.cli.terminal import Terminal
 from ioa.cli.up import tell_brain
 from ioa.errors import InvalidInputError
 from ioa.hosting.brains import ask_model, budget_of, model_of
+from ioa.protocol.cards import AgentStatus, ModelReport
 from tests.unit.agent.model.http_script import Line, completion, serving
+from tests.unit.group.scenario import card
 
 KEY = "sk-very-secret-indeed"
 
@@ -41,22 +43,34 @@ async def test_a_model_that_answers_is_named_with_its_host(capsys: pytest.Captur
 
 
 async def test_a_model_that_refuses_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    """Whoever starts the system learns that rules decide, and why."""
+    """Whoever starts the system learns that nothing decides until that is mended, and why."""
     told = await _told(capsys, Line(status=401, body=KEY))
-    assert told.startswith("brain: rules, until tiny at 127.0.0.1:")
+    assert told.startswith("brain: tiny at 127.0.0.1:") and "does not serve: " in told
     assert ("refuses the key (401). Check IOA_LLM_API_KEY." in told, KEY in told) == (True, False)
 
 
 async def test_the_doctor_asks_the_model() -> None:
-    """One that does not answer is a warning with what to do; one that does is told with the time it took."""
+    """One that does not answer, or not in the form, is a problem with what to do; another one is told with the time it took."""
     findings = []
-    for line in (completion('{"word": "ready"}'), Line(status=404, body="no such model")):
+    for line in (completion('{"word": "ready"}'), Line(status=404, body="no such model"), completion("Well, ready!")):
         with serving(line) as (url, _):
             settings = model_of(_environment(url))
             assert settings is not None
             findings.append(model_finding(await ask_model(settings)))
-    assert [finding.health for finding in findings] == [Health.OK, Health.WARNING]
-    assert ("answered in" in findings[0].message, "IOA_LLM_MODEL" in findings[1].hint) == (True, True)
+    assert [finding.health for finding in findings] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
+    told = ("answered in" in findings[0].message, "IOA_LLM_MODEL" in findings[1].hint, "Well, ready!" in findings[2].message)
+    assert told == (True, True, True)
+
+
+def test_the_doctor_names_agents_whose_models_fail() -> None:
+    """An agent's environment is not that of the shell: each tells with its lease how its own model answers."""
+    at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)
+    reports = {"ada": None, "bob": ModelReport(name="large", last_ok=at), "eve": ModelReport(name="tiny", failures=7)}
+    agents = [AgentStatus(card=card(name), online=True, registered_at=at, model=model) for name, model in reports.items()]
+    well, failing = models_finding(agents[:2]), models_finding(agents)
+    assert (well.health, well.message) == (Health.OK, "none fails of large")
+    assert failing.health is Health.PROBLEM
+    assert failing.message == "The models of 1 agents fail: eve: tiny failed 7 times and never answered."
 
 
 def test_an_address_without_a_model_is_refused() -> None:

@@ -15,6 +15,7 @@ from ioa.group.requests import Accepted, CancelGroup, LaunchGroup, Rejected
 from ioa.group.state import ClosedTask, ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -22,6 +23,8 @@ from ioa.protocol.messages import (
     Discussion,
     InformTaskProgress,
     InformTaskResult,
+    Pass,
+    PassCause,
     Pause,
     Phase,
     SyncTaskAssignment,
@@ -100,6 +103,15 @@ async def _cancelled(plane: Plane) -> None:
     await plane.setup.cancel(CancelGroup(goal_id=GOAL, why="Enough."))
 
 
+async def _model_unavailable(plane: Plane) -> None:
+    await plane.open(ADA, BOB, level=LEVEL)
+    await _talk(plane)
+    for member in (ADA, BOB):
+        await plane.says(member, Pass(cause=PassCause.MODEL_UNAVAILABLE))
+    plane.clock.advance_to(plane.clock.now() + timedelta(seconds=301))
+    await plane.says(ADA, Pass(cause=PassCause.MODEL_UNAVAILABLE))
+
+
 ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
     Reason.CONCLUDED: (_concluded, Phase.CONCLUDED),
     Reason.FAILED: (_failed, Phase.FAILED),
@@ -109,6 +121,7 @@ ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
     Reason.DEADLINE: (_deadline, Phase.FAILED),
     Reason.MEMBER_LOST: (_member_lost, Phase.FAILED),
     Reason.CANCELLED: (_cancelled, Phase.CANCELLED),
+    Reason.MODEL_UNAVAILABLE: (_model_unavailable, Phase.FAILED),
 }
 
 

@@ -49,6 +49,7 @@ TIMEOUTS = GroupTimeouts(
     task_lease=timedelta(seconds=30),
     pause_timeout=timedelta(seconds=600),
     conclusion_timeout=timedelta(seconds=50),
+    model_patience=timedelta(seconds=300),
 )
 
 
@@ -133,10 +134,10 @@ class Plane:
             renew_every=LEASE / 3,
         )
 
-    async def join(self, *agents: AgentId) -> None:
-        """Register agents."""
+    async def join(self, *agents: AgentId, level: int = 0) -> None:
+        """Register agents, whose software knows the rules of a level."""
         for agent_id in agents:
-            await self.registry.register(Register(card=card(agent_id)))
+            await self.registry.register(Register(card=card(agent_id, level=level)))
 
     async def accept(
         self,
@@ -169,9 +170,10 @@ class Plane:
         max_tokens: int | None = None,
         timeout: timedelta = timedelta(hours=1),
         repetition: RepetitionRule = RepetitionRule.VERBATIM,
+        level: int = 0,
     ) -> GroupState:
         """Register agents, accept a goal and open its group; the first agent owns it."""
-        await self.join(*agents)
+        await self.join(*agents, level=level)
         await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
         return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL))).state
 

@@ -122,3 +122,9 @@ async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Sinc
     for data in (b"Count to ten.", b"\xff"):
         await plane.intake.accept("ioa.v1.goal", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)
+
+
+def test_a_floor_that_was_kept_longer_is_timed_once_from_its_grant(since: Since) -> None:
+    """Thinking is no turn, and the time of the whole thought counts."""
+    count(launched("ada", "bob", patient=["ada"]).after(40).thinks("ada").after(30).says("ada", to="bob"))
+    assert (since("ioa_floor_held_seconds_count"), since("ioa_floor_held_seconds_sum"), since("ioa_turns_total")) == (1, 70, 1)

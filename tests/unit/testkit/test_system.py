@@ -74,10 +74,10 @@ async def test_a_goal_that_nobody_serves_is_a_result_too(ioa_system: System) -> 
 
 
 async def test_a_model_decides_what_the_script_says(ioa_system: System) -> None:
-    """Each call of the model gets the next line; where the script fails it, rules decide."""
+    """Each call of the model gets the next line; where the script fails it nobody decides, and the goal says so soon."""
     model = ScriptedModel(lambda asked: ModelError("The model is away."))
     goal = await ioa_system.run("translate soup into French", agents=[translator()], model=model)
-    assert (goal.succeeded, bool(model.asked)) == (True, True)
+    assert (goal.result.reason, bool(model.asked)) == (Reason.MODEL_UNAVAILABLE, True)
     with pytest.raises(InvalidInputError, match="Both a brain and a model"):
         await ioa_system.run("translate soup", agents=[translator()], model=model, brain=ScriptedBrain())
 
@@ -119,8 +119,9 @@ async def test_a_test_that_is_stopped_leaves_nothing_running(ioa_system: System)
 
 
 async def test_an_agent_keeps_its_own_card(ioa_system: System) -> None:
-    """What is served is the author's agent, by its card and its limits."""
+    """What is served is the author's agent, by its card and its limits; its client adds what decides for it."""
     agent = translator()
     async with ioa_system.serve(agent) as running:
         [status] = await running.client.agents()
-    assert json.loads(status.card.model_dump_json()) == json.loads(agent.card_as(AgentId("translator")).model_dump_json())
+    card = agent.card_as(AgentId("translator")).model_copy(update={"speaks": "rules"})
+    assert json.loads(status.card.model_dump_json()) == json.loads(card.model_dump_json())

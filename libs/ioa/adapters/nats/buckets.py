@@ -27,6 +27,7 @@ from ioa.adapters.nats.topology import BEAT, CARDS, LEASES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import IoaError, UnavailableError
 from ioa.ports.registry_store import NOTHING_TOLD, CardRecord, Renewal
+from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.protocol.liveness import LeaseJudge, Sign, Standing, StandingChange
@@ -255,7 +256,12 @@ class NatsRegistryView:
     def load(self, agent_id: AgentId) -> Load:
         """How busy the agent said it was."""
         value = self._renewals.get(agent_id)
-        return _load_of(value) if value and self.is_online(agent_id) else IDLE
+        return _renewal_of(value).load if value and self.is_online(agent_id) else IDLE
+
+    def model(self, agent_id: AgentId) -> ModelReport | None:
+        """How the agent said that its model answers."""
+        value = self._renewals.get(agent_id)
+        return _renewal_of(value).model if value and self.is_online(agent_id) else None
 
     def _begin(self, changes: dict[str, Change]) -> tuple[StandingChange, ...]:
         signs, self._renewals = dict[AgentId, Sign](), {}
@@ -337,10 +343,10 @@ class NatsRegistryView:
 
 
 @lru_cache(maxsize=4_096)
-def _load_of(value: bytes) -> Load:
-    """Read how busy an agent is off its renewal. One that says nothing that can be read is a renewal all the same."""
+def _renewal_of(value: bytes) -> Renewal:
+    """Read what an agent told with its renewal. One that says nothing that can be read is a renewal all the same."""
     try:
-        return decode(Renewal, value).load
+        return decode(Renewal, value)
     except IoaError as error:
         _log.warning("load_unreadable", error=error.message)
-        return IDLE
+        return NOTHING_TOLD

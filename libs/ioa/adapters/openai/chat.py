@@ -15,6 +15,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import httpx
@@ -193,7 +194,9 @@ class OpenAiChat:
                 break
             await self._sleep(wait)
         raise UnavailableError(
-            f"The language model at {self._where} cannot be used: {failure}.", hint="Check that the server runs, or try later."
+            f"The language model at {self._where} cannot be used: {failure}.",
+            hint="Check that the server runs, or try later.",
+            retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
         )
 
     async def _send(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:

@@ -64,6 +64,9 @@ class ModelVariables(Model):
     llm_patience: Seconds = Field(
         default=timedelta(seconds=600), description="for one decision with its repairs; with the floor at most 0.7 of its time"
     )
+    llm_fallback: Literal["none", "rules"] = Field(
+        default="none", description="what decides where the model does not: nobody, so that the floor is passed on, or `rules`"
+    )
     llm_temperature: float = Field(default=0.2, ge=0, le=2, description="how freely the model chooses, where it takes that")
     llm_reasoning_effort: Effort | None = Field(default=None, description="how much a model that reasons is to reason")
     llm_seed: int | None = Field(default=None, description="the same answers for the same questions, where a server can")

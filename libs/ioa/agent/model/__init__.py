@@ -1,4 +1,4 @@
-"""The model brain: a language model decides, within what is legal, and rules take over where it fails."""
+"""The model brain: a language model decides, within what is legal, and where it fails nobody does, unless rules are to."""
 
 from ioa.agent.model.brain import ModelBrain
 from ioa.agent.model.budget import Budget

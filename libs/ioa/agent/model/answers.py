@@ -141,7 +141,14 @@ class Reject(BaseModel):
     why: Text
 
 
-Decision = Discuss | Assign | PauseOn | Read | Conclude
+class PassOn(BaseModel):
+    """Say nothing and let the next member speak."""
+
+    type: Literal["PASS"]
+    content: Text = ""
+
+
+Decision = Discuss | Assign | PauseOn | Read | Conclude | PassOn
 
 
 class Speech(Answer):

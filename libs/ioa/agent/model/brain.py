@@ -1,21 +1,24 @@
 """The brain that asks a language model (paper, section 2.3 and appendix A).
 
 Whatever the model answers, what leaves here is legal: an answer that is not goes back to the model, at most twice, with what would
-be, and then the rules decide in its place. One question brings a whole message: where the paper asks again for the tasks of an
-assignment and the triggers of a pause, they are part of the answer here, and so is the conclusion of whoever announces it.
+be. A model that gives none, or is away for longer than its patience, has not decided: the floor is passed on with the reason, and
+nobody decides in its place unless a fallback was asked for. One question brings a whole message: where the paper asks again for
+the tasks of an assignment and the triggers of a pause, they are part of the answer here, and so is the conclusion of whoever
+announces it.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, DoAlone, Read, Speech
+from ioa.agent.model.answers import Approach, Conclude, DoAlone, PassOn, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.dialogue import Dialogue, NoUsableAnswer, Question
+from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
@@ -25,15 +28,19 @@ from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, Tally
 from ioa.group.events import name_of
-from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, UndecidedError, Utterance
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import Conclusion
+from ioa.protocol.messages import Conclusion, Pass, PassCause
 from ioa.protocol.usage import Usage
 
-_SHARE_OF_THE_FLOOR = 0.7
-"""How much of the floor's time a decision may take; the rest is for the rules and for the message's way."""
+_KEPT_OF_THE_FLOOR, _KEPT_SHARE_OF_THE_FLOOR = timedelta(seconds=2), 0.3
+"""How much of a floor's time is kept for the message's way: so long, or the share of a floor that is short."""
+_SITS_OUT = timedelta(seconds=30)
+"""How long a model that is away is asked again where others wait for nothing but this decision."""
+_MAX_WHY_CHARS = 1_000
 _TURNS_OF_A_TEAM = 2
 """A nested team gets half of the turns that are left, and needs one."""
 
@@ -43,49 +50,90 @@ class ModelBrain:
 
     Args:
         model: The language model.
-        fallback: Decides where the model fails; its answers are taken as they are.
-        tally: Counts what the model was asked and each decision that was taken in its place.
+        fallback: Decides where the model fails; its answers are taken as they are. Without one nobody does: the floor is passed on.
+        name: What the model is called where it is told who decided.
+        tally: Counts what the model was asked and each decision that it did not take.
+        sleep: How to wait for a number of seconds before a model that is away is asked again.
     """
 
     def __init__(
         self,
         model: ChatModel,
-        fallback: Brain,
+        fallback: Brain | None = None,
         *,
+        name: str = "model",
         budget: Budget | None = None,
         prompts: Prompts | None = None,
         tally: Tally | None = None,
+        sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.tally = tally or Tally()
+        self.model = name
         self._fallback = fallback
         self._budget = budget or Budget()
         self._prompts = prompts or Prompts()
-        self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally)
+        self._sleep = sleep
+        self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
         self._memory = PrivateMemory()
 
+    @property
+    def answers(self) -> int:
+        """How often the model has answered."""
+        return self.tally.answers
+
+    @property
+    def failures(self) -> int:
+        """How often it has failed since it last answered."""
+        return self.tally.failures
+
+    @property
+    def patience(self) -> timedelta:
+        """How long a decision may take."""
+        return self._budget.decision_timeout
+
     async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
-        """Search and launch as the model says; with the best hits, or else by the rules, if it fails."""
+        """Search and launch as the model says. If it fails, with the best hits or by the rules where there is a fallback.
+
+        Raises:
+            UndecidedError: The model failed, and there is no fallback.
+        """
         self.tally.decisions["form_team"] += 1
         findings = Findings()
         try:
-            return await self._formation.form(mission, tools, findings)
+            formed = await self._formation.form(mission, tools, findings)
         except NoUsableAnswer as failure:
-            self._fell_back("form_team", failure, mission.meter)
+            if self._fallback is None:
+                raise self._undecided("form_team", failure) from None
+            self._note_failure("form_team", failure, instead="rules")
             if findings.cards:
-                return findings.best_team(mission.me.agent_id)
-            return await self._fallback.form_team(mission, tools)
+                formed = findings.best_team(mission.me.agent_id)
+            else:
+                formed = await self._fallback.form_team(mission, tools)
+            mission.meter.decided_by = self._rules_instead(failure, mission.meter)
+            return formed
+        mission.meter.decided_by = self._by_model
+        return formed
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Say what the model says, as long as it is legal. A conclusion goes with its announcement."""
+        """Say what the model says, as long as it is legal. A conclusion goes with its announcement.
+
+        Raises:
+            UndecidedError: The model failed, there is no fallback, and the group knows no pass.
+        """
         self.tally.decisions["speak"] += 1
         if context.repeated(view) and not view.refusals:  # else the turn has been counted
             repeated_messages.inc()
         try:
             said = await self._speech(view, view.state.limits.floor_timeout)
         except NoUsableAnswer as failure:
-            self._fell_back("speak", failure, view.meter)
-            return await self._fallback.speak(view)
+            if self._fallback is None:
+                return self._pass("speak", failure, view)
+            self._note_failure("speak", failure, instead="rules")
+            spoken = await self._fallback.speak(view)
+            view.meter.decided_by = self._rules_instead(failure, view.meter)
+            return spoken
+        view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
         if not isinstance(decision, Conclude):
@@ -94,23 +142,35 @@ class ModelBrain:
         self._memory.announce(view, conclusion)  # a group that does not take both at once asks for it next
         return rejecting(announcement_of(conclusion, view), said.rejects)
 
-    async def conclude(self, view: GroupView) -> Conclusion:
-        """Let the model write the conclusion, unless it did so when it announced it."""
+    async def conclude(self, view: GroupView) -> Conclusion | Pass:
+        """Let the model write the conclusion, unless it did so when it announced it.
+
+        Raises:
+            UndecidedError: As in `speak`.
+        """
         announced = self._memory.announced(view)
         if announced is not None:
+            view.meter.decided_by = self._by_model
             return announced
         self.tally.decisions["conclude"] += 1
         try:
             said = await self._speech(view, view.state.limits.conclusion_timeout)
         except NoUsableAnswer as failure:
-            self._fell_back("conclude", failure, view.meter)
-            return await self._fallback.conclude(view)
+            if self._fallback is None:
+                return self._pass("conclude", failure, view)
+            self._note_failure("conclude", failure, instead="rules")
+            stated = await self._fallback.conclude(view)
+            view.meter.decided_by = self._rules_instead(failure, view.meter)
+            return stated
+        view.meter.decided_by = self._by_model
+        if isinstance(said.decision, PassOn):
+            return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
         return rejecting(await _conclusion(said, view), said.rejects)
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do the task in its own words, or form a nested team if the agent may, there is room for one, and one is found.
 
-        The model is asked only where there is a choice.
+        The model is asked only where there is a choice. If it fails, the task is done alone.
         """
         alone = Alone(task_desc=task.spec.task_desc)
         state = task.group.state
@@ -119,11 +179,16 @@ class ModelBrain:
             return alone
         self.tally.decisions["approach"] += 1
         try:
-            question = Question(self._approach_question(task), task.group.meter)
+            question = Question(self._approach_question(task), task.group.meter, sits_out=_SITS_OUT)
             said = await self._dialogue.decide(question, Approach, lambda said: None)
         except NoUsableAnswer as failure:
-            self._fell_back("approach", failure, task.group.meter)
-            return await self._fallback.approach(task, tools)
+            self._note_failure("approach", failure, instead="alone" if self._fallback is None else "rules")
+            if self._fallback is None:
+                return alone
+            approach = await self._fallback.approach(task, tools)
+            task.group.meter.decided_by = self._rules_instead(failure, task.group.meter)
+            return approach
+        task.group.meter.decided_by = self._by_model
         if isinstance(said.decision, DoAlone):
             return alone
         mission = Mission(
@@ -133,10 +198,14 @@ class ModelBrain:
             depth=state.depth + 1,
             meter=task.group.meter,
         )
-        team = await self.form_team(mission, tools)
+        try:
+            team = await self.form_team(mission, tools)
+        except UndecidedError:
+            return alone
         return team if isinstance(team, Team) and team.members else alone
 
     async def _speech(self, view: GroupView, floor: timedelta) -> Speech:
+        await self._pace(view)
         if len(view.refusals) > self._budget.repairs:
             raise NoUsableAnswer(Cause.REJECTED, view.refusals[-1])
         if is_mute(view):
@@ -145,7 +214,9 @@ class ModelBrain:
         def text(room: int) -> str:
             return self._situation(view, room, lambda above: context.tail(self._prompts, view, self._budget, above))
 
-        question = Question(text, view.meter, within=floor * _SHARE_OF_THE_FLOOR, reader=Reader(view))
+        is_prolonged = view.state.patience_of(view.me) is not None  # by the client, as long as it is thought
+        within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
+        question = Question(text, view.meter, within=within, reader=Reader(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
         self._memory.note_thought(view, said.thought)
         return said
@@ -179,9 +250,43 @@ class ModelBrain:
 
         return text
 
-    def _fell_back(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> None:
+    @property
+    def _by_model(self) -> DecidedBy:
+        return DecidedBy(kind="model", name=self.model)
+
+    def _rules_instead(self, failure: NoUsableAnswer, meter: Meter) -> DecidedBy:
+        """Say that rules decided; groups with older members count it with the usage."""
         meter.add(Usage(fallbacks=1))
-        self.tally.fell_back(decision, failure.cause, failure.why)
+        return DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
+
+    def _note_failure(self, decision: Decision, failure: NoUsableAnswer, *, instead: str) -> None:
+        self.tally.not_decided(decision, failure.cause, failure.why, instead=instead)
+
+    def _pass(self, decision: Decision, failure: NoUsableAnswer, view: GroupView) -> Pass:
+        """Return the pass that says why the model did not decide; nobody did."""
+        view.meter.decided_by = None
+        if Pass not in view.legal:
+            raise self._undecided(decision, failure)
+        self._note_failure(decision, failure, instead="pass")
+        cause = PassCause.MODEL_UNAVAILABLE if failure.cause.is_away else PassCause.NO_USABLE_ANSWER
+        return Pass(cause=cause, content=f"{self.model}: {failure.why}"[:_MAX_WHY_CHARS])
+
+    def _undecided(self, decision: Decision, failure: NoUsableAnswer) -> UndecidedError:
+        self._note_failure(decision, failure, instead="nobody")
+        return UndecidedError(f"{self.model} did not decide: {failure.why}", is_away=failure.cause.is_away)
+
+    async def _pace(self, view: GroupView) -> None:
+        """Wait before a model is asked again that was away when everybody had passed: each time for as long as it has lasted.
+
+        Else members whose models refuse at once would pass the floor around as fast as they can.
+        """
+        passes = {one.agent_id: one for one in view.state.passes}
+        mine = passes.get(view.me)
+        if mine is None or view.at is None or not passes.keys() >= set(view.state.willing()):
+            return
+        lasted = (view.at - mine.since).total_seconds()
+        floor = view.state.limits.floor_timeout.total_seconds()
+        await self._sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
 
 
 async def _conclusion(said: Speech, view: GroupView) -> Conclusion:

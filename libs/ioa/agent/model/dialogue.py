@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -21,9 +21,12 @@ from ioa.errors import ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
+from ioa.retry import pauses
 
 log = structlog.get_logger(__name__)
 _MAX_ECHO_BYTES = 24_000
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
+"""Seconds before a model that is away is asked again: the first, and doubled each time up to the longest."""
 _MAX_TOLD_ERRORS = 3
 _MAX_LEARNED = 8
 """How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
@@ -49,18 +52,24 @@ class Question:
         meter: Counts what all answers cost.
         within: How long the decision may take, besides what the budget says.
         reader: Answers what the model wants to read first; None if there is nothing to read.
+        sits_out: How long to ask again a model that is away; None: as long as the decision may take.
     """
 
     text: Callable[[int], str]
     meter: Meter
     within: timedelta | None = None
     reader: Reader | None = None
+    sits_out: timedelta | None = None
+
+
+Sleep = Callable[[float], Awaitable[None]]
 
 
 class Dialogue:
-    """Ask one model for decisions and check its answers."""
+    """Ask one model for decisions and check its answers. `sleep` waits for seconds before one that is away is asked again."""
 
-    def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: Tally) -> None:
+    def __init__(self, model: ChatModel, prompts: Prompts, budget: Budget, tally: Tally, sleep: Sleep = asyncio.sleep) -> None:
+        self._sleep = sleep
         self._model = model
         self._prompts = prompts
         self._budget = budget
@@ -78,18 +87,23 @@ class Dialogue:
             NoUsableAnswer: No round brought one, the model cannot be reached, or it took too long.
         """
         timeout = min(self._budget.decision_timeout, question.within or self._budget.decision_timeout)
+        patience = min(timeout, question.sits_out or timeout)
+        asking = _Asking(self._model, self._prompts.system, question, self._budget, self._tally, patience, self._sleep)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
-                return await self._rounds(question, shape, objection)
+                return await self._rounds(asking, question, shape, objection)
         except TimeoutError:
+            if asking.away is not None:
+                raise NoUsableAnswer(Cause.UNAVAILABLE, str(asking.away)) from None
+            self._tally.missed()
             raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
         except UnavailableError as error:
             raise NoUsableAnswer(Cause.UNAVAILABLE, str(error)) from None
         except ModelError as error:
+            self._tally.missed()
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
-    async def _rounds(self, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
-        asking = _Asking(self._model, self._prompts.system, question, self._budget, self._tally)
+    async def _rounds(self, asking: _Asking, question: Question, shape: type[A], objection: Callable[[A], str | None]) -> A:
         repairs = 0
         while True:
             answer = await asking.ask(shape)
@@ -117,7 +131,14 @@ class Dialogue:
 class _Asking:
     """The running conversation of one decision, which is never cut: what has to be shorter is the question at its beginning."""
 
-    def __init__(self, model: ChatModel, system: str, question: Question, budget: Budget, tally: Tally) -> None:
+    def __init__(
+        self, model: ChatModel, system: str, question: Question, budget: Budget, tally: Tally, patience: timedelta, sleep: Sleep
+    ) -> None:
+        self._patience = patience.total_seconds()
+        self._sleep = sleep
+        self._waited, self._began = 0.0, asyncio.get_running_loop().time()
+        self.away: UnavailableError | None = None
+        """Why the model is away; None while it answers."""
         self._model = model
         self._system = system
         self._question = question
@@ -157,16 +178,34 @@ class _Asking:
                 return answer
 
     async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
-        learned = 0
+        learned, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)
         while True:
             context = await self._model.context_tokens()
             messages = self._messages(context)
             try:
-                return await self._model.answer(messages, shape, self._limits(messages, context))
+                answer = await self._model.answer(messages, shape, self._limits(messages, context))
+                self.away = None
+                return answer
             except PromptTooLongError:
                 learned += 1
                 if learned == _MAX_LEARNED:
                     raise
+            except UnavailableError as error:
+                self.away = error
+                self._tally.missed()
+                await self._wait(error, next(waits))
+
+    async def _wait(self, error: UnavailableError, pause: float) -> None:
+        """Wait before a model that is away is asked again, or give up if there is no patience for that.
+
+        Raises:
+            UnavailableError: The one that was given.
+        """
+        pause = max(pause, error.retry_after.total_seconds() if error.retry_after is not None else 0.0)
+        if max(self._waited, asyncio.get_running_loop().time() - self._began) + pause > self._patience:
+            raise error
+        await self._sleep(pause)
+        self._waited += pause
 
     def _messages(self, context: int) -> list[ChatMessage]:
         around = tokens_of(self._system) + sum(tokens_of(message.content) for message in self._later)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from ioa.agent.model import context
 from ioa.agent.model.answers import Formation, LaunchGroupChat, ReportNobodyFits, SearchClient
@@ -19,6 +20,8 @@ from ioa.protocol.ids import AgentId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits, SearchResult
 from ioa.repetition import normalised
 
+_SITS_OUT = timedelta(seconds=30)
+"""How long a model that is away is asked again; after that another agent may take the goal."""
 _MAX_CONTACTS = 10
 _MAX_NEED_BYTES = 600
 _LEAST_LINE_BYTES = 120
@@ -106,7 +109,7 @@ class TeamFormation:
             searched = bool(findings.found)
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
-        return await self._dialogue.decide(Question(text, mission.meter), Formation, objection)
+        return await self._dialogue.decide(Question(text, mission.meter, sits_out=_SITS_OUT), Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when no search is left."""

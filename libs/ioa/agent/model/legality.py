@@ -11,6 +11,7 @@ from ioa.agent.model.answers import (
     Discuss,
     Formation,
     LaunchGroupChat,
+    PassOn,
     PauseOn,
     Read,
     Reject,
@@ -33,6 +34,7 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
+    Pass,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
@@ -43,6 +45,7 @@ from ioa.repetition import normalised
 _MAX_TRIGGERS = 256
 _MAX_WHY_CHARS = 2_000
 _USABLE = (None, TaskOutcome.DONE, TaskOutcome.REJECTED)
+_MAX_PASS_CHARS = 1_000
 _MAX_NAMED = 40
 
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
@@ -50,6 +53,7 @@ _KINDS: Mapping[str, tuple[Kind, ...]] = {
     "ASSIGN": (SyncTaskAssignment, AsyncTaskAssignment),
     "PAUSE": (Pause,),
     "CONCLUDE": (ConcludeGroupDiscussion, Conclusion),
+    "PASS": (Pass,),
 }
 """What a model may say, with the kinds of message that it can become."""
 
@@ -85,6 +89,8 @@ def objection(said: Speech, view: GroupView) -> str | None:
             return _of_pause(decision, view)
         case Conclude():
             return _of_conclusion(decision, view)
+        case PassOn():
+            return _of_pass(decision, said.rejects)
 
 
 def is_written(said: Conclude) -> bool:
@@ -146,6 +152,8 @@ def _why_closed(word: str, view: GroupView) -> str:
         case "CONCLUDE":
             still_open = [task.task_id for task in view.state.unfinished_tasks]
             return f"{_listed(still_open)} still open" if still_open else "not your turn"
+        case "PASS":
+            return "a member's software is too old for it"
         case "DISCUSSION":
             return "no other member is in reach"
         case _:
@@ -245,6 +253,14 @@ def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
         return f"{_listed(missing)} is no file of a task; `files` names some of {known}."
     if len(set(said.files)) > MAX_ARTIFACTS:
         return f"{len(said.files)} files are too many; {MAX_ARTIFACTS} may go with an answer."
+    return None
+
+
+def _of_pass(said: PassOn, rejects: Sequence[Reject]) -> str | None:
+    if rejects:
+        return "a PASS rejects nothing: say something with it, or give the task out again."
+    if len(said.content) > _MAX_PASS_CHARS:
+        return f"`content` has {len(said.content):,} characters, and {_MAX_PASS_CHARS:,} may say why you pass."
     return None
 
 

@@ -22,9 +22,11 @@ from ioa.protocol.messages import (
     InformTaskProgress,
     InformTaskResult,
     Message,
+    Pass,
     Pause,
     SyncTaskAssignment,
     TaskSpec,
+    Thinking,
     rejects_of,
 )
 
@@ -87,6 +89,8 @@ def text_of(item: Message) -> str:
             return "\n".join(filter(None, [*rejected, defused(payload.content), *map(_task, payload.tasks)]))
         case InformTaskResult():
             return defused(payload.task_conclusion)
+        case Thinking():
+            return ""
         case _:
             return "\n".join(filter(None, [*rejected, defused(payload.content)]))
 
@@ -179,6 +183,8 @@ def _message(name: str, message: Message, thought: str) -> Line:
             kind = f"PAUSE from {sender} for {' '.join(triggers)}"
         case ConcludeGroupDiscussion():
             kind = f"CONCLUDE from {sender}"
+        case Pass(cause=cause):
+            kind = f"PASS {cause} from {sender}"
         case _:
             kind = f"{payload.type} from {sender}"
     opening = "\n".join(filter(None, (f"<message {name} {kind}>", fenced("thought", defused(thought)))))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import TypeVar
 
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PauseOn, Reject
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
 from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
@@ -19,6 +19,8 @@ from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
     Discussion,
+    Pass,
+    PassCause,
     Pause,
     RejectedTask,
     SyncTaskAssignment,
@@ -32,7 +34,7 @@ _ABSTRACT_CHARS = 120
 Said = TypeVar("Said", bound=Model)
 
 
-def utterance_of(said: Discuss | Assign | PauseOn, view: GroupView) -> Utterance:
+def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> Utterance:
     """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
         case Discuss():
@@ -43,6 +45,8 @@ def utterance_of(said: Discuss | Assign | PauseOn, view: GroupView) -> Utterance
             return AsyncTaskAssignment(content=said.content, tasks=_specs(said.tasks, view.state))
         case PauseOn():
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
+        case PassOn():
+            return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.content.strip())
 
 
 def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:

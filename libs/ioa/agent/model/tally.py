@@ -9,7 +9,6 @@ from typing import Literal
 
 import structlog
 
-from ioa.agent.agent_metrics import model_fallbacks
 from ioa.ports.chat_model import ModelAnswer
 
 log = structlog.get_logger(__name__)
@@ -28,14 +27,23 @@ class Cause(StrEnum):
     REJECTED = "rejected"
     NOTHING_LEGAL = "nothing_legal"
 
+    @property
+    def is_away(self) -> bool:
+        """Whether the model gave no answer at all, so that another time it may."""
+        return self in (Cause.UNAVAILABLE, Cause.REFUSED, Cause.TOO_SLOW)
+
 
 @dataclass
 class Tally:
-    """Count what the model was asked and how often its answer was replaced. One object may serve many brains."""
+    """Count what the model was asked and what it did not decide. One object may serve many brains.
+
+    `failures` counts how often the model did not answer since it last did.
+    """
 
     decisions: Counter[Decision] = field(default_factory=Counter)
-    fallbacks: Counter[tuple[Decision, Cause]] = field(default_factory=Counter)
+    undecided: Counter[tuple[Decision, Cause]] = field(default_factory=Counter)
     answers: int = 0
+    failures: int = 0
     repairs: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
@@ -45,16 +53,21 @@ class Tally:
     def count(self, answer: ModelAnswer) -> None:
         """Count an answer, whatever became of it."""
         self.answers += 1
+        self.failures = 0
         self.prompt_tokens += answer.prompt_tokens
         self.cached_tokens += answer.cached_tokens
         self.answer_tokens += answer.answer_tokens
         self.reasoning_tokens += answer.reasoning_tokens
 
+    def missed(self) -> None:
+        """Count that the model did not answer; an answer ends the count."""
+        self.failures += 1
+
     def summary(self) -> dict[str, object]:
-        """All counts, as plain values for a log line; a fallback is named `decision:cause`."""
+        """All counts, as plain values for a log line; what the model did not decide is named `decision:cause`."""
         return {
             "decisions": dict(self.decisions),
-            "fallbacks": {f"{decision}:{cause}": count for (decision, cause), count in self.fallbacks.items()},
+            "undecided": {f"{decision}:{cause}": count for (decision, cause), count in self.undecided.items()},
             "answers": self.answers,
             "repairs": self.repairs,
             "prompt_tokens": self.prompt_tokens,
@@ -63,8 +76,7 @@ class Tally:
             "reasoning_tokens": self.reasoning_tokens,
         }
 
-    def fell_back(self, decision: Decision, cause: Cause, why: str) -> None:
-        """Count a decision that the rules took in the model's place, and say so in the log."""
-        self.fallbacks[decision, cause] += 1
-        model_fallbacks.labels(decision, cause.value).inc()
-        log.warning("model_fallback", decision=decision, cause=str(cause), content=why[:500])
+    def not_decided(self, decision: Decision, cause: Cause, why: str, *, instead: str) -> None:
+        """Count a decision that the model did not take, and say so in the log, with who or what is `instead` of it."""
+        self.undecided[decision, cause] += 1
+        log.warning("model_did_not_decide", decision=decision, cause=str(cause), instead=instead, content=why[:500])

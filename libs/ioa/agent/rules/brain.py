@@ -16,8 +16,10 @@ from ioa.agent.rules.turns import next_utterance
 from ioa.errors import PayloadTooLargeError
 from ioa.group.state import PlannedTask
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.messages import Conclusion
 
+_RULES = DecidedBy(kind="rules")
 MAX_READ_CHARS = 2_000
 """A longer goal or task is not split."""
 
@@ -39,6 +41,7 @@ class RuleBrain:
             PayloadTooLargeError: The goal is longer than what rules read.
             UnavailableError: Discovery does not answer.
         """
+        mission.meter.decided_by = _RULES
         if len(mission.text) > MAX_READ_CHARS:
             raise PayloadTooLargeError(
                 f"The goal has {len(mission.text):,} characters, and without a model agents read up to {MAX_READ_CHARS:,}.",
@@ -48,14 +51,17 @@ class RuleBrain:
 
     async def speak(self, view: GroupView) -> Utterance:
         """Hand out what is ready, pause on what is open, or conclude."""
+        view.meter.decided_by = _RULES
         return next_utterance(_legible(view))
 
     async def conclude(self, view: GroupView) -> Conclusion:
         """Merge the results in the plan's order."""
+        view.meter.decided_by = _RULES
         return conclude(_legible(view))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do a task alone, or open a nested team for its parts. What is longer than what rules read is done alone."""
+        task.group.meter.decided_by = _RULES
         if len(task.spec.task_desc) > MAX_READ_CHARS:
             return Alone(task.spec.task_desc)
         return await approach(replace(task, group=_legible(task.group)), tools, self._threshold)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,12 +13,13 @@ from typing import Any
 
 @dataclass
 class Line:
-    """One answer; `hang` keeps the connection open and says nothing."""
+    """One answer; `hang` keeps the connection open and says nothing, `drop` closes it instead."""
 
     status: int = 200
     body: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
+    drop: bool = False
 
 
 @dataclass
@@ -51,17 +52,21 @@ def refused(text: str) -> Line:
 
 
 @contextmanager
-def serving(*lines: Line, pages: Mapping[str, str] | None = None) -> Iterator[tuple[str, HttpScript]]:
-    """Serve the script and give the base URL. `pages` are what a GET finds, by path."""
+def serving(
+    *lines: Line, pages: Mapping[str, str] | None = None, answer: Callable[[dict[str, Any]], Line] | None = None
+) -> Iterator[tuple[str, HttpScript]]:
+    """Serve the script, or what `answer` makes of each request, and give the base URL. `pages` are what a GET finds, by path."""
     script = HttpScript(list(lines))
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             script.bodies.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
             script.headers.append({key.lower(): value for key, value in self.headers.items()})
-            line = script.lines.pop(0)
+            line = script.lines.pop(0) if answer is None else answer(script.bodies[-1])
             if line.hang:
                 script.over.wait()
+            if line.hang or line.drop:
+                self.close_connection = True
                 return
             self.send_response(line.status)
             for key, value in line.headers.items():

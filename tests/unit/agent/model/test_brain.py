@@ -16,17 +16,21 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
-from ioa.group.state import Ended
+from ioa.group.state import Ended, GroupState
 from ioa.hosting.brains import open_brain
-from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
+from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, Team, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
+    Conclusion,
     Discussion,
     InformTaskResult,
+    Pass,
+    PassCause,
     Pause,
     SyncTaskAssignment,
     TaskOutcome,
@@ -47,16 +51,33 @@ def given(assignee: str, task_desc: str, name: str = "", uses: Sequence[str] = (
     return {"name": name, "assignee": assignee, "task_desc": task_desc, "uses": list(uses)}
 
 
+def stated(said: Conclusion | Pass) -> Conclusion:
+    """A conclusion that must have been stated."""
+    assert isinstance(said, Conclusion)
+    return said
+
+
 def artifact(task_id: str, name: str, text: str) -> Artifact:
     """A file of a task, by reference."""
     digest = hashlib.sha256(text.encode()).hexdigest()
     return Artifact(name=name, object_name=f"c1/{task_id}/{name}", size_bytes=len(text), sha256=digest, media_type="text/plain")
 
 
-def brain(*script: str | IoaError | ModelAnswer, budget: Budget = SHORT) -> tuple[ModelBrain, ScriptedModel]:
-    """Make a brain whose model says these lines, with the least of all brains behind it."""
+def brain(
+    *script: str | IoaError | ModelAnswer, budget: Budget = SHORT, fallback: Brain | None = None
+) -> tuple[ModelBrain, ScriptedModel]:
+    """Make a brain whose model says these lines, with nobody behind it unless somebody is given."""
     model = ScriptedModel(script)
-    return ModelBrain(model, CurtBrain(), budget=budget), model
+    return ModelBrain(model, fallback, name="large", budget=budget, sleep=no_time), model
+
+
+async def no_time(seconds: float) -> None:
+    """Wait in no time."""
+
+
+def with_rules(*script: str | IoaError | ModelAnswer, budget: Budget = SHORT) -> tuple[ModelBrain, ScriptedModel]:
+    """Make a brain with the least of all brains behind it, as `IOA_LLM_FALLBACK=rules` puts the rules there."""
+    return brain(*script, budget=budget, fallback=CurtBrain())
 
 
 async def test_says_what_the_model_says() -> None:
@@ -147,11 +168,12 @@ async def test_a_model_whose_reasoning_uses_up_the_room_is_asked_to_reason_less(
     ]
 
 
-async def test_falls_back_when_every_answer_was_cut() -> None:
-    """The cause is told apart from an answer that was useless."""
+async def test_passes_when_every_answer_was_cut() -> None:
+    """The cause is told apart from an answer that was useless, and nobody decides in the model's place."""
     ann, _ = brain(*[ModelAnswer(DISCUSS, finish="length")] * 4)
-    assert await ann.speak(launched().view(ANN)) == await CurtBrain().speak(launched().view(ANN))
-    assert ann.tally.summary()["fallbacks"] == {"speak:cut": 1}
+    said = await ann.speak(launched().view(ANN))
+    assert isinstance(said, Pass) and said.cause is PassCause.NO_USABLE_ANSWER
+    assert ann.tally.summary()["undecided"] == {"speak:cut": 1}
 
 
 async def test_no_part_of_an_answer_is_taken_for_the_whole() -> None:
@@ -164,7 +186,7 @@ async def test_no_part_of_an_answer_is_taken_for_the_whole() -> None:
         for finish in ("length", "stop"):
             ann, _ = brain(*[ModelAnswer(whole[:end], finish=finish)] * 4)
             await ann.speak(launched().view(ANN))
-            accepted += [end] if not ann.tally.fallbacks else []
+            accepted += [end] if not ann.tally.undecided else []
     assert accepted == []
 
 
@@ -175,9 +197,9 @@ async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> 
         async with open_brain(environment) as opened:
             assert isinstance(opened, ModelBrain)
             opened.tally.decisions["speak"] += 2
-            opened.tally.fell_back("speak", Cause.TOO_SLOW, "it took long")
+            opened.tally.not_decided("speak", Cause.TOO_SLOW, "it took long", instead="pass")
     [line] = [line for line in lines if line["event"] == "model_served"]
-    assert (line["model"], line["decisions"], line["fallbacks"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
+    assert (line["model"], line["decisions"], line["undecided"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
 
 
 @pytest.mark.parametrize(
@@ -234,17 +256,17 @@ async def test_finds_the_answer_in_what_surrounds_it(text: str) -> None:
         decision(type="ASSIGN", mode="wait", tasks=[given("bob", f"x{number}") for number in range(33)]),
     ],
 )
-async def test_repairs_twice_and_then_falls_back(text: str) -> None:
-    """A useless answer goes back to the model with what is wrong, and after two rounds the other brain decides."""
+async def test_repairs_twice_and_then_passes(text: str) -> None:
+    """A useless answer goes back to the model with what is wrong, and after two rounds the floor is passed on with the reason."""
     ann, model = brain(text, text, text)
     with capture_logs() as logs:
         said = await ann.speak(launched().view(ANN))
-    assert said == ConcludeGroupDiscussion()
+    assert isinstance(said, Pass) and said.cause is PassCause.NO_USABLE_ANSWER
     assert [(len(asked.messages), asked.messages[-1].role) for asked in model.asked] == [(2, "user"), (4, "user"), (6, "user")]
     assert "cannot be used" in model.asked[1].messages[-1].content
-    assert ann.tally.fallbacks == {("speak", Cause.USELESS_ANSWER): 1}
-    assert [(log["event"], log["decision"], log["cause"]) for log in logs if log["log_level"] == "warning"] == [
-        ("model_fallback", "speak", "useless_answer")
+    assert ann.tally.undecided == {("speak", Cause.USELESS_ANSWER): 1}
+    assert [(log["event"], log["decision"], log["cause"], log["instead"]) for log in logs if log["log_level"] == "warning"] == [
+        ("model_did_not_decide", "speak", "useless_answer", "pass")
     ]
 
 
@@ -252,7 +274,7 @@ async def test_takes_a_repaired_answer() -> None:
     """The second answer counts if the first was useless."""
     ann, _ = brain(decision(type="DISCUSSION", next_speaker="bo", content="hi"), DISCUSS)
     assert await ann.speak(launched().view(ANN)) == Discussion(content="Which month?", next_speaker=BOB)
-    assert (ann.tally.repairs, dict(ann.tally.fallbacks)) == (1, {})
+    assert (ann.tally.repairs, dict(ann.tally.undecided)) == (1, {})
 
 
 @pytest.mark.parametrize(
@@ -277,35 +299,102 @@ async def test_is_told_what_would_be_legal(answer: str, told: str) -> None:
     assert told in model.asked[1].messages[-1].content
 
 
+async def test_passes_at_once_when_the_model_refuses() -> None:
+    """A key that is wrong will be wrong again: the next member is asked without delay, and reads whose model refused and how."""
+    ann, model = brain(ModelError("no such key"))
+    view = launched().view(ANN)
+    assert await ann.speak(view) == Pass(cause=PassCause.MODEL_UNAVAILABLE, content="large: no such key")
+    assert (len(model.asked), view.meter.decided_by, ann.failures) == (1, None, 1)
+
+
+async def test_asks_again_later_and_later_while_the_model_is_away() -> None:
+    """A restart of the server costs a pause: 1, 2, 4 seconds and so on, or what the server asks for."""
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    busy = UnavailableError("busy", retry_after=timedelta(seconds=45))
+    model = ScriptedModel([UnavailableError("down"), UnavailableError("down"), busy, UnavailableError("down"), DISCUSS])
+    ann = ModelBrain(model, name="large", budget=SHORT, sleep=note)
+    view = launched().view(ANN)
+    view = replace(view, state=patient(view.state))
+    assert await ann.speak(view) == Discussion(content="Which month?", next_speaker=BOB)
+    assert (pauses, ann.failures, view.meter.decided_by) == ([1, 2, 45, 8], 0, DecidedBy(kind="model", name="large"))
+
+
+@pytest.mark.parametrize(("is_patient", "waited"), [(True, 600), (False, 58)])
+async def test_passes_when_its_patience_is_used_up(is_patient: bool, waited: float) -> None:
+    """A member with patience on its card keeps asking as long as a decision may take, another one until its floor ends."""
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    ann = ModelBrain(ScriptedModel(lambda asked: UnavailableError("down")), name="large", budget=SHORT, sleep=note)
+    view = launched().view(ANN)
+    said = await ann.speak(replace(view, state=patient(view.state)) if is_patient else view)
+    assert said == Pass(cause=PassCause.MODEL_UNAVAILABLE, content="large: down")
+    assert waited - 30 < sum(pauses) <= waited
+
+
+async def test_nothing_passes_in_a_group_that_knows_no_pass() -> None:
+    """Beside older members a model that fails stays silent, as their group expects; rules do not speak for it."""
+    ann, _ = brain(ModelError("no such key"))
+    view = launched().view(ANN)
+    with pytest.raises(UndecidedError, match="no such key"):
+        await ann.speak(replace(view, legal=tuple(kind for kind in view.legal if kind is not Pass)))
+
+
+async def test_waits_before_it_asks_again_when_everybody_has_passed() -> None:
+    """Models that refuse at once do not fill the log: members wait longer each time, and ask at once while others can speak."""
+    pauses: list[float] = []
+
+    async def note(seconds: float) -> None:
+        pauses.append(seconds)
+
+    group = launched()
+    ann = ModelBrain(ScriptedModel(lambda asked: ModelError("no such key")), name="large", budget=SHORT, sleep=note)
+    for _ in range(12):
+        me = group.state.floor_holder
+        assert me is not None
+        group.say(me, await ann.speak(group.view(me)))
+        group.at += timedelta(seconds=pauses[-1] if pauses else 0)
+    assert pauses[:4] == [3, 3, 6, 12] and max(pauses) <= 30
+
+
+async def test_a_model_may_have_nothing_to_add() -> None:
+    """A pass is offered to it like any other word."""
+    ann, _ = brain(decision(type="PASS", content="Bob knows more."))
+    assert await ann.speak(launched().view(ANN)) == Pass(cause=PassCause.NOTHING_TO_ADD, content="Bob knows more.")
+
+
 @pytest.mark.parametrize(
     ("error", "cause"), [(UnavailableError("down"), Cause.UNAVAILABLE), (ModelError("no such model"), Cause.REFUSED)]
 )
-async def test_falls_back_at_once_when_the_model_fails(error: IoaError, cause: Cause) -> None:
-    """There is nothing to repair when no answer comes."""
-    ann, model = brain(error)
-    assert await ann.speak(launched().view(ANN)) == ConcludeGroupDiscussion()
-    assert (len(model.asked), ann.tally.fallbacks) == (1, {("speak", cause): 1})
-
-
-async def test_a_decision_of_the_rules_is_counted_where_the_message_tells_its_cost() -> None:
-    """Whoever reads the group's log sees that the model did not decide; what the model decided counts as nothing of the kind."""
-    asked: list[int] = []
-    for answer in (UnavailableError("down"), DISCUSS):
-        ann, _ = brain(answer)
-        view = launched().view(ANN)
-        await ann.speak(view)
-        asked.append(view.meter.take().fallbacks)
-    goal = mission()
-    ann, _ = brain(UnavailableError("down"))
+async def test_rules_decide_where_they_were_asked_for_and_it_is_told(error: IoaError, cause: Cause) -> None:
+    """With the fallback, whoever reads the group's log sees that the model did not decide, and why."""
+    ann, _ = with_rules(*[error] * 40)
+    view, goal = launched().view(ANN), mission()
+    assert await ann.speak(view) == ConcludeGroupDiscussion()
     await ann.form_team(goal, WordSearch(CARDS))
-    assert (asked, goal.meter.take().fallbacks) == ([1, 0], 1)
+    by = DecidedBy(kind="rules", instead_of="large", cause=cause.value)
+    assert (view.meter.decided_by, goal.meter.decided_by) == (by, by)
+    assert (view.meter.take().fallbacks, goal.meter.take().fallbacks) == (1, 1), "older readers know it by this"
 
 
-async def test_falls_back_when_no_time_is_left() -> None:
-    """A decision that takes longer than its share is taken by the other brain."""
+async def test_passes_when_no_time_is_left() -> None:
+    """A decision that takes longer than it may is none."""
     ann, _ = brain(DISCUSS, budget=Budget(decision_timeout=timedelta(0)))
-    assert await ann.speak(launched().view(ANN)) == ConcludeGroupDiscussion()
-    assert ann.tally.fallbacks == {("speak", Cause.TOO_SLOW): 1}
+    said = await ann.speak(launched().view(ANN))
+    assert isinstance(said, Pass) and said.cause is PassCause.MODEL_UNAVAILABLE
+    assert ann.tally.undecided == {("speak", Cause.TOO_SLOW): 1}
+
+
+def patient(state: GroupState) -> GroupState:
+    """The same group, whose members have patience on their cards."""
+    members = tuple(member.model_copy(update={"patience": timedelta(seconds=60)}) for member in state.members)
+    return state.model_copy(update={"members": members})
 
 
 async def test_replaces_half_characters() -> None:
@@ -352,7 +441,7 @@ async def test_concludes_with_the_files_of_the_tasks(uses: tuple[TaskId, ...], k
         decision(type="CONCLUDE", goal_reached=True, content="It is 1234."),
         decision(type="CONCLUDE", goal_reached=False, content="No.", files=["t1-x/a.txt"]),
     )
-    said = [await ann.conclude(group.view(ANN)) for _ in range(2)]
+    said = [stated(await ann.conclude(group.view(ANN))) for _ in range(2)]
     assert [(one.content, one.reason) for one in said] == [("It is 1234.", Reason.CONCLUDED), ("No.", Reason.FAILED)]
     assert [[file.object_name for file in one.artifacts] for one in said] == [
         [*kept, "c1/t1-x/draft.txt", "c1/t2-x/a.txt", "c1/t2-x/final.txt"],
@@ -467,10 +556,14 @@ async def test_a_conclusion_that_was_refused_is_asked_for_anew() -> None:
     assert ([one.content for one in said], "It is too long." in model.asked[1].prompt) == (["That is all.", "Shorter."], True)
 
 
-async def test_concludes_by_the_other_brain_if_the_model_fails() -> None:
-    """A conclusion is made without the model too."""
-    ann, _ = brain(UnavailableError("down"))
-    assert (await ann.conclude(launched().view(ANN))).reason is Reason.CONCLUDED
+async def test_passes_the_conclusion_on_if_the_model_fails() -> None:
+    """Another member may state it; rules do not, unless they were asked for."""
+    group = launched()
+    group.say(ANN, ConcludeGroupDiscussion())
+    ann, _ = brain(ModelError("no such key"))
+    rules, _ = with_rules(ModelError("no such key"))
+    said = await ann.conclude(group.view(ANN)), await rules.conclude(group.view(ANN))
+    assert [type(one) for one in said] == [Pass, Conclusion]
 
 
 def mission() -> Mission:
@@ -501,11 +594,20 @@ async def test_launches_only_agents_that_were_found() -> None:
     assert len(model.asked) == 3
 
 
-async def test_launches_with_the_best_if_the_model_fails_after_a_search() -> None:
+async def test_forms_no_team_without_the_model() -> None:
+    """The goal is given back, so that an agent whose model answers can take it."""
+    for error, is_away in ((ModelError("no such key"), True), ("what?", False)):
+        ann, _ = brain(error, "what?", "what?")
+        with pytest.raises(UndecidedError) as undecided:
+            await ann.form_team(mission(), WordSearch(CARDS))
+        assert undecided.value.is_away is is_away
+
+
+async def test_launches_with_the_best_if_the_model_fails_after_a_search_and_rules_were_asked_for() -> None:
     """What the searches brought is not thrown away."""
-    ann, _ = brain(decision(type="search_client", needs=["statistics of CSV files"]), "?", "?", "?")
+    ann, _ = with_rules(decision(type="search_client", needs=["statistics of CSV files"]), "?", "?", "?")
     assert await ann.form_team(mission(), WordSearch(CARDS)) == Team(members=(CARL, BOB))
-    assert ann.tally.fallbacks == {("form_team", Cause.USELESS_ANSWER): 1}
+    assert ann.tally.undecided == {("form_team", Cause.USELESS_ANSWER): 1}
 
 
 async def test_acts_at_most_ten_times() -> None:
@@ -515,7 +617,7 @@ async def test_acts_at_most_ten_times() -> None:
     search = WordSearch(CARDS)
     ann = ModelBrain(model, CurtBrain(), budget=SHORT)
     assert isinstance(await ann.form_team(mission(), search), Team)
-    assert (search.searches, ann.tally.fallbacks) == (9, {("form_team", Cause.USELESS_ANSWER): 1})
+    assert (search.searches, ann.tally.undecided) == (9, {("form_team", Cause.USELESS_ANSWER): 1})
 
 
 async def test_what_was_searched_is_not_searched_again() -> None:
@@ -559,6 +661,13 @@ async def test_asks_nothing_where_there_is_one_way(may_team_up: bool, max_turns:
     bob, model = brain()
     assert await bob.approach(task_of_bob(may_team_up=may_team_up, max_turns=max_turns), WordSearch(CARDS)) == Alone("total sales")
     assert model.asked == []
+
+
+@pytest.mark.parametrize("script", [(ModelError("no such key"),), (decision(type="team"), ModelError("no such key"))])
+async def test_does_a_task_alone_if_the_model_fails(script: Sequence[str | IoaError]) -> None:
+    """The assigner's words stand, and the task is done."""
+    bob, _ = brain(*script)
+    assert await bob.approach(task_of_bob(may_team_up=True), WordSearch(CARDS)) == Alone("total sales")
 
 
 async def test_opens_a_nested_team() -> None:

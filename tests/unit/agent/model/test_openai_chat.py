@@ -154,7 +154,7 @@ async def test_a_small_server_is_served_after_one_refusal() -> None:
             brain = ModelBrain(model, CurtBrain())
             await brain.speak(team.view(BOB))
     sizes = [sum(tokens_of(message["content"]) for message in body["messages"]) + body["max_tokens"] for body in script.bodies]
-    assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.fallbacks)) == (2, True, True, {})
+    assert (len(sizes), sizes[0] > 4_096, sizes[1] <= 4_096, dict(brain.tally.undecided)) == (2, True, True, {})
 
 
 async def test_a_prompt_that_no_context_is_small_enough_for_is_refused() -> None:

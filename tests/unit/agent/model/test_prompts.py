@@ -154,7 +154,7 @@ async def test_a_model_with_a_small_context_is_served_after_one_refusal() -> Non
     model = ScriptedModel(small)
     brain = ModelBrain(model, CurtBrain())
     await brain.speak(team.view(ANN))
-    assert (refused, dict(brain.tally.fallbacks)) == ([1], {})
+    assert (refused, dict(brain.tally.undecided)) == ([1], {})
 
 
 async def test_a_long_log_is_cut_in_steps() -> None:

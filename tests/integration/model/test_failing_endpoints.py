@@ -1,0 +1,194 @@
+"""Endpoints that fail, over a real nats-server: nobody but the model concludes a goal, and every one ends with its reason."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+
+from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.system_clock import RandomIds, SystemClock
+from ioa.adapters.this_process import new_session
+from ioa.agent.client import AgentClient, ClientOptions
+from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.rules import RuleBrain
+from ioa.client.watching import conversation
+from ioa.errors import NotFoundError
+from ioa.group.events import Said
+from ioa.hosting.agent import Agent
+from ioa.ports.brain import Brain
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import GoalResult, Reason
+from ioa.protocol.ids import AgentId, comm_id_of_goal
+from ioa.protocol.messages import Message, Pass, PassCause, Thinking
+from ioa.runtime.process import StopSignal
+from ioa.testing.memory_store import MemoryStore
+from ioa_testkit.beside import beside
+from ioa_testkit.planes import Plane, open_nats_plane
+from tests.unit.agent.model.http_script import Line, completion, serving
+
+pytestmark = pytest.mark.timeout(60)
+
+PATIENCE = timedelta(seconds=3)
+"""Of decisions by models that are away, and of their groups."""
+BRIEF = Budget(answer_timeout=PATIENCE, decision_timeout=PATIENCE)
+AMPLE = Budget(answer_timeout=timedelta(seconds=20), decision_timeout=timedelta(seconds=20))
+CONCLUDED = completion(json.dumps({"decision": {"type": "CONCLUDE", "goal_reached": True, "content": "It is done."}}))
+DOWN = Line(status=503, body="overloaded")
+
+
+@dataclass
+class Endpoint:
+    """Chooses the team of its lead, and then answers as `speech` says; `forms` is what it says instead to that as well."""
+
+    member: str
+    speech: Callable[[], Line]
+    forms: Line | None = None
+
+    def answer(self, body: dict[str, Any]) -> Line:
+        """Answer a request."""
+        is_formation = "launch_group_chat" in json.dumps(body["response_format"])
+        if not is_formation:
+            return self.speech()
+        return self.forms or completion(json.dumps({"decision": {"type": "launch_group_chat", "members": [self.member]}}))
+
+
+def always(line: Line) -> Callable[[], Line]:
+    """The same, whatever is asked."""
+    return lambda: line
+
+
+def away_for(seconds: float) -> Callable[[], Line]:
+    """Down for a while from the first question on, and then as well as any."""
+    began: list[float] = []
+
+    def answer() -> Line:
+        began[:] = began or [monotonic()]
+        return DOWN if monotonic() - began[0] < seconds else CONCLUDED
+
+    return answer
+
+
+FAILING: dict[str, tuple[Line, Reason, PassCause]] = {
+    "401": (Line(status=401, body="who are you"), Reason.MODEL_UNAVAILABLE, PassCause.MODEL_UNAVAILABLE),
+    "503": (DOWN, Reason.MODEL_UNAVAILABLE, PassCause.MODEL_UNAVAILABLE),
+    "hanging": (Line(hang=True), Reason.MODEL_UNAVAILABLE, PassCause.MODEL_UNAVAILABLE),
+    "dropping": (Line(drop=True), Reason.MODEL_UNAVAILABLE, PassCause.MODEL_UNAVAILABLE),
+    "page": (Line(body="<html>Welcome</html>"), Reason.MODEL_UNAVAILABLE, PassCause.MODEL_UNAVAILABLE),
+    "garbage": (completion("As a language model I"), Reason.FAILED, PassCause.NO_USABLE_ANSWER),
+    "empty": (completion(""), Reason.FAILED, PassCause.NO_USABLE_ANSWER),
+}
+
+
+@pytest.fixture
+async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
+    """A control plane on a nats-server of its own."""
+    async with open_nats_plane(tmp_path / "nats", model_patience=PATIENCE) as running:
+        yield running
+
+
+@dataclass
+class Told:
+    """What became of a goal."""
+
+    result: GoalResult
+    messages: list[Message]
+
+    @property
+    def deciders(self) -> set[str]:
+        """What decided the messages of its members."""
+        return {message.header.decided_by.kind for message in self.messages if message.header.decided_by is not None}
+
+
+async def reach(
+    plane: Plane,
+    folder: Path,
+    name: str,
+    endpoint: Endpoint | str,
+    *,
+    budget: Budget = BRIEF,
+    rules: bool = False,
+    patience: float = 60,
+) -> Told:
+    """Have two agents of one endpoint, or of an address, reach a goal. Agents have patience on their cards, in seconds."""
+    async with AsyncExitStack() as stack:
+        url = endpoint if isinstance(endpoint, str) else stack.enter_context(serving(answer=endpoint.answer))[0]
+        chat = await stack.enter_async_context(open_openai_chat(ModelSettings(url, "large", context=32_000)))
+        brain = ModelBrain(chat, RuleBrain() if rules else None, name="large", budget=budget)
+        clients = [_client(plane, folder, f"{name}-{role}", brain, patience) for role in ("lead", "member")]
+        stop = StopSignal()
+        await stack.enter_async_context(beside(*(client.run(stop) for client in clients), stop=stop.set))
+        goal_id = await plane.client.launch(GoalOrder(goal=f"Help {name} to count.", agent=f"{name}-lead", timeout=40))
+        result = await plane.client.wait_for_result(goal_id)
+        try:
+            entries = await conversation(plane.client, comm_id_of_goal(goal_id))
+        except NotFoundError:
+            entries = []
+        said = [stored.entry.event.message for stored in entries if isinstance(stored.entry.event, Said)]
+        return Told(result, said)
+
+
+def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: float) -> AgentClient:
+    agent = Agent(agent_id, description=f"Helps {agent_id} to count.", examples=[f"Help {agent_id} to count."])
+    agent.task(lambda task: "1, 2, 3")
+    card = agent.card_as(AgentId(agent_id)).model_copy(update={"patience": timedelta(seconds=patience)})
+    clock, ids = SystemClock(), RandomIds()
+    options = ClientOptions(folder / agent_id, drain=timedelta(0), takeover=timedelta(0), reform_after=timedelta(seconds=0.1))
+    return AgentClient(agent, card, brain, plane.network, MemoryStore(), clock, ids, new_session(clock, ids), options)
+
+
+async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Path) -> None:
+    """Each failure in the group has its typed end, says whose model failed, and no member says anything but that it passes."""
+    budgets = {Reason.MODEL_UNAVAILABLE: BRIEF, Reason.FAILED: AMPLE}
+    async with asyncio.TaskGroup() as group:
+        running = {
+            name: group.create_task(reach(plane, tmp_path, name, Endpoint(f"{name}-member", always(line)), budget=budgets[reason]))
+            for name, (line, reason, _) in FAILING.items()
+        }
+    told = {name: task.result() for name, task in running.items()}
+    assert {name: one.result.reason for name, one in told.items()} == {name: reason for name, (_, reason, _) in FAILING.items()}
+    for name, (_, _, cause) in FAILING.items():
+        assert {type(message.payload) for message in told[name].messages} == {Pass}
+        assert {message.payload.cause for message in told[name].messages if isinstance(message.payload, Pass)} == {cause}
+        assert (told[name].deciders, f"{name}-lead, {name}-member" in told[name].result.content) == (set(), True)
+        assert [one.by.kind for one in told[name].result.decisions] == ["model"], "the team was the model's choice"
+        assert len(told[name].messages) < 12, "members whose models refuse at once do not pass the floor around as fast as they can"
+
+
+async def test_an_endpoint_that_fails_from_the_start_opens_no_group(plane: Plane, tmp_path: Path) -> None:
+    """The goal is given back until the patience is used up, be it that nobody listens, a key is wrong, or all is garbage."""
+    async with asyncio.TaskGroup() as group:
+        running = [
+            group.create_task(reach(plane, tmp_path, "refusing", "http://127.0.0.1:9/v1")),
+            *(
+                group.create_task(reach(plane, tmp_path, f"start-{name}", Endpoint("nobody", always(DOWN), forms=FAILING[name][0])))
+                for name in ("401", "503", "garbage")
+            ),
+        ]
+    told = [task.result() for task in running]
+    assert [(one.result.reason, one.messages) for one in told] == [(Reason.MODEL_UNAVAILABLE, [])] * len(told)
+
+
+async def test_models_that_come_back_go_on(plane: Plane, tmp_path: Path) -> None:
+    """An endpoint that was away for a while, or takes its time, costs time and nothing else: the model decides all there is.
+
+    A member that thinks for longer than its patience keeps the floor meanwhile.
+    """
+    async with asyncio.TaskGroup() as group:
+        away = group.create_task(reach(plane, tmp_path, "away", Endpoint("away-member", away_for(1)), budget=AMPLE))
+        slow = group.create_task(reach(plane, tmp_path, "slow", Endpoint("slow-member", away_for(3)), budget=AMPLE, patience=2))
+        ruled = group.create_task(reach(plane, tmp_path, "ruled", Endpoint("ruled-member", always(DOWN)), rules=True))
+    for told in (away.result(), slow.result()):
+        decided = {(one.by.kind, one.by.name) for one in told.result.decisions}
+        assert (told.result.reason, told.deciders, decided) == (Reason.CONCLUDED, {"model"}, {("model", "large")})
+    assert Thinking in {type(message.payload) for message in slow.result().messages}
+    by = {(one.by.kind, one.by.instead_of, one.by.cause) for one in ruled.result().result.decisions}
+    assert ("rules", "large", "unavailable") in by
