@@ -276,13 +276,15 @@ async def test_a_task_that_finds_no_slot_is_given_back(tmp_path: Path) -> None:
     assert told.task_conclusion.startswith("All 4 slots of worker are taken by tasks that have run for ")
 
 
-async def test_a_million_characters_are_concluded_whole(company: Company) -> None:
-    """The result tells the beginning and where the rest is; the file beside it holds all of it."""
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_a_million_characters_are_concluded_whole(company: Company, at_once: bool) -> None:
+    """With its announcement or behind it: the result tells the beginning and where the rest is, the file beside it holds all."""
     whole = "figures of a long report\n" * 40_000
+    conclusion = WholeConclusion(content=whole)
     brain = ScriptedBrain(
         teams=[Team(members=(AgentId("worker"),))],
-        utterances=[ConcludeGroupDiscussion()],
-        conclusions=[WholeConclusion(content=whole)],
+        utterances=[ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)],
+        conclusions=[conclusion],
     )
     await company.start(idle("worker"))
     await company.start(idle("lead"), brain)
