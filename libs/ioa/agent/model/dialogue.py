@@ -13,11 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from ioa.agent.model.answers import Answer, Read
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.json_text import find_object
 from ioa.agent.model.prompts import Prompts, cut
 from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
+from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
