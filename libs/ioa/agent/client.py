@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -45,6 +45,9 @@ from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.telemetry import log_context, readiness
+
+if TYPE_CHECKING:
+    from ioa.agent.model.chat import ModelChat
 
 _MAX_ABANDONED = 8
 """An agent with more functions that never return is not to be trusted with work."""
@@ -108,6 +111,7 @@ class AgentClient:
         ids: IdSource,
         session: Session,
         options: ClientOptions,
+        chat: ModelChat | None = None,
     ) -> None:
         self._card = card
         self._hold = session
@@ -117,7 +121,7 @@ class AgentClient:
         self._options = options
         self._outbox = Outbox(card.agent_id, network, store, clock, ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
-        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout)
+        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout, chat)
         self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()

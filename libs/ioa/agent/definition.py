@@ -1,4 +1,4 @@
-"""What an agent's author says of it: a card and one function; `ioa.hosting.agent` shows how.
+"""What an agent's author says of it: a card, and one function that does its work; `ioa.hosting.agent` shows how.
 
 The function may be sync (it runs in a thread) or async, and may take a second argument, the `TaskContext`.
 """
@@ -7,23 +7,32 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
+from ioa.agent.chatting import Chatting
+from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
+from ioa.ports.brain import Brain
+from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
-from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.search import Need
 from ioa.protocol.usage import MICROS, Usage
+
+if TYPE_CHECKING:
+    from ioa.adapters.openai.settings import ModelSettings
+
+MAX_INSTRUCTIONS_CHARS = 8_000
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,30 @@ class TaskContext(Protocol):
     @property
     def goal(self) -> str:
         """The goal of the group this task belongs to."""
+
+    @property
+    def goal_id(self) -> GoalId:
+        """The goal's id: what belongs to one goal goes by it, such as an environment that its tasks share."""
+
+    @property
+    def comm_id(self) -> CommId:
+        """The group's id; a nested team is a group of its own."""
+
+    @property
+    def asked_by(self) -> AgentId:
+        """Who gave this agent the task, perhaps itself."""
+
+    @property
+    def reason(self) -> str:
+        """What was said with the task, such as why it is given; often empty."""
+
+    @property
+    def conversation(self) -> Sequence[Heard]:
+        """What was said in the group until the task began, in order, with the tasks and their results."""
+
+    @property
+    def team(self) -> Sequence[Teammate]:
+        """The other members of the group, as they were when the task began."""
 
     @property
     def inputs(self) -> Sequence[InputFile]:
@@ -107,6 +140,42 @@ class TaskContext(Protocol):
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the task's result and return where it lies; the media type is guessed from `name`."""
 
+    def chat(
+        self,
+        messages: str | Sequence[ChatMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        may_call: bool = True,
+    ) -> Chatting:
+        """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a plain one.
+
+        What it costs is counted for the goal by itself. Cancelling the task cancels the question.
+
+        Args:
+            messages: A text, or a conversation in which each call of a tool is answered.
+            tools: What the model may ask for. None is run: `tool_calls` of the answer says what it wants.
+            schema: A class that the answer is to be of; `parsed` holds it. What is none goes back to the model, at most twice.
+            max_tokens: Where the answer is cut. It is never more than the goal's budget has left.
+            may_call: False: the tools stay in sight, but the model is to answer.
+
+        Raises:
+            InvalidInputError: The agent has no model, or a call in the messages has no answer.
+            BudgetSpentError: Nothing is left of the goal's budget; the model was not asked.
+            UnavailableError: The model cannot be reached, is overloaded or too slow, after all retries.
+            ModelError: The server refuses the question, or no answer was of the class.
+        """
+
+    def trace(self, event: Mapping[str, Any]) -> None:
+        """Note a step for whoever looks into the task later: one JSON object, which goes along with the result as a trace.
+
+        A trace is neither a file of the result nor shown to any agent. What exceeds 4 MB is left out.
+
+        Raises:
+            InvalidInputError: It is no JSON object.
+        """
+
 
 def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
     """Make a usage of what an author's function says.
@@ -141,6 +210,9 @@ class AgentDefinition:
     tags: Sequence[str] = ()
     version: str = "1"
     may_team_up: bool = False
+    model: ModelSettings | ChatModel | None = field(default=None, kw_only=True, repr=False)
+    instructions: str = field(default="", kw_only=True, repr=False)
+    brain: Brain | None = field(default=None, kw_only=True, repr=False)
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
 
@@ -151,7 +223,18 @@ class AgentDefinition:
                     f"The card of agent {self.agent_id!r} is not valid: {listed} is one text, not a list of texts.",
                     hint=f"Write {listed}=[{getattr(self, listed)!r}].",
                 )
+        if len(self.instructions) > MAX_INSTRUCTIONS_CHARS:
+            raise InvalidInputError(
+                f"The instructions of agent {self.agent_id!r} have {len(self.instructions):,} characters;"
+                f" {MAX_INSTRUCTIONS_CHARS:,} are allowed.",
+                hint="Put what is longer into a file that its function reads.",
+            )
         self.card_as(AgentId(self.agent_id))
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it can do nothing without a language model."""
+        return False
 
     def card_as(self, agent_id: AgentId) -> AgentCard:
         """Build the card of one replica; the pool is the agent's own id."""
@@ -223,14 +306,17 @@ class AgentDefinition:
         return self._timeout
 
     def with_card(self, **fields: Any) -> Self:
-        """Return an agent that works alike and says something else of itself.
+        """Return an agent that works alike and says something else of itself, or thinks with something else.
 
         Raises:
             InvalidInputError: The card cannot be valid; the message says which field.
         """
-        other = replace(self, **fields)
-        other._function, other._timeout = self.function, self._timeout
-        return other
+        return replace(self, **fields).working_as(self)
+
+    def working_as(self, other: AgentDefinition) -> Self:
+        """Take over another agent's function, and return this one."""
+        self._function, self._timeout = other.function, other._timeout
+        return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
         """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""

@@ -113,7 +113,12 @@ class TaskOutcome(StrEnum):
 
 
 class InformTaskResult(Model):
-    """Report the end of a task, once. `usage` is what the whole task has cost."""
+    """Report the end of a task, once.
+
+    Attributes:
+        usage: What the whole task has cost.
+        traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
+    """
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
     task_id: TaskIdField
@@ -121,6 +126,7 @@ class InformTaskResult(Model):
     task_conclusion: Content
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     usage: Usage | None = None
+    traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
 
 
 class Pause(Model):

@@ -29,6 +29,7 @@ _MAX_LEARNED = 8
 """How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
 
 A = TypeVar("A", bound=Answer)
+S = TypeVar("S", bound=BaseModel)
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -190,7 +191,7 @@ def _read(answer: ModelAnswer, shape: type[A]) -> tuple[A | None, str]:
     return read_answer(answer.text, shape)
 
 
-def read_answer(text: str, shape: type[A]) -> tuple[A | None, str]:
+def read_answer(text: str, shape: type[S]) -> tuple[S | None, str]:
     """Read the answer out of a text, or say in a few words what is wrong with it."""
     found = find_object(text)
     if found is None:

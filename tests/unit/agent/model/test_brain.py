@@ -16,7 +16,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
-from ioa.hosting.brains import open_brain
+from ioa.hosting.brains import open_mind
 from ioa.ports.brain import Alone, Mission, NobodyFits, TaskView, Team
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact, Reason
@@ -169,10 +169,10 @@ async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> 
     """The counts are plain values, whatever was counted."""
     environment = {"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1", "IOA_LLM_MODEL": "tiny"}
     with capture_logs() as lines:
-        async with open_brain(environment) as opened:
-            assert isinstance(opened, ModelBrain)
-            opened.tally.decisions["speak"] += 2
-            opened.tally.fell_back("speak", Cause.TOO_SLOW, "it took long")
+        async with open_mind(environment) as opened:
+            assert isinstance(opened.brain, ModelBrain) and opened.chat is not None
+            opened.brain.tally.decisions["speak"] += 2
+            opened.brain.tally.fell_back("speak", Cause.TOO_SLOW, "it took long")
     [line] = [line for line in lines if line["event"] == "model_served"]
     assert (line["model"], line["decisions"], line["fallbacks"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
 
