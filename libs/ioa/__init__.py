@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ioa.agent.chatting import ChatAnswer
     from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
+    from ioa.agent.hooks import TurnView
     from ioa.errors import (
         BudgetSpentError,
         InvalidInputError,
@@ -40,6 +41,7 @@ __all__ = [
     "TaskError",
     "Teammate",
     "Tool",
+    "TurnView",
     "UnavailableError",
     "UpstreamResult",
 ]
@@ -54,6 +56,7 @@ _HOMES = {
     "TaskContext": "ioa.agent.definition",
     "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
+    "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
 }
 """Where each name is defined; all others are errors."""

@@ -19,6 +19,7 @@ from ioa.agent.agent_metrics import agents
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
+from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
@@ -121,7 +122,9 @@ class AgentClient:
         self._options = options
         self._outbox = Outbox(card.agent_id, network, store, clock, ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
-        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout, chat)
+        self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
+        hooks, timeout = Hooks(agent, store, self._hooked), options.task_timeout
+        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, hooks, timeout, chat)
         self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()
@@ -146,7 +149,7 @@ class AgentClient:
     @property
     def functions_abandoned(self) -> int:
         """How many functions were told to stop and still run."""
-        return self._functions.abandoned
+        return self._functions.abandoned + self._hooked.abandoned
 
     async def run(self, stop: Stop) -> None:
         """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline.
@@ -250,7 +253,7 @@ class AgentClient:
 
     def _complaints(self) -> list[str]:
         """Return what keeps the agent from being trusted with work."""
-        abandoned = self._functions.abandoned
+        abandoned = self.functions_abandoned
         return [
             *([] if self._store.is_well else ["its memory does not answer"]),
             *([f"{abandoned} of its functions were told to stop and still run"] if abandoned > _MAX_ABANDONED else []),
@@ -446,6 +449,7 @@ class AgentClient:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._deregister())
             group.create_task(self._functions.until_ended(_ENDING))
+            group.create_task(self._hooked.until_ended(_ENDING))
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._card.agent_id, session=self._hold.session)

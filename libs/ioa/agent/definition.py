@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from ioa.agent.chatting import Chatting
 from ioa.agent.conversation import Heard, Teammate
+from ioa.agent.hooks import ObserveFunction, SpeakFunction
 from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.ports.brain import Brain
@@ -192,6 +193,8 @@ def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
 
 TaskFunction = Callable[..., str | Awaitable[str]]
 F = TypeVar("F", bound=TaskFunction)
+Look = TypeVar("Look", bound=ObserveFunction)
+Speak = TypeVar("Speak", bound=SpeakFunction)
 
 
 @dataclass
@@ -215,6 +218,8 @@ class AgentDefinition:
     brain: Brain | None = field(default=None, kw_only=True, repr=False)
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
+    _observer: ObserveFunction | None = field(default=None, init=False, repr=False)
+    _speaker: SpeakFunction | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for listed in ("skills", "examples", "tags"):
@@ -289,6 +294,46 @@ class AgentDefinition:
         self._function, self._timeout = function, timeout
         return function
 
+    def observe(self, function: Look) -> Look:
+        """Register what this agent sees: `look(view) -> str`, sync or async, called before each of its turns and tasks.
+
+        What it returns, at most 8,000 characters within 5 seconds, is told to this agent's own speaker and to nobody else. It may
+        be called more than once for a turn, so it should only read.
+
+        Raises:
+            InvalidInputError: The function cannot be called with a view alone, or is the agent's second one.
+        """
+        if self._observer is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._observer)} that observes already.")
+        _check_hook(function)
+        self._observer = function
+        return function
+
+    def speak(self, function: Speak) -> Speak:
+        """Register what this agent says when it has the floor: `speak(view)`, sync or async, giving what a builder of it made.
+
+        Nothing else decides then: what is refused comes back in `view.refusals`, and after the third refusal the floor passes on.
+
+        Raises:
+            InvalidInputError: The function cannot be called with a view alone, is the agent's second one, or the agent has a brain.
+        """
+        if self.brain is not None or self._speaker is not None:
+            other = "a brain" if self.brain is not None else f"the function {_name(self._speaker)}"
+            raise InvalidInputError(f"Agent {self.agent_id!r} has {other} that speaks already.", hint="Keep one of them.")
+        _check_hook(function)
+        self._speaker = function
+        return function
+
+    @property
+    def observer(self) -> ObserveFunction | None:
+        """What the agent sees, if its author said so."""
+        return self._observer
+
+    @property
+    def speaker(self) -> SpeakFunction | None:
+        """What the agent says, if its author said so."""
+        return self._speaker
+
     @property
     def function(self) -> TaskFunction:
         """The registered function.
@@ -314,8 +359,9 @@ class AgentDefinition:
         return replace(self, **fields).working_as(self)
 
     def working_as(self, other: AgentDefinition) -> Self:
-        """Take over another agent's function, and return this one."""
+        """Take over another agent's functions, and return this one."""
         self._function, self._timeout = other.function, other._timeout
+        self._observer, self._speaker = other._observer, other._speaker
         return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
@@ -353,6 +399,13 @@ def _check_function(function: TaskFunction) -> None:
         )
 
 
+def _check_hook(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    required = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    if _arity(function) < 1 or len(required) > 1 or (required and required[0].kind not in _POSITIONAL):
+        raise InvalidInputError(f"{_name(function)} must take one argument: the view.", hint="Write: def look(view) -> str")
+
+
 def _return_type(function: TaskFunction) -> object | None:
     """Return what the function says it returns; None where it says nothing, or nothing that can be told here."""
     try:
@@ -369,10 +422,10 @@ _CONTEXT = "ctx"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _arity(function: TaskFunction) -> int:
+def _arity(function: Callable[..., Any]) -> int:
     parameters = inspect.signature(function).parameters.values()
     return sum(1 for parameter in parameters if parameter.kind in _POSITIONAL)
 
 
-def _name(function: TaskFunction) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__name__", repr(function))

@@ -300,12 +300,13 @@ class GroupSession:
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
         now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
-        view = self._history.view(self.me, now, self._meter, refusals, files)
+        hooks = self._runner.hooks
+        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, files), self._files)
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
-                return await brain.speak(view)
+                return await (hooks.speak(view, self._files) if hooks.speaks else brain.speak(view))
         with timed_decision("conclude"):
-            conclusion = await brain.conclude(view)
+            conclusion = await (hooks.conclude(view, self._files) if hooks.speaks else brain.conclude(view))
         return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
 
     async def _close(self) -> None:

@@ -18,6 +18,7 @@ from ioa.agent.conversation import heard, reason_of, teammates
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
+from ioa.agent.hooks import Hooks
 from ioa.agent.lease import TaskLease
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
 from ioa.agent.searching import Searching, search_for_others
@@ -62,6 +63,7 @@ class TaskRunner:
     store: AgentStore
     outbox: Outbox
     functions: Functions
+    hooks: Hooks
     timeout: timedelta | None = None
     chat: ModelChat | None = None
 
@@ -113,6 +115,7 @@ class TaskRunner:
         reach("agent.task_begun")
         decision = Meter()
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=self.network)
+        group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
         if isinstance(approach, Team):

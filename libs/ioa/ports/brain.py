@@ -161,6 +161,8 @@ class GroupView:
         reachable: The members that may be named next speaker or be given a task: the living, and those lost only just now.
         refusals: What the router said of this turn's earlier attempts, oldest first.
         meter: Where the brain counts what its decision costs.
+        instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
+        observation: What `me` sees now, by its author's function. Nobody else is shown it.
     """
 
     me: AgentId
@@ -175,6 +177,8 @@ class GroupView:
     log: tuple[Message | TaskRecord, ...] = ()
     at: datetime | None = None
     files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
+    instructions: str = field(default="", repr=False)
+    observation: str = field(default="", repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -13,7 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa import Agent
-from ioa.agent.definition import TaskContext
+from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.hosting import host as worker
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.goals import Reason
@@ -133,6 +133,6 @@ _TASKS = {
 
 if __name__ == "__main__":
     sys.path.insert(0, str(EXAMPLES))
-    agents = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
+    agents: list[AgentDefinition] = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
     agents.append(worker.load_agent(f"{EXAMPLES / 'python_runner.py'}:agent"))
     worker.serve([agent.with_card(brain=DrillBrain()) for agent in agents])

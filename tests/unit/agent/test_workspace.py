@@ -46,7 +46,7 @@ def files(tmp_path: Path) -> GroupFiles:
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
-    """The question to the model ends, whether the function awaits it or waits in a thread, and whether it was asked before or after."""
+    """The question to the model ends, whether the function awaits it or waits in a thread, asked before or after."""
     began, ended = asyncio.Event(), list[str]()
 
     async def silent() -> ChatAnswer:

@@ -8,6 +8,7 @@ assignment and the triggers of a pause, they are part of the answer here, and so
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
@@ -139,7 +140,8 @@ class ModelBrain:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
 
         def text(room: int) -> str:
-            return self._situation(view, room, lambda above: context.tail(self._prompts, view, self._budget, above))
+            seen = _within(view, room)
+            return self._situation(seen, room, lambda above: context.tail(self._prompts, seen, self._budget, above))
 
         question = Question(text, view.meter, within=floor * _SHARE_OF_THE_FLOOR, reader=Reader(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
@@ -161,14 +163,15 @@ class ModelBrain:
         assigner = next((one.assigner for one in view.state.open_tasks if one.task_id == spec.task_id), view.charter.owner)
 
         def text(room: int) -> str:
+            seen = _within(view, room)
             described = fenced("task", cut(defused(spec.task_desc), room), spec.task_id)
             return self._situation(
-                view,
+                seen,
                 room,
                 lambda above: self._prompts.fill(
                     "approach",
                     me=task.me.agent_id,
-                    standing=context.standing(view, self._budget, above),
+                    standing=context.standing_and_sight(seen, self._budget, above),
                     assigner="you yourself" if assigner == task.me.agent_id else assigner,
                     task=described,
                 ),
@@ -179,6 +182,11 @@ class ModelBrain:
     def _fell_back(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> None:
         meter.add(Usage(fallbacks=1))
         self.tally.fell_back(decision, failure.cause, failure.why)
+
+
+def _within(view: GroupView, room: int) -> GroupView:
+    """Leave two thirds of a prompt's room to all else than what the agent sees; `room` is in tokens of three bytes."""
+    return replace(view, observation=cut(view.observation, room))
 
 
 async def _conclusion(said: Conclude, view: GroupView) -> Conclusion:

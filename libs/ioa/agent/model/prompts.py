@@ -22,6 +22,7 @@ _TAGS = (
     "instructions",
     "message",
     "need",
+    "observation",
     "open_tasks",
     "read",
     "refusals",

@@ -10,6 +10,7 @@ from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAg
 from ioa.agent.chatting import Left, question
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
+from ioa.agent.model.task import do_task
 from ioa.agent.rules import RuleBrain
 from ioa.errors import from_wire, row_of
 from ioa.hosting.brains import Mind, open_own_mind
@@ -170,13 +171,13 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         model=(model := ScriptedModel([ModelAnswer("Cut", "length"), "Dear Ada, kindly."])),
     )
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
-    assert await agent.function("make it polite", ctx) == "Dear Ada, kindly."
+    assert await do_task(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
     told = model.asked[0].prompt
     for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):
         assert part in told
     assert agent.may_team_up and agent.needs_model
     with pytest.raises(TaskError, match="no whole answer"):
-        await agent.function("more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
+        await do_task("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
 
 
 def test_an_agent_that_needs_a_model_does_not_start_without() -> None:
@@ -193,9 +194,10 @@ def test_an_agent_that_needs_a_model_does_not_start_without() -> None:
 async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
     """In the place of the one that the process has; its author's brain decides what it says, else its model does."""
     own, shared = ScriptedModel(["Good day!"]), ScriptedModel([])
-    writer = {"description": "Writes letters", "examples": ["write a letter"], "instructions": "Be kind."}
-    agent = ModelAgent("writer", model=own, brain=RuleBrain(), **writer)
+    agent = ModelAgent(
+        "writer", "Writes letters", examples=["write a letter"], instructions="Be kind.", model=own, brain=RuleBrain()
+    )
     goal = await ioa_system.run("write a letter", agents=[agent], model=shared)
     assert (goal.succeeded, goal.content, shared.asked) == (True, "Good day!", [])
-    async with open_own_mind(ModelAgent("writer", model=own, **writer), Mind(RuleBrain()), {}) as mind:
+    async with open_own_mind(Agent("writer", "Writes letters", model=own), Mind(RuleBrain()), {}) as mind:
         assert isinstance(mind.brain, ModelBrain) and mind.chat is not None
