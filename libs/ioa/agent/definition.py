@@ -14,24 +14,26 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from ioa.agent.chatting import Chatting
-from ioa.agent.conversation import Heard, Teammate
-from ioa.agent.hooks import ObserveFunction, SpeakFunction
-from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
-from ioa.ports.brain import Brain
-from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.search import Need
 from ioa.protocol.usage import MICROS, Usage
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an author's file loads no more than a card needs
+    from pydantic import BaseModel
+
     from ioa.adapters.openai.settings import ModelSettings
+    from ioa.agent.chatting import Chatting
+    from ioa.agent.conversation import Heard, Teammate
+    from ioa.agent.hooks import ObserveFunction, SpeakFunction
+    from ioa.agent.searching import Searching
+    from ioa.ports.brain import Brain
+    from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
+    from ioa.protocol.search import Need
 
 MAX_INSTRUCTIONS_CHARS = 8_000
 
@@ -193,8 +195,8 @@ def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
 
 TaskFunction = Callable[..., str | Awaitable[str]]
 F = TypeVar("F", bound=TaskFunction)
-Look = TypeVar("Look", bound=ObserveFunction)
-Speak = TypeVar("Speak", bound=SpeakFunction)
+Look = TypeVar("Look", bound="ObserveFunction")
+Speak = TypeVar("Speak", bound="SpeakFunction")
 
 
 @dataclass

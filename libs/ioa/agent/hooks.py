@@ -114,7 +114,8 @@ class TurnView:
             if isinstance(tasks, Mapping)
             else tasks
         )
-        return validate(SyncTaskAssignment if wait else AsyncTaskAssignment, {"content": say, "tasks": tuple(given)})
+        said = {"content": say, "tasks": tuple(given)}
+        return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
 
     def pause(self, *task_ids: str) -> Pause:
         """Wait until these open tasks have ended."""

@@ -118,8 +118,8 @@ def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
                 f"{name}: the parameter {one.name} has no type that a model can be told.", hint="Annotate each one."
             )
         default = ... if one.default is one.empty else one.default
-        told = {"description": described[one.name]} if one.name in described else {}
-        fields[_PREFIX + one.name] = (types[one.name], Field(default, alias=one.name, **told))
+        told = Field(default, alias=one.name, description=described.get(one.name))
+        fields[_PREFIX + one.name] = (types[one.name], told)
     arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
     return ReactTool(function, Tool(name, about, arguments.model_json_schema()), arguments, _CONTEXT in parameters, parallel)
 
