@@ -103,6 +103,8 @@ class MemoryGoalRemoval:
                 case Said(message=message):
                     if isinstance(message.payload, InformTaskResult | Conclusion):
                         files.update(artifact.object_name for artifact in message.payload.artifacts)
+                    if isinstance(message.payload, InformTaskResult):
+                        files.update(trace.object_name for trace in message.payload.traces)
                 case _:
                     pass
         return Belongings(frozenset(members), tuple(nested), frozenset(files))

@@ -19,6 +19,8 @@ from ioa.agent.workspace import GroupFiles
 from ioa.ports.agent_store import Observation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import comm_id_of_goal
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
@@ -26,6 +28,7 @@ from ioa_testkit import System
 from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.deadline import eventually
+from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
 from tests.unit.agent.model.situations import ANN, decision, launched
 
 CANARY = "the cat is in the cellar"
@@ -137,6 +140,22 @@ async def test_a_speaker_says_what_its_author_wrote(ioa_system: System) -> None:
     assert (first.goal, "DISCUSSION" in first.legal, first.team[0].agent_id) == ("Keep watch", True, "lead")
     assert [(one.kind, one.content) for one in first.conversation] == [("message", "What do you see?")]
     assert first.observation.startswith(CANARY) and CANARY.encode() not in log
+
+
+async def test_what_one_member_sees_no_other_learns(tmp_path: Path) -> None:
+    """A canary in one agent's view stands in its own memory; in no other's, in no log, and in nothing that others are shown."""
+    worker, lead, brain = working(lambda task: "Done."), one_task(), ScriptedBrain()
+    worker.observe(lambda view: CANARY)
+    worker.instructions = CANARY.upper()
+    async with open_company(tmp_path) as company:
+        await company.start(worker, brain)
+        await company.start(idle("lead"), lead)
+        assert (await company.has_done()).reason is Reason.CONCLUDED
+        log = repr(await company.network.entries(comm_id_of_goal(GOAL.goal_id)))
+    stores = {name: repr(vars(member.store)) for name, member in company.members.items()}
+    assert brain.tasks[0].group.observation == CANARY
+    elsewhere = stores["lead"] + log + "".join(view.observation + view.instructions for view in lead.views)
+    assert (CANARY in stores["worker"], CANARY in elsewhere, CANARY.upper() in elsewhere) == (True, False, False)
 
 
 async def test_what_is_refused_comes_back_at_most_thrice(ioa_system: System) -> None:
