@@ -53,6 +53,7 @@ class ChatAnswer:
 
 Chatting = UnderWay[ChatAnswer]
 """A question that is under way."""
+CHAT = "ctx.chat(…)"
 
 Ask = Callable[[ChatQuestion], Chatting]
 

@@ -11,6 +11,7 @@ from ioa.protocol.search import Need, Search, SearchResult
 
 Searching = UnderWay[SearchResult]
 """A search that is under way."""
+SEARCH = "ctx.search(…)"
 
 
 def search_for_others(needs: Sequence[str | Need], *, me: AgentId, purpose: str, budget: int | None) -> Search:

@@ -13,7 +13,7 @@ import structlog
 
 from ioa.agent.agent_metrics import timed_decision, timed_task
 from ioa.agent.asking import until_answered
-from ioa.agent.chatting import Ask, ChatAnswer, ChatQuestion, Chatting, left_of
+from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
 from ioa.agent.conversation import heard, reason_of, teammates
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
@@ -21,7 +21,7 @@ from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
 from ioa.agent.lease import TaskLease
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
-from ioa.agent.searching import Searching, search_for_others
+from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.errors import InvalidInputError, IoaError, NotFoundError
@@ -190,7 +190,7 @@ class TaskRunner:
 
         def seek(needs: Sequence[str | Need], budget: int | None) -> Searching:
             search = search_for_others(needs, me=self.card.agent_id, purpose=task_id, budget=budget)
-            return Searching.start(self.network.search(search), loop)
+            return Searching.start(self.network.search(search), loop, SEARCH)
 
         return seek
 
@@ -205,7 +205,7 @@ class TaskRunner:
             assert state is not None
             return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total))
 
-        return lambda question: Chatting.start(answer(question), loop)
+        return lambda question: Chatting.start(answer(question), loop, CHAT)
 
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:

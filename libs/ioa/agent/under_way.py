@@ -13,15 +13,21 @@ T = TypeVar("T")
 
 
 class UnderWay(Generic[T]):
-    """An answer that is on its way: `await` it in an async function, call `result()` in a plain one."""
+    """An answer that is on its way: `await` it in an async function, call `result()` in a plain one.
 
-    def __init__(self, future: Future[T]) -> None:
+    Args:
+        future: Brings the answer.
+        call: What the author wrote, as errors name it.
+    """
+
+    def __init__(self, future: Future[T], call: str) -> None:
         self._future = future
+        self._call = call
 
     @classmethod
-    def start(cls, asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> UnderWay[T]:
+    def start(cls, asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, call: str) -> UnderWay[T]:
         """Begin on an event loop, from any thread."""
-        return cls(asyncio.run_coroutine_threadsafe(asked, loop))
+        return cls(asyncio.run_coroutine_threadsafe(asked, loop), call)
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.wrap_future(self._future).__await__()
@@ -38,7 +44,7 @@ class UnderWay(Generic[T]):
             asyncio.get_running_loop()
         except RuntimeError:
             return self._future.result()
-        raise InvalidInputError("Waiting for an answer would block the event loop.", hint="Write: await ctx.…")
+        raise InvalidInputError("Waiting for an answer would block the event loop.", hint=f"Write: await {self._call}")
 
     def cancel(self) -> None:
         """Give it up; whoever waits for it is told."""

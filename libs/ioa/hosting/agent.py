@@ -33,7 +33,7 @@ class Agent(AgentDefinition):
         model: A language model of its own, for what it says and for `ctx.chat`: `ModelSettings`, or any `ChatModel`. Without it
             that of `IOA_LLM_MODEL`.
         instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.
-        brain: Decides in its name, in the place of a language model and of rules.
+        brain: Decides in its name, in the place of a language model and of rules; `ioa.brain` has the port.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

@@ -18,9 +18,9 @@ from typing import Any
 from ioa.agent.chatting import ChatAnswer
 from ioa.agent.definition import TaskContext
 from ioa.agent.function_executor import Functions, Patience
-from ioa.errors import TaskError, find_error
+from ioa.errors import InvalidInputError, TaskError, find_error
 from ioa.ports.chat_model import ChatMessage, ToolCall
-from ioa.react.tools import BadArgumentsError, ReactTool, as_observation
+from ioa.react.tools import ReactTool, as_observation
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Run:
             return f"Error: there is no tool {call.name!r}. There are: {', '.join(self._tools) or 'none'}."
         try:
             arguments = wanted.read(call.arguments)
-        except BadArgumentsError as error:
+        except InvalidInputError as error:
             return f"Error: {error.message}"
         self._calls += 1
         if (why := await self._refusal(Call(call.name, arguments, self._calls))) is not None:

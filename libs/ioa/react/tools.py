@@ -28,10 +28,6 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ARGUMENT = re.compile(r"^\s{0,12}(\w+)(?:\s*\([^)]*\))?:\s*(\S.*)$", re.MULTILINE)
 
 
-class BadArgumentsError(InvalidInputError):
-    """The model asked for a tool with arguments that it does not take."""
-
-
 @dataclass(frozen=True)
 class Observation:
     """What a tool brings besides text: files that belong to the task's result."""
@@ -64,13 +60,13 @@ class ReactTool:
         """Validate what the model wrote.
 
         Raises:
-            BadArgumentsError: It does not fit; the first three errors are told.
+            InvalidInputError: It does not fit; the first three errors are told.
         """
         try:
             read = self.arguments.model_validate_json(arguments or "{}")
         except ValidationError as error:
             told = "; ".join(f"{where or 'arguments'}: {why}" for where, why in problems_of(error)[:_MOST_ERRORS])
-            raise BadArgumentsError(f"{self.name} cannot take these arguments: {told}.") from None
+            raise InvalidInputError(f"{self.name} cannot take these arguments: {told}.") from None
         return {name.removeprefix(_PREFIX): getattr(read, name) for name in read.model_fields_set}
 
     def call(self, arguments: dict[str, Any], ctx: object) -> Any:

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ioa.agent.chatting import ChatAnswer, ChatQuestion, Chatting, Left, question
+from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
 from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent
-from ioa.agent.searching import Searching, search_for_others
+from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.task_runner import no_model
 from ioa.errors import InvalidInputError
 from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
@@ -113,7 +113,7 @@ class RecordingContext:
         self.searches.append(search_for_others(needs, me=AgentId("agent-under-test"), purpose=self.task_id, budget=budget))
         answer: Future[SearchResult] = Future()
         answer.set_result(self.found)
-        return Searching(answer)
+        return Searching(answer, SEARCH)
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Add up what was spent.
@@ -146,8 +146,8 @@ class RecordingContext:
                 answer.set_result(asyncio.run(asked))
             except Exception as error:
                 answer.set_exception(error)
-            return Chatting(answer)
-        return Chatting.start(asked, loop)
+            return Chatting(answer, CHAT)
+        return Chatting.start(asked, loop, CHAT)
 
     async def _ask(self, asked: ChatQuestion) -> ChatAnswer:
         from ioa.agent.model import Budget

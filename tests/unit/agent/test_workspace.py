@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.agent.chatting import ChatAnswer, ChatQuestion, Chatting
+from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
@@ -58,7 +58,9 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
         raise AssertionError("it waits for ever")
 
     loop = asyncio.get_running_loop()
-    running = RunningTask(T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda _: Chatting.start(silent(), loop))
+    running = RunningTask(
+        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda _: Chatting.start(silent(), loop, CHAT)
+    )
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()
     running.cancel()

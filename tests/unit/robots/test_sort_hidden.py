@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from examples.robots.sort_hidden import GOAL, REACH, World, plan, robot, table
+from examples.robots.sort_hidden import GOAL, REACH, STARTS, World, plan, robot, table
 from ioa.group.events import RepetitionRefused
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
@@ -48,6 +48,7 @@ async def test_robots_that_tell_nothing_do_not(ioa_system: System, tmp_path: Pat
 
 
 def test_each_world_can_be_sorted() -> None:
-    """From each of the 134 starts, in one to seven actions."""
-    taken: Sequence[int] = [steps(seed) for seed in range(5)]
+    """From wherever its cubes start, in one to seven actions; seeds make different worlds."""
+    taken: Sequence[int] = [steps(seed) for seed in range(3)]
     assert all(1 <= one <= 7 for one in taken)
+    assert len({World.reset(seed) for seed in range(2_000)}) == len(STARTS) == 134

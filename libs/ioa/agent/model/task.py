@@ -33,14 +33,13 @@ async def do_task(instructions: str, task: str, ctx: TaskContext) -> str:
         IoaError: The model cannot be asked; see `TaskContext.chat`.
     """
     messages = await messages_of(instructions, task, ctx)
-    for times in (1, 2):
-        answer = await ctx.chat(messages, max_tokens=None if times == 1 else times * _ROOM)
+    room = None
+    for _ in range(2):
+        answer = await ctx.chat(messages, max_tokens=room)
         if answer.complete and answer.text.strip():
             return answer.text.strip()
+        room = None if answer.complete else 2 * answer.usage.tokens_out or None
     raise TaskError("The model gave no whole answer.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
-
-
-_ROOM = 16_000
 
 
 async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:

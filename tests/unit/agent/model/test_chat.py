@@ -168,10 +168,11 @@ async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
         goal="a polite letter",
         inputs=[input_file(tmp_path / name) for name in ("letter.txt", "photo.png")],
         results=[upstream("count the words", "Two.")],
-        model=(model := ScriptedModel([ModelAnswer("Cut", "length"), "Dear Ada, kindly."])),
+        model=(model := ScriptedModel([ModelAnswer("Cut", "length", answer_tokens=50), "Dear Ada, kindly."])),
     )
     agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
     assert await do_task(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
+    assert model.asked[1].limits.max_tokens == 100
     told = model.asked[0].prompt
     for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):
         assert part in told
