@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import permutations, product
 
 from ioa import Agent, Heard, InputFile, TaskContext, TurnView
-from ioa.agent.hooks import Said
+from ioa.brain import Said
 
 TARGETS = {"blue": 2, "pink": 4, "yellow": 6}
 REACH = {"alice": (1, 2, 3), "bob": (3, 4, 5), "chad": (5, 6, 7)}

@@ -4,6 +4,7 @@ A brain forms teams, speaks, concludes and takes on tasks; `Brain` says by which
 whatever it says.
 """
 
+from ioa.agent.hooks import Said
 from ioa.ports.brain import (
     Alone,
     Brain,
@@ -45,6 +46,7 @@ __all__ = [
     "NobodyFits",
     "Pause",
     "Reason",
+    "Said",
     "SearchResult",
     "SyncTaskAssignment",
     "TaskOutcome",
