@@ -27,6 +27,7 @@ SMALLEST: dict[str, str] = {
     "outcomes": "--agents 2 --tasks 26",
     "overload": "--smoke",
     "replica_load": "--worlds 1",
+    "robots": "--seeds 1",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",

@@ -9,26 +9,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ioa.agent.chatting import ChatAnswer
+    from ioa.agent.conversation import Heard, Teammate
     from ioa.agent.definition import InputFile, TaskContext, UpstreamResult
-    from ioa.errors import InvalidInputError, IoaError, NotFoundError, TaskError, UnavailableError
-    from ioa.hosting.agent import Agent
+    from ioa.agent.hooks import TurnView
+    from ioa.errors import (
+        BudgetSpentError,
+        InvalidInputError,
+        IoaError,
+        ModelError,
+        NotFoundError,
+        TaskError,
+        UnavailableError,
+    )
+    from ioa.hosting.agent import Agent, ModelAgent
+    from ioa.ports.chat_model import ChatMessage, Tool
 
 __all__ = [
     "Agent",
+    "BudgetSpentError",
+    "ChatAnswer",
+    "ChatMessage",
+    "Heard",
     "InputFile",
     "InvalidInputError",
     "IoaError",
+    "ModelAgent",
+    "ModelError",
     "NotFoundError",
     "TaskContext",
     "TaskError",
+    "Teammate",
+    "Tool",
+    "TurnView",
     "UnavailableError",
     "UpstreamResult",
 ]
 
 _HOMES = {
     "Agent": "ioa.hosting.agent",
+    "ChatAnswer": "ioa.agent.chatting",
+    "ChatMessage": "ioa.ports.chat_model",
+    "Heard": "ioa.agent.conversation",
     "InputFile": "ioa.agent.definition",
+    "ModelAgent": "ioa.hosting.agent",
     "TaskContext": "ioa.agent.definition",
+    "Teammate": "ioa.agent.conversation",
+    "Tool": "ioa.ports.chat_model",
+    "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
 }
 """Where each name is defined; all others are errors."""

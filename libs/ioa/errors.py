@@ -118,6 +118,10 @@ class ModelError(IoaError):
     """The language model did not give a usable answer."""
 
 
+class BudgetSpentError(IoaError):
+    """Nothing is left of what the goal may cost; another try will find nothing either."""
+
+
 class TaskError(IoaError):
     """The agent that ran the task raised or was stopped."""
 
@@ -146,6 +150,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
+    BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),
     TaskError: ErrorRow("task", Fault.AGENT, Retry.BOUNDED, "warning"),
     MissingExtraError: ErrorRow("missing_extra", Fault.CALLER, Retry.BOUNDED, "error"),
     OSError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),

@@ -43,7 +43,5 @@ class _ObservedAgent(AgentDefinition):
 
 def observed(agent: AgentDefinition, note: Callable[[Progress], None]) -> AgentDefinition:
     """Make an agent of the same card and function, whose reports of progress a test is told of, from whichever thread they come."""
-    card = {one.name: getattr(agent, one.name) for one in fields(AgentDefinition) if one.init}
-    other = _ObservedAgent(**card, note=note)
-    other._function, other._timeout = agent.function, agent.timeout
-    return other
+    said = {one.name: getattr(agent, one.name) for one in fields(AgentDefinition) if one.init}
+    return _ObservedAgent(**said, note=note).working_as(agent)

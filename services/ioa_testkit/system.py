@@ -14,11 +14,12 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
-from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
 from ioa.client.watching import conversation, watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import LaunchGroup
+from ioa.hosting.brains import Mind, check_models, mind_of, open_own_mind
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.system_client import SystemClient
@@ -127,6 +128,7 @@ class System:
             files: What comes along with the goal.
             brain: Decides what agents say; rules by default.
             model: A language model that decides instead, such as a `ScriptedModel`; where it fails for two seconds the goal fails.
+                Tasks may ask it.
 
         Raises:
             ScriptError: The goal has no result in time; the error tells what happened so far.
@@ -141,7 +143,7 @@ class System:
     ) -> AsyncIterator[RunningSystem]:
         """Serve agents for as long as the block, for tests that run several goals or look at the system itself."""
         progress: list[Progress] = []
-        async with self._open_plane() as plane, self._serving(plane, agents, _brain_of(brain, model), progress):
+        async with self._open_plane() as plane, self._serving(plane, agents, _mind(brain, model), progress):
             await self._until_found(plane.client, [AgentId(agent.agent_id) for agent in agents])
             yield RunningSystem(plane.client, progress, self.within)
 
@@ -174,7 +176,7 @@ class System:
         under_test = AgentId(agent.agent_id)
         _refuse_twice([*scripted, under_test])
         order, progress = _order_of(goal).model_copy(update={"agent": scripted[0]}), list[Progress]()
-        async with self._open_plane() as plane, self._serving(plane, [agent], _brain_of(brain, model), progress):
+        async with self._open_plane() as plane, self._serving(plane, [agent], _mind(brain, model), progress):
             for member in scripted:
                 card = AgentCard(agent_id=member, name=member, description="A member that a test speaks for.", pool=PoolId(member))
                 await plane.network.register(Register(card=card))
@@ -211,15 +213,20 @@ class System:
 
     @asynccontextmanager
     async def _serving(
-        self, plane: Plane, agents: Sequence[AgentDefinition], brain: Brain, progress: list[Progress]
+        self, plane: Plane, agents: Sequence[AgentDefinition], shared: Mind, progress: list[Progress]
     ) -> AsyncIterator[None]:
         _refuse_twice([agent.agent_id for agent in agents])
+        if shared.chat is None:
+            check_models(agents, {})
         stop = StopSignal()
-        clients = [self._client(plane, observed(agent, progress.append), brain) for agent in agents]
-        async with beside(*(client.run(stop) for client in clients), stop=stop.set):
-            yield
+        async with AsyncExitStack() as stack:
+            minds = [await stack.enter_async_context(open_own_mind(agent, shared, {})) for agent in agents]
+            followed = [observed(agent, progress.append) for agent in agents]
+            clients = [self._client(plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
+            async with beside(*(client.run(stop) for client in clients), stop=stop.set):
+                yield
 
-    def _client(self, plane: Plane, agent: AgentDefinition, brain: Brain) -> AgentClient:
+    def _client(self, plane: Plane, agent: AgentDefinition, mind: Mind) -> AgentClient:
         clock, ids, agent_id = SystemClock(), RandomIds(), AgentId(agent.agent_id)
         options = ClientOptions(
             self._folder / f"agents-{self._opened}" / agent_id,
@@ -229,7 +236,7 @@ class System:
             reform_after=_GRACE,
         )
         card, session = agent.card_as(agent_id), new_session(clock, ids)
-        return AgentClient(agent, card, brain, plane.network, MemoryStore(), clock, ids, session, options)
+        return AgentClient(agent, card, mind.brain, plane.network, MemoryStore(), clock, ids, session, options, mind.chat)
 
     async def _until_found(self, client: SystemClient, agents: Sequence[AgentId]) -> None:
         async def look() -> None:
@@ -257,12 +264,12 @@ def _order_of(goal: str | GoalOrder) -> GoalOrder:
     return parse_goal(goal.encode()) if isinstance(goal, str) else goal
 
 
-def _brain_of(brain: Brain | None, model: ChatModel | None) -> Brain:
+def _mind(brain: Brain | None, model: ChatModel | None) -> Mind:
     if brain is not None and model is not None:
         raise InvalidInputError("Both a brain and a model are given.", hint="A model is a brain's; give one of them.")
     if model is not None:
-        return ModelBrain(model, budget=Budget(decision_timeout=_MODEL_PATIENCE))
-    return brain or RuleBrain()
+        return mind_of(model, budget=Budget(decision_timeout=_MODEL_PATIENCE))
+    return Mind(brain or RuleBrain())
 
 
 def _refuse_twice(agent_ids: Sequence[str]) -> None:

@@ -30,6 +30,7 @@ greeter = Agent("greeter", description="Greets people politely", examples=["gree
 def greet(task, ctx):
     names = ", ".join(file.name for file in ctx.inputs) or "nobody in particular"
     ctx.artifact("greeting.txt", f"Hello from a file, {names}!")
+    ctx.trace({"greeted": names})
     return f"Hello, {names}!"
 
 

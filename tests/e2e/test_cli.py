@@ -169,12 +169,14 @@ def test_a_search_that_is_none_is_refused(system: Running, command: CommandLine,
 
 
 def test_a_goal_is_shown_by_the_beginning_of_its_id(greeted: list[dict[str, Any]], command: CommandLine) -> None:
-    """`ioa goal show` takes a unique beginning, and fetches the files again."""
+    """`ioa goal show` takes a unique beginning, and fetches the files again, and what its tasks noted of their steps."""
     start = greeted[0]["goal_id"][:16]
-    shown = command.document("goal", "show", start, "--out", "again")
+    shown = command.document("goal", "show", start, "--out", "again", "--traces", "noted")
+    [trace] = shown["traces"]
+    assert json.loads((command.folder / trace["path"]).read_text(encoding="utf-8")) == {"greeted": "ada.txt"}
     assert (shown["result"]["content"], shown["files"]) == (greeted[-1]["content"], [f"again/{greeted[0]['goal_id']}/greeting.txt"])
     text = command.run("goal", "show", start).stdout
-    assert "Greet Ada" in text and "`ioa goal show" in text
+    assert "Greet Ada" in text and "`ioa goal show" in text and "noted their steps" in text
 
 
 def test_an_ended_goal_can_be_watched_again(greeted: list[dict[str, Any]], command: CommandLine) -> None:

@@ -16,8 +16,9 @@ pytestmark = pytest.mark.slow
 _HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
 
 PUBLIC = [
-    *("Agent", "InputFile", "InvalidInputError", "IoaError", "NotFoundError"),
-    *("TaskContext", "TaskError", "UnavailableError", "UpstreamResult"),
+    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Heard", "InputFile", "InvalidInputError", "IoaError"),
+    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
+    *("UnavailableError", "UpstreamResult"),
 ]
 
 _INSTALLED = """

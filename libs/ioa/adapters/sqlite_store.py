@@ -29,7 +29,7 @@ import structlog
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter
+from ioa.ports.agent_store import Encounter, Observation
 from ioa.ports.brain import Contact
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
@@ -38,7 +38,7 @@ from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -61,7 +61,10 @@ ALTER TABLE groups ADD COLUMN newest BLOB;
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 _MANY_IN_A_ROW = ""
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW)
+_OBSERVATIONS = """
+CREATE TABLE observations (comm_id TEXT PRIMARY KEY, turn INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS)
 """What leads from each version of the schema to the next.
 
 Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
@@ -76,7 +79,7 @@ _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH = "session", "epoch"
-_OF_A_GROUP = ("entries", "outbox", "tasks", "groups")
+_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "groups")
 
 _WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
@@ -251,6 +254,24 @@ class SqliteStore:
         def read(db: sqlite3.Connection) -> InformTaskResult | None:
             row = db.execute("SELECT result FROM tasks WHERE comm_id = ? AND task_id = ?", (comm_id, task_id)).fetchone()
             return _decoded(InformTaskResult, row[0]) if row and row[0] is not None else None
+
+        return await self._transaction(read)
+
+    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+        """Keep what was seen last; half of a character, which no text file can hold, becomes a question mark."""
+        text = seen.text.encode("utf-8", "replace").decode()
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO observations VALUES (?, ?, ?)", (comm_id, seen.turn, text))
+
+        await self._transaction(write, synced=False)
+
+    async def observation(self, comm_id: CommId) -> Observation | None:
+        """Return what was seen last."""
+
+        def read(db: sqlite3.Connection) -> Observation | None:
+            row = db.execute("SELECT turn, text FROM observations WHERE comm_id = ?", (comm_id,)).fetchone()
+            return None if row is None else Observation(int(row[0]), str(row[1]))
 
         return await self._transaction(read)
 

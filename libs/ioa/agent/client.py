@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
@@ -19,6 +19,7 @@ from ioa.agent.agent_metrics import agents
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
+from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
 from ioa.agent.outbox import Outbox
 from ioa.agent.probing import FIRST, Probing
@@ -45,6 +46,9 @@ from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.telemetry import log_context, readiness
+
+if TYPE_CHECKING:
+    from ioa.agent.model.chat import ModelChat
 
 _MODEL_PATIENCE = timedelta(seconds=60)
 """How long agents that a model speaks for are waited for at a time."""
@@ -110,8 +114,9 @@ class AgentClient:
         ids: IdSource,
         session: Session,
         options: ClientOptions,
+        chat: ModelChat | None = None,
     ) -> None:
-        card = self._card = _as_spoken_for(card, brain)
+        card = self._card = _as_spoken_for(card, agent, brain)
         self._hold = session
         self._network = network
         self._store = store
@@ -119,7 +124,9 @@ class AgentClient:
         self._options = options
         self._outbox = Outbox(card.agent_id, network, store, clock, ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
-        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, options.task_timeout)
+        self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
+        hooks, timeout = Hooks(agent, store, self._hooked), options.task_timeout
+        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, hooks, timeout, chat)
         self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
         self._model = _ModelWatch(brain) if isinstance(brain, AsksModel) else None
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
@@ -145,7 +152,7 @@ class AgentClient:
     @property
     def functions_abandoned(self) -> int:
         """How many functions were told to stop and still run."""
-        return self._functions.abandoned
+        return self._functions.abandoned + self._hooked.abandoned
 
     async def run(self, stop: Stop) -> None:
         """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline.
@@ -249,7 +256,7 @@ class AgentClient:
 
     def _complaints(self) -> list[str]:
         """Return what keeps the agent from being trusted with work."""
-        abandoned = self._functions.abandoned
+        abandoned = self.functions_abandoned
         return [
             *([] if self._store.is_well else ["its memory does not answer"]),
             *([f"{abandoned} of its functions were told to stop and still run"] if abandoned > _MAX_ABANDONED else []),
@@ -446,6 +453,7 @@ class AgentClient:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._deregister())
             group.create_task(self._functions.until_ended(_ENDING))
+            group.create_task(self._hooked.until_ended(_ENDING))
 
     async def _deregister(self) -> None:
         request = Deregister(agent_id=self._card.agent_id, session=self._hold.session)
@@ -456,8 +464,10 @@ class AgentClient:
             _log.info("not_deregistered", agent_id=self._card.agent_id, why=str(error))
 
 
-def _as_spoken_for(card: AgentCard, brain: Brain) -> AgentCard:
+def _as_spoken_for(card: AgentCard, agent: AgentDefinition, brain: Brain) -> AgentCard:
     """Add to a card what decides for its agent. A model is waited for longer, if the author did not say how long."""
+    if agent.speaker is not None:
+        return card.model_copy(update={"speaks": "function"})
     if not isinstance(brain, AsksModel):
         return card.model_copy(update={"speaks": "rules"})
     return card.model_copy(update={"speaks": "model", "patience": card.patience or _MODEL_PATIENCE})

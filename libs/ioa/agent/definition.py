@@ -1,4 +1,4 @@
-"""What an agent's author says of it: a card and one function; `ioa.hosting.agent` shows how.
+"""What an agent's author says of it: a card, and one function that does its work; `ioa.hosting.agent` shows how.
 
 The function may be sync (it runs in a thread) or async, and may take a second argument, the `TaskContext`.
 """
@@ -7,23 +7,35 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
+from typing import TYPE_CHECKING, Any, Never, NoReturn, Protocol, Self, TypeVar, get_args, get_origin, get_type_hints, overload
 
 from pydantic import ValidationError
 
-from ioa.agent.searching import Searching
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, Skill
 from ioa.protocol.codec import in_words
-from ioa.protocol.ids import AgentId, PoolId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, TaskId
 from ioa.protocol.levels import LEVEL
-from ioa.protocol.search import Need
 from ioa.protocol.usage import MICROS, Usage
+
+if TYPE_CHECKING:  # an author's file loads no more than a card needs
+    from pydantic import BaseModel
+
+    from ioa.adapters.openai.settings import ModelSettings
+    from ioa.agent.chatting import Chatting
+    from ioa.agent.conversation import Heard, Teammate
+    from ioa.agent.hooks import ObserveFunction, SpeakFunction
+    from ioa.agent.searching import Searching
+    from ioa.ports.brain import Brain
+    from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
+    from ioa.protocol.search import Need
+
+MAX_INSTRUCTIONS_CHARS = 8_000
 
 
 @dataclass(frozen=True)
@@ -64,6 +76,30 @@ class TaskContext(Protocol):
     @property
     def goal(self) -> str:
         """The goal of the group this task belongs to."""
+
+    @property
+    def goal_id(self) -> GoalId:
+        """The goal's id: what belongs to one goal goes by it, such as an environment that its tasks share."""
+
+    @property
+    def comm_id(self) -> CommId:
+        """The group's id; a nested team is a group of its own."""
+
+    @property
+    def asked_by(self) -> AgentId:
+        """Who gave this agent the task, perhaps itself."""
+
+    @property
+    def reason(self) -> str:
+        """What was said with the task, such as why it is given; often empty."""
+
+    @property
+    def conversation(self) -> Sequence[Heard]:
+        """What was said in the group until the task began, in order, with the tasks and their results."""
+
+    @property
+    def team(self) -> Sequence[Teammate]:
+        """The other members of the group, as they were when the task began."""
 
     @property
     def inputs(self) -> Sequence[InputFile]:
@@ -111,6 +147,42 @@ class TaskContext(Protocol):
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the task's result and return where it lies; the media type is guessed from `name`."""
 
+    def chat(
+        self,
+        messages: str | Sequence[ChatMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        may_call: bool = True,
+    ) -> Chatting:
+        """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a plain one.
+
+        What it costs is counted for the goal by itself. Cancelling the task cancels the question.
+
+        Args:
+            messages: A text, or a conversation in which each call of a tool is answered.
+            tools: What the model may ask for. None is run: `tool_calls` of the answer says what it wants.
+            schema: A class that the answer is to be of; `parsed` holds it. What is none goes back to the model, at most twice.
+            max_tokens: Where the answer is cut. It is never more than the goal's budget has left.
+            may_call: False: the tools stay in sight, but the model is to answer.
+
+        Raises:
+            InvalidInputError: The agent has no model, or a call in the messages has no answer.
+            BudgetSpentError: Nothing is left of the goal's budget; the model was not asked.
+            UnavailableError: The model cannot be reached, is overloaded or too slow, after all retries.
+            ModelError: The server refuses the question, or no answer was of the class.
+        """
+
+    def trace(self, event: Mapping[str, Any]) -> None:
+        """Note a step for whoever looks into the task later: one JSON object, which goes along with the result as a trace.
+
+        A trace is neither a file of the result nor shown to any agent. What exceeds 4 MB is left out.
+
+        Raises:
+            InvalidInputError: It is no JSON object.
+        """
+
 
 def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
     """Make a usage of what an author's function says.
@@ -127,6 +199,8 @@ def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
 
 TaskFunction = Callable[..., str | Awaitable[str]]
 F = TypeVar("F", bound=TaskFunction)
+Look = TypeVar("Look", bound="ObserveFunction")
+Speak = TypeVar("Speak", bound="SpeakFunction")
 
 
 @dataclass
@@ -147,8 +221,13 @@ class AgentDefinition:
     may_team_up: bool = False
     leads: bool | None = None
     patience: timedelta | None = None
+    model: ModelSettings | ChatModel | None = field(default=None, kw_only=True, repr=False)
+    instructions: str = field(default="", kw_only=True, repr=False)
+    brain: Brain | None = field(default=None, kw_only=True, repr=False)
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
+    _observer: ObserveFunction | None = field(default=None, init=False, repr=False)
+    _speaker: SpeakFunction | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for listed in ("skills", "examples", "tags"):
@@ -157,7 +236,18 @@ class AgentDefinition:
                     f"The card of agent {self.agent_id!r} is not valid: {listed} is one text, not a list of texts.",
                     hint=f"Write {listed}=[{getattr(self, listed)!r}].",
                 )
+        if len(self.instructions) > MAX_INSTRUCTIONS_CHARS:
+            raise InvalidInputError(
+                f"The instructions of agent {self.agent_id!r} have {len(self.instructions):,} characters;"
+                f" {MAX_INSTRUCTIONS_CHARS:,} are allowed.",
+                hint="Put what is longer into a file that its function reads.",
+            )
         self.card_as(AgentId(self.agent_id))
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether it can do nothing without a language model."""
+        return False
 
     def card_as(self, agent_id: AgentId) -> AgentCard:
         """Build the card of one replica; the pool is the agent's own id."""
@@ -214,6 +304,46 @@ class AgentDefinition:
         self._function, self._timeout = function, timeout
         return function
 
+    def observe(self, function: Look) -> Look:
+        """Register what this agent sees: `look(view) -> str`, sync or async, called before each of its turns and tasks.
+
+        What it returns, at most 8,000 characters within 5 seconds, is told to this agent's own speaker and to nobody else. It may
+        be called more than once for a turn, so it should only read.
+
+        Raises:
+            InvalidInputError: The function cannot be called with a view alone, or is the agent's second one.
+        """
+        if self._observer is not None:
+            raise InvalidInputError(f"Agent {self.agent_id!r} has the function {_name(self._observer)} that observes already.")
+        _check_hook(function)
+        self._observer = function
+        return function
+
+    def speak(self, function: Speak) -> Speak:
+        """Register what this agent says when it has the floor: `speak(view)`, sync or async, giving what a builder of it made.
+
+        Nothing else decides then: what is refused comes back in `view.refusals`, and after the third refusal the floor passes on.
+
+        Raises:
+            InvalidInputError: The function cannot be called with a view alone, is the agent's second one, or the agent has a brain.
+        """
+        if self.brain is not None or self._speaker is not None:
+            other = "a brain" if self.brain is not None else f"the function {_name(self._speaker)}"
+            raise InvalidInputError(f"Agent {self.agent_id!r} has {other} that speaks already.", hint="Keep one of them.")
+        _check_hook(function)
+        self._speaker = function
+        return function
+
+    @property
+    def observer(self) -> ObserveFunction | None:
+        """What the agent sees, if its author said so."""
+        return self._observer
+
+    @property
+    def speaker(self) -> SpeakFunction | None:
+        """What the agent says, if its author said so."""
+        return self._speaker
+
     @property
     def function(self) -> TaskFunction:
         """The registered function.
@@ -231,14 +361,18 @@ class AgentDefinition:
         return self._timeout
 
     def with_card(self, **fields: Any) -> Self:
-        """Return an agent that works alike and says something else of itself.
+        """Return an agent that works alike and says something else of itself, or thinks with something else.
 
         Raises:
             InvalidInputError: The card cannot be valid; the message says which field.
         """
-        other = replace(self, **fields)
-        other._function, other._timeout = self.function, self._timeout
-        return other
+        return replace(self, **fields).working_as(self)
+
+    def working_as(self, other: AgentDefinition) -> Self:
+        """Take over another agent's functions, and return this one."""
+        self._function, self._timeout = other.function, other._timeout
+        self._observer, self._speaker = other._observer, other._speaker
+        return self
 
     def arguments(self, task: str, context: TaskContext) -> tuple[Any, ...]:
         """Return the arguments the function wants: the task, with the results that it builds on, and perhaps the context."""
@@ -278,6 +412,13 @@ def _check_function(function: TaskFunction) -> None:
         )
 
 
+def _check_hook(function: Callable[..., Any]) -> None:
+    parameters = inspect.signature(function).parameters.values()
+    required = [one for one in parameters if one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    if _arity(function) < 1 or len(required) > 1 or (required and required[0].kind not in _POSITIONAL):
+        raise InvalidInputError(f"{_name(function)} must take one argument: the view.", hint="Write: def look(view) -> str")
+
+
 def _return_type(function: TaskFunction) -> object | None:
     """Return what the function says it returns; None where it says nothing, or nothing that can be told here."""
     try:
@@ -294,10 +435,10 @@ _CONTEXT = "ctx"
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
-def _arity(function: TaskFunction) -> int:
+def _arity(function: Callable[..., Any]) -> int:
     parameters = inspect.signature(function).parameters.values()
     return sum(1 for parameter in parameters if parameter.kind in _POSITIONAL)
 
 
-def _name(function: TaskFunction) -> str:
+def _name(function: object) -> str:
     return getattr(function, "__name__", repr(function))

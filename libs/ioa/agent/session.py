@@ -309,17 +309,20 @@ class GroupSession:
         reach("agent.thinking")
         now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
         self._meter.decided_by = None
-        view = self._history.view(self.me, now, self._meter, refusals, files)
+        hooks = self._runner.hooks
+        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, files), self._files)
         said: Payload
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
-                said = await self._keeping_floor(view, brain.speak(view))
+                deciding = hooks.speak(view, self._files) if hooks.speaks else brain.speak(view)
+                said = await self._keeping_floor(view, deciding)
             count_decision("speak", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
             if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:
                 return said
             return said.model_copy(update={"conclusion": await self._fitting(said.conclusion, view)})
         with timed_decision("conclude"):
-            said = await self._keeping_floor(view, brain.conclude(view))
+            concluding = hooks.conclude(view, self._files) if hooks.speaks else brain.conclude(view)
+            said = await self._keeping_floor(view, concluding)
         count_decision("conclude", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
         return said if isinstance(said, Pass) else await self._fitting(said, view)
 

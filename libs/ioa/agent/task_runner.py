@@ -7,22 +7,25 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import structlog
 
 from ioa.agent.agent_metrics import count_decision, timed_decision, timed_task
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
+from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
+from ioa.agent.conversation import heard, reason_of, teammates
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
+from ioa.agent.hooks import Hooks
 from ioa.agent.lease import TaskLease
 from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
-from ioa.agent.searching import Searching, search_for_others
+from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
-from ioa.agent.workspace import GroupFiles, RunningTask, Seek
-from ioa.errors import IoaError, NotFoundError
+from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
+from ioa.errors import InvalidInputError, IoaError, NotFoundError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
@@ -37,6 +40,9 @@ from ioa.protocol.search import Need
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
+if TYPE_CHECKING:
+    from ioa.agent.model.chat import ModelChat
+
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
 _HANDED_OVER = (TaskOutcome.DONE, TaskOutcome.REJECTED)
@@ -47,7 +53,12 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class TaskRunner:
-    """One agent's way of doing tasks. `timeout` is how long its function may run, if its author did not say."""
+    """One agent's way of doing tasks.
+
+    Attributes:
+        timeout: How long the agent's function may run, if its author did not say.
+        chat: The language model that the function may ask.
+    """
 
     agent: AgentDefinition
     card: AgentCard
@@ -56,7 +67,9 @@ class TaskRunner:
     store: AgentStore
     outbox: Outbox
     functions: Functions
+    hooks: Hooks
     timeout: timedelta | None = None
+    chat: ModelChat | None = None
 
     async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
         """Bring an open task to its end and report it, or keep its lease while a nested team works. Cancelling stops it.
@@ -106,6 +119,7 @@ class TaskRunner:
         reach("agent.task_begun")
         decision = Meter()
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=self.network)
+        group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
         if isinstance(approach, Team):
@@ -114,7 +128,9 @@ class TaskRunner:
             approach = Alone(spec.task_desc)
         lease.count_approach(decision.take())
         try:
-            lease.running = await until_answered(lambda: self._prepare(view, attempt, files, lease.meter), task_id=spec.task_id)
+            lease.running = await until_answered(
+                lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
+            )
             return await self._run(history, approach.task_desc, lease.running, files)
         except (IoaError, OSError) as error:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
@@ -156,16 +172,26 @@ class TaskRunner:
             return False
         return True
 
-    async def _prepare(self, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
+    async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
+        charter, (asked_by, reason) = view.group.charter, reason_of(view.group, view.spec)
         return RunningTask(
             task_id=view.spec.task_id,
             attempt=attempt,
-            goal=view.group.charter.goal,
+            around=Circumstances(
+                goal=charter.goal,
+                goal_id=charter.goal_id,
+                comm_id=charter.comm_id,
+                asked_by=asked_by,
+                reason=reason,
+                conversation=heard(view.group),
+                team=teammates(view.group),
+            ),
             inputs=await files.fetch(view.group.charter.inputs),
             results=[await _upstream(record, files) for record in view.used if record.outcome in _HANDED_OVER],
             workspace=await files.create_workspace(view.spec.task_id, attempt),
             meter=meter,
             seek=self._seek(view.spec.task_id),
+            ask=self._ask(history, view.spec.task_id, meter),
         )
 
     def _seek(self, task_id: TaskId) -> Seek:
@@ -174,9 +200,22 @@ class TaskRunner:
 
         def seek(needs: Sequence[str | Need], budget: int | None) -> Searching:
             search = search_for_others(needs, me=self.card.agent_id, purpose=task_id, budget=budget)
-            return Searching.start(self.network.search(search), loop)
+            return Searching.start(self.network.search(search), loop, SEARCH)
 
         return seek
+
+    def _ask(self, history: GroupHistory, task_id: TaskId, meter: Meter) -> Ask:
+        """How a task asks the agent's model, whichever thread it runs in, within what its group has left then."""
+        loop = asyncio.get_running_loop()
+
+        async def answer(question: ChatQuestion) -> ChatAnswer:
+            state = history.state
+            if self.chat is None:
+                raise no_model(self.card.agent_id)
+            assert state is not None
+            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total))
+
+        return lambda question: Chatting.start(answer(question), loop, CHAT)
 
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:
@@ -191,7 +230,12 @@ class TaskRunner:
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
             await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
         made = await until_answered(lambda: files.upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
-        return InformTaskResult(task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=made)
+        traces = await until_answered(
+            lambda: files.upload_trace(history.comm_id, running.task_id, running.traced), task_id=running.task_id
+        )
+        return InformTaskResult(
+            task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=made, traces=traces
+        )
 
     async def _call(self, slot: Slot, words: str, running: RunningTask) -> tuple[Outcome, str]:
         """Call the author's function. What it raises, an exit included, is the task's failure and never this process's."""
@@ -216,6 +260,13 @@ class TaskRunner:
         own = task.deadline if isinstance(task, OpenTask) else None
         deadline = limits.deadline if own is None else min(own, limits.deadline)
         return Patience(limits.task_lease, lambda: deadline - self.outbox.clock.now())
+
+
+def no_model(agent_id: str) -> InvalidInputError:
+    """Say that an agent has no language model, and how it gets one."""
+    return InvalidInputError(
+        f"Agent {agent_id!r} needs a language model, and has none.", hint="Set IOA_LLM_MODEL, or give the agent a model of its own."
+    )
 
 
 async def _wait_for_team() -> NoReturn:

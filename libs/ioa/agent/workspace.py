@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import mimetypes
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from ioa.agent.asking import until_answered
+from ioa.agent.chatting import Ask, Chatting, question
+from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, spent
 from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
 from ioa.agent.searching import Searching
+from ioa.agent.under_way import UnderWay
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
+from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
 ANSWER_FILE = "answer.md"
 """What the whole of a conclusion is called that is longer than a message."""
+TRACE_FILE = "trace.jsonl"
+MAX_TRACE_BYTES = 4_000_000
 _MAX_MEDIA_TYPE_CHARS = 200
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -69,6 +81,11 @@ class GroupFiles:
             stored.append(await self._network.put_file(f"{comm_id}/{task_id}/{file.name}", file.name, data, file.media_type))
         return tuple(stored)
 
+    async def upload_trace(self, comm_id: CommId, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
+        """Store what a task noted of its steps, apart from the files that it made."""
+        name = f"{comm_id}/{task_id}/traces/{TRACE_FILE}"
+        return (await self._network.put_file(name, TRACE_FILE, trace, "application/jsonl"),) if trace else ()
+
     async def fitting(self, conclusion: Conclusion, comm_id: CommId, turn: int) -> Conclusion:
         """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names.
 
@@ -100,6 +117,19 @@ Seek = Callable[[Sequence[str | Need], int | None], Searching]
 """Asks discovery for needs, with the budget of the merged list."""
 
 
+@dataclass(frozen=True)
+class Circumstances:
+    """In which group a task was given, by whom, and what had been said there; see `TaskContext`."""
+
+    goal: str
+    goal_id: GoalId
+    comm_id: CommId
+    asked_by: AgentId
+    reason: str = ""
+    conversation: tuple[Heard, ...] = ()
+    team: tuple[Teammate, ...] = ()
+
+
 class RunningTask:
     """The `TaskContext` of a task that runs. Its members may be used from any thread."""
 
@@ -107,21 +137,31 @@ class RunningTask:
         self,
         task_id: TaskId,
         attempt: int,
-        goal: str,
+        around: Circumstances,
         inputs: Sequence[InputFile],
         results: Sequence[UpstreamResult],
         workspace: Path,
         meter: Meter,
         seek: Seek,
+        ask: Ask,
     ) -> None:
         self.task_id = task_id
         self.attempt = attempt
-        self.goal = goal
+        self.goal = around.goal
+        self.goal_id = around.goal_id
+        self.comm_id = around.comm_id
+        self.asked_by = around.asked_by
+        self.reason = around.reason
+        self.conversation = around.conversation
+        self.team = around.team
         self.inputs = inputs
         self.results = results
         self.workspace = workspace
         self._meter = meter
         self._seek = seek
+        self._ask = ask
+        self._under_way: set[UnderWay[Any]] = set()
+        self._trace = bytearray()
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._latest: tuple[str, float | None] | None = None
@@ -133,8 +173,12 @@ class RunningTask:
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
-        """Tell the task's function to stop."""
+        """Tell the task's function to stop, and give up what it has asked for."""
         self._cancelled.set()
+        with self._lock:
+            under_way = tuple(self._under_way)
+        for asked in under_way:
+            asked.cancel()
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Keep the latest report; it is sent with the next renewal of the lease, or within a second."""
@@ -145,7 +189,38 @@ class RunningTask:
 
     def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
         """Ask discovery which agents fit."""
-        return self._seek(needs, budget)
+        return self._followed(self._seek(needs, budget))
+
+    def chat(
+        self,
+        messages: str | Sequence[ChatMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        may_call: bool = True,
+    ) -> Chatting:
+        """Ask the agent's language model."""
+        return self._followed(self._ask(question(messages, tools, schema, max_tokens, may_call=may_call)))
+
+    def _followed(self, asked: UnderWay[T]) -> UnderWay[T]:
+        """Give up what is asked for when the task is cancelled, before or after."""
+        with self._lock:
+            self._under_way.add(asked)
+        asked.when_done(self._under_way.discard)
+        if self.cancelled:
+            asked.cancel()
+        return asked
+
+    def trace(self, event: Mapping[str, Any]) -> None:
+        """Note a step as a line of the trace; what does not fit any more is left out."""
+        try:
+            line = json.dumps(dict(event), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+        with self._lock:
+            if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
+                self._trace += line
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Count what the task has used up; the group hears of it with the next report."""
@@ -174,6 +249,12 @@ class RunningTask:
             _write(path, content)
             self._made[name] = MadeFile(name, path, kind)
         return path
+
+    @property
+    def traced(self) -> bytes:
+        """The trace so far, as JSON lines."""
+        with self._lock:
+            return bytes(self._trace)
 
     @property
     def made(self) -> tuple[MadeFile, ...]:

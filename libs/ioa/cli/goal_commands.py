@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Out, Quiet, Url
+from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
 from ioa.cli.terminal import Terminal
 
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
@@ -36,16 +36,17 @@ def goals(
 def show(
     goal_id: GoalIdArgument,
     out: Out = None,
+    traces: Traces = None,
     costs: Annotated[bool, typer.Option("--costs", help="Show too what the goal's group has spent, by what for.")] = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show a goal, its team, its tasks and how it ended; with --out, write its files."""
+    """Show a goal, its team, its tasks and how it ended; with --out, write its files, with --traces what tasks noted."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
         from ioa.cli.goals import show_goal
 
-        run_to_end(show_goal(url, goal_id, out, Terminal(as_json=as_json), costs=costs))
+        run_to_end(show_goal(url, goal_id, out, traces, Terminal(as_json=as_json), costs=costs))
 
 
 @goal.command()

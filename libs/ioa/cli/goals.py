@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ioa.cli.conversation import task_table
-from ioa.cli.files import check_writable
+from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
 from ioa.cli.place import open_reached_system
@@ -21,9 +22,13 @@ from ioa.cli.terminal import Terminal
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
+from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
 from ioa.ports.goal_client import GoalStatus
-from ioa.protocol.ids import comm_id_of_goal
+from ioa.ports.system_client import SystemClient
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal
+from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode
 
@@ -52,28 +57,55 @@ async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> Non
         terminal.note("There are more: --limit N lists more of them, --all lists all.")
 
 
-async def show_goal(url: str | None, start: str, out: Path | None, terminal: Terminal, *, costs: bool) -> None:
-    """Show one goal, with `costs` what it was spent for too, and with `out` write its files."""
-    if out is not None:
-        check_writable(out)
+async def show_goal(url: str | None, start: str, out: Path | None, traces: Path | None, terminal: Terminal, *, costs: bool) -> None:
+    """Show one goal, and with `costs` what it was spent for; write its files to `out`, and what tasks noted to `traces`."""
+    for folder in filter(None, (out, traces)):
+        check_writable(folder)
     async with open_reached_system(url) as system:
         status = await system.goal(await system.find_goal(start))
-        transcript = Transcript()
+        transcript, noted = Transcript(), dict[TaskId, Artifact]()
         comm_id = comm_id_of_goal(status.record.goal.goal_id)
         entries = await system.entries(comm_id)
         for stored in entries:
             transcript.read(stored)
+            noted |= _noted(stored.entry.event)
         fetched = await fetch_files(system, status.result, out)
+        written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
     if terminal.as_json:
         tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
         document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
-        terminal.document(document if spent is None else {**document, "costs": costs_document(spent)})
+        more = {"traces": told} if (told := _told(noted, written)) else {}
+        terminal.document({**document, **more, **({} if spent is None else {"costs": costs_document(spent)})})
     else:
         _show(terminal, status, transcript, fetched.paths)
+        if noted:
+            where = ", ".join(map(str, written)) or "--traces DIR writes them"
+            terminal.print(Text(f"\n{', '.join(noted)} noted their steps: {where}", style="dim"))
         if spent is not None:
             terminal.print(Text(), cost_table(spent))
     fetched.check()
+
+
+def _noted(event: Event) -> dict[TaskId, Artifact]:
+    """Return the trace that a result brings, by its task."""
+    if not isinstance(event, Said) or not isinstance(event.message.payload, InformTaskResult):
+        return {}
+    result = event.message.payload
+    return {result.task_id: result.traces[0]} if result.traces else {}
+
+
+def _told(noted: Mapping[TaskId, Artifact], written: Sequence[Path]) -> list[dict[str, object]]:
+    paths: Sequence[Path | None] = written or [None] * len(noted)
+    return [{"task_id": task_id, "path": path and str(path)} for task_id, path in zip(noted, paths, strict=True)]
+
+
+async def _fetch_traces(system: SystemClient, goal_id: GoalId, noted: Mapping[TaskId, Artifact], out: Path | None) -> list[Path]:
+    """Write each trace under the name of its task into the new folder `<out>/<goal_id>`, which is not made for none."""
+    if out is None or not noted:
+        return []
+    files = [Produced(f"{task_id}.jsonl", await system.fetch(trace)) for task_id, trace in noted.items()]
+    return await asyncio.to_thread(write_files, out, goal_id, files)
 
 
 def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files: list[Path]) -> None:

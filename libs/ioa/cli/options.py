@@ -22,6 +22,10 @@ Out = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Write the produced files into DIR/<goal id>, a new folder.", show_default=False),
 ]
+Traces = Annotated[
+    Path | None,
+    typer.Option("--traces", metavar="DIR", help="Write what tasks noted of their steps into DIR/<goal id>.", show_default=False),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and the files, not how it goes.")]
 Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="Holds everything the system keeps.")]
 

@@ -1,4 +1,4 @@
-"""The agent that an author writes: a definition that runs itself.
+"""The agents that an author writes: definitions that run themselves.
 
 agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"])
 
@@ -12,7 +12,10 @@ if __name__ == "__main__":
 
 from __future__ import annotations
 
-from ioa.agent.definition import AgentDefinition
+from dataclasses import dataclass
+
+from ioa.agent.definition import AgentDefinition, TaskContext
+from ioa.errors import InvalidInputError
 
 
 class Agent(AgentDefinition):
@@ -29,6 +32,10 @@ class Agent(AgentDefinition):
         may_team_up: Whether it may open a nested team for a task of its own.
         leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
         patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
+        model: A language model of its own, for what it says and for `ctx.chat`: `ModelSettings`, or any `ChatModel`. Without it
+            that of `IOA_LLM_MODEL`.
+        instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.
+        brain: Decides in its name, in the place of a language model and of rules; `ioa.brain` has the port.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.
@@ -40,3 +47,35 @@ class Agent(AgentDefinition):
         from ioa.hosting.host import serve
 
         serve([self])
+
+
+@dataclass
+class ModelAgent(Agent):
+    """An agent that does its tasks by asking its language model once; `Agent` says what the arguments mean.
+
+    The model is told the instructions, the goal, what was said in the group, the results that the task builds on, the texts that
+    came with the goal, and the task. It joins only where there is a model.
+
+    Raises:
+        InvalidInputError: The card cannot be valid, or there are no instructions.
+    """
+
+    may_team_up: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.instructions.strip():
+            raise InvalidInputError(
+                f"Agent {self.agent_id!r} has no instructions.", hint='Say what it is to do: ModelAgent(…, instructions="…").'
+            )
+        self.task(self._ask_model)
+
+    async def _ask_model(self, task: str, ctx: TaskContext) -> str:
+        from ioa.agent.model.task import do_task  # what only a model needs
+
+        return await do_task(self.instructions, task, ctx)
+
+    @property
+    def needs_model(self) -> bool:
+        """It can do nothing without one."""
+        return True

@@ -27,10 +27,9 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
-from ioa.hosting.brains import open_brain
+from ioa.hosting.brains import Mind, check_models, open_mind, open_own_mind
 from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.brain import Brain
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import StopSignal, run_process
@@ -124,6 +123,7 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
     """Join the system that the environment names with these agents under these ids, and serve until SIGTERM."""
     for one in hosted:
         _ = one.agent.function
+    check_models([one.agent for one in hosted], environment)
     run_process(WorkerSettings, functools.partial(_serve, hosted, environment), environment, name="ioa-agent")
 
 
@@ -131,16 +131,25 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
     names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
-        brain = await stack.enter_async_context(open_brain(environment))
-        await Crew(settings, brain, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(hosted, stop)
+        mind = await stack.enter_async_context(open_mind(environment))
+        await Crew(settings, mind, NatsAgentNetwork(client), SystemClock(), RandomIds(), environment).serve(hosted, stop)
 
 
 class Crew:
     """The agents of one process, and what they have in common."""
 
-    def __init__(self, settings: WorkerSettings, brain: Brain, network: AgentNetwork, clock: Clock, ids: IdSource) -> None:
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        mind: Mind,
+        network: AgentNetwork,
+        clock: Clock,
+        ids: IdSource,
+        environment: Mapping[str, str],
+    ) -> None:
         self._settings = settings
-        self._brain = brain
+        self._mind = mind
+        self._environment = environment
         self._network = network
         self._clock = clock
         self._ids = ids
@@ -206,9 +215,13 @@ class Crew:
     async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, stop: Stop, takeover: timedelta) -> None:
         folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
         options = replace(self._options, files=folder / "groups", takeover=takeover)
-        async with locked_folder(folder, session), open_sqlite_store(folder / "memory.sqlite") as store:
-            card = agent.card_as(agent_id)
-            client = AgentClient(agent, card, self._brain, self._network, store, self._clock, self._ids, session, options)
+        async with (
+            locked_folder(folder, session),
+            open_sqlite_store(folder / "memory.sqlite") as store,
+            open_own_mind(agent, self._mind, self._environment) as mind,
+        ):
+            card, clock, ids = agent.card_as(agent_id), self._clock, self._ids
+            client = AgentClient(agent, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
             await client.run(stop)
 
 

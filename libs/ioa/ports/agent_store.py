@@ -23,6 +23,14 @@ class Encounter:
     outcomes: tuple[Outcome, ...]
 
 
+@dataclass(frozen=True)
+class Observation:
+    """What an agent saw, and in which turn of its group. Nobody else is told."""
+
+    turn: int
+    text: str
+
+
 class AgentStore(Protocol):
     """An agent's memory. Durable once a method returns, but for `append` and `drop_outgoing`; they wait for the next that writes.
 
@@ -79,6 +87,12 @@ class AgentStore(Protocol):
 
     async def finished_task(self, comm_id: CommId, task_id: TaskId) -> InformTaskResult | None:
         """Return the journalled result of a task."""
+
+    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+        """Keep what the agent sees in a group, in the place of what it saw there before."""
+
+    async def observation(self, comm_id: CommId) -> Observation | None:
+        """Return what the agent saw last in a group; None if it never looked."""
 
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Remember, once for each group, how others did in it; False if this group is remembered already."""

@@ -18,6 +18,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.levels import CONCLUDED_AT_ONCE
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -166,6 +167,8 @@ class GroupView:
         reachable: The members that may be named next speaker or be given a task: the living, and those lost only just now.
         refusals: What the router said of this turn's earlier attempts, oldest first.
         meter: Where the brain counts what its decision costs.
+        instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
+        observation: What `me` sees now, by its author's function. Nobody else is shown it.
     """
 
     me: AgentId
@@ -180,6 +183,8 @@ class GroupView:
     log: tuple[Message | TaskRecord, ...] = ()
     at: datetime | None = None
     files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
+    instructions: str = field(default="", repr=False)
+    observation: str = field(default="", repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""
@@ -247,3 +252,9 @@ class Brain(Protocol):
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Decide whether to do an assigned task alone, and in which words, or with a nested team."""
+
+
+def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
+    """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
+    at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE
+    return ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)

@@ -1,19 +1,21 @@
-"""A language model as the brain sees it: messages go in, the text of one answer comes out.
+"""A language model as brains and tasks see it: messages go in, the text of one answer or the tools it wants to use come out.
 
-The port promises nothing about the text. Whether it is JSON, legal or sensible is for the caller to check, so that the worst
-model and the best one go through the same door. It promises that nothing is lost in silence: an answer says how it ended.
+The port promises nothing about the text, nor about the arguments of a tool. Whether it is JSON, legal or sensible is for the caller
+to check, so that the worst model and the best one go through the same door. It promises that nothing is lost in silence: an answer
+says how it ended.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Literal, Protocol
+from itertools import count
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel
 
-from ioa.errors import ModelError
+from ioa.errors import InvalidInputError, ModelError
 
 Finish = Literal["stop", "length", "tools", "filter", "other"]
 """How an answer ended: by itself, at the limit of tokens, with calls of tools, by a filter of content, or in a way nobody knows."""
@@ -27,11 +29,46 @@ class PromptTooLongError(ModelError):
 
 
 @dataclass(frozen=True)
-class ChatMessage:
-    """One message of the conversation with the model."""
+class Tool:
+    """A tool that the model may ask for.
 
-    role: Literal["system", "user", "assistant"]
+    Attributes:
+        parameters: The JSON schema of an object.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """What the model wants of a tool.
+
+    Attributes:
+        call_id: Unique among the calls of a conversation.
+        name: As the model wrote it; there may be no such tool.
+        arguments: JSON text as the model wrote it; nobody has checked it.
+    """
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """One message of the conversation with the model.
+
+    Attributes:
+        tool_calls: What the model asked for, in a message of the `assistant`.
+        tool_call_id: Which call a message of the role `tool` answers. Each call is answered before anything else is said.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,7 +93,7 @@ class ModelAnswer:
 
     Attributes:
         text: The answer as it came; empty if the model said nothing.
-        finish: How it ended. After `length` the rest of it is missing, however well it reads.
+        finish: How it ended. After `length` the rest of it is missing, however well it reads, and its calls are not to be run.
         prompt_tokens: What the server counted for the messages, 0 if it does not count.
         answer_tokens: The same for the answer, its reasoning included.
         cached_tokens: Those of `prompt_tokens` that the server had read before.
@@ -69,18 +106,66 @@ class ModelAnswer:
     answer_tokens: int = 0
     cached_tokens: int = 0
     reasoning_tokens: int = 0
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
+def check_calls(messages: Sequence[ChatMessage]) -> None:
+    """Check that each call of a tool is answered once, before anything else is said. Servers refuse any other history.
+
+    Raises:
+        InvalidInputError: A call has no answer, or an answer no call.
+    """
+    open_calls: list[str] = []
+    for message in [*messages, None]:
+        if message is not None and message.role == "tool":
+            if message.tool_call_id not in open_calls:
+                raise InvalidInputError(f"The conversation answers the call {message.tool_call_id!r}, which is not open.")
+            open_calls.remove(message.tool_call_id)
+        elif open_calls:
+            raise InvalidInputError(
+                f"The call {open_calls[0]!r} has no answer.", hint="Answer each call by a message of the role `tool`."
+            )
+        else:
+            open_calls = [call.call_id for call in message.tool_calls] if message is not None else []
+
+
+def with_own_ids(answer: ModelAnswer, messages: Sequence[ChatMessage]) -> ModelAnswer:
+    """Give each call of an answer an id that no other call of the conversation has; some models give none, or the same again."""
+    taken = {call.call_id for message in messages for call in message.tool_calls} | {""}
+    names, calls = (f"call-{number}" for number in count(1)), list[ToolCall]()
+    for call in answer.tool_calls:
+        call_id = call.call_id if call.call_id not in taken else next(name for name in names if name not in taken)
+        taken.add(call_id)
+        calls.append(replace(call, call_id=call_id))
+    return replace(answer, tool_calls=tuple(calls))
 
 
 class ChatModel(Protocol):
-    """Answer a conversation, if possible in the shape of a class."""
+    """Answer a conversation, if asked so in the shape of a class, or with calls of tools."""
 
     async def context_tokens(self) -> int:
         """How many tokens a request and its answer may have together, as far as is known; what is learned makes it smaller."""
 
-    async def answer(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
-        """Ask the model once. `shape` says which JSON is wanted; the model is asked for it but not trusted to keep to it.
+    async def answer(
+        self,
+        messages: Sequence[ChatMessage],
+        shape: type[BaseModel] | None,
+        limits: AnswerLimits,
+        tools: Sequence[Tool] = (),
+        *,
+        may_call: bool = True,
+    ) -> ModelAnswer:
+        """Ask the model once.
+
+        Args:
+            messages: The conversation, in which each call of a tool is answered.
+            shape: Which JSON is wanted; the model is asked for it but not trusted to keep to it. None: text is wanted.
+            limits: What the answer may cost.
+            tools: What the model may ask for; it may name others.
+            may_call: False: the tools stay in sight, so that what servers keep of the prompt holds, but none is to be asked for.
 
         Raises:
+            InvalidInputError: A call of a tool has no answer; nothing was sent.
             PromptTooLongError: The messages and the answer do not fit into the context; a shorter prompt may.
             UnavailableError: The model cannot be reached, is overloaded or too slow; a later call can help.
             ModelError: The server refuses the request; the same call will be refused again.

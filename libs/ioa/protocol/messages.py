@@ -135,6 +135,7 @@ class InformTaskResult(Model):
     Attributes:
         usage: What the whole task has cost.
         approach_usage: What of it was spent on deciding how to do it.
+        traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
     """
 
     type: Literal["INFORM_TASK_RESULT"] = "INFORM_TASK_RESULT"
@@ -144,6 +145,7 @@ class InformTaskResult(Model):
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     usage: Usage | None = None
     approach_usage: Usage | None = None
+    traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
 
 
 class Pause(Model):

@@ -9,19 +9,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ioa.testing.chat_model_contract import ChatModelContract
     from ioa.testing.scripted_brain import ScriptedBrain
-    from ioa.testing.scripted_model import ScriptedModel
+    from ioa.testing.scripted_model import ScriptedModel, wants
     from ioa.testing.task_context import RecordingContext, found, input_file, upstream
 
-__all__ = ["RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream"]
+__all__ = ["ChatModelContract", "RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream", "wants"]
 
 _HOMES = {
+    "ChatModelContract": "ioa.testing.chat_model_contract",
     "RecordingContext": "ioa.testing.task_context",
     "ScriptedBrain": "ioa.testing.scripted_brain",
     "ScriptedModel": "ioa.testing.scripted_model",
     "found": "ioa.testing.task_context",
     "input_file": "ioa.testing.task_context",
     "upstream": "ioa.testing.task_context",
+    "wants": "ioa.testing.scripted_model",
 }
 """Where each name is defined."""
 

@@ -105,6 +105,8 @@ class MemoryGoalRemoval:
                     named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
                     if isinstance(named, InformTaskResult | Conclusion):
                         files.update(artifact.object_name for artifact in named.artifacts)
+                    if isinstance(named, InformTaskResult):
+                        files.update(trace.object_name for trace in named.traces)
                 case _:
                     pass
         return Belongings(frozenset(members), tuple(nested), frozenset(files))

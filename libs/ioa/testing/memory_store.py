@@ -11,7 +11,7 @@ from datetime import datetime
 from ioa.errors import UnavailableError
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended
-from ioa.ports.agent_store import Encounter
+from ioa.ports.agent_store import Encounter, Observation
 from ioa.ports.brain import Contact
 from ioa.protocol.ids import AgentId, CommId, MessageId, SessionId, TaskId
 from ioa.protocol.messages import InformTaskResult, Message
@@ -29,6 +29,7 @@ class MemoryStore:
         """What a crash takes away, and what it brings back: see `crash`."""
         self._attempts: dict[tuple[CommId, TaskId], int] = defaultdict(int)
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
+        self._observations: dict[CommId, Observation] = {}
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
         self._epoch: str | None = None
@@ -71,6 +72,7 @@ class MemoryStore:
         for comm_id in old:
             del self._entries[comm_id]
             self._met.discard(comm_id)
+            self._observations.pop(comm_id, None)
         self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
         self._results = {key: result for key, result in self._results.items() if key[0] not in old}
         return len(old)
@@ -130,6 +132,17 @@ class MemoryStore:
         await self._arrive()
         return self._results.get((comm_id, task_id))
 
+    async def put_observation(self, comm_id: CommId, seen: Observation) -> None:
+        """Keep what was seen last."""
+        await self._arrive()
+        self._write()
+        self._observations[comm_id] = seen
+
+    async def observation(self, comm_id: CommId) -> Observation | None:
+        """Return what was seen last."""
+        await self._arrive()
+        return self._observations.get(comm_id)
+
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
         await self._arrive()
@@ -169,7 +182,7 @@ class MemoryStore:
         """Forget every group."""
         await self._arrive()
         self._write()
-        for of_group in (self._entries, self._outbox, self._attempts, self._results, self._met):
+        for of_group in (self._entries, self._outbox, self._attempts, self._results, self._met, self._observations):
             of_group.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
@@ -177,6 +190,7 @@ class MemoryStore:
         await self._arrive()
         self._write()
         self._entries.pop(comm_id, None)
+        self._observations.pop(comm_id, None)
         self._met.discard(comm_id)
         self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
         for by_task in (self._attempts, self._results):

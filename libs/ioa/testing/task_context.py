@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import mimetypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from pydantic import BaseModel
+
+from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
+from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent
-from ioa.agent.searching import Searching, search_for_others
+from ioa.agent.searching import SEARCH, Searching, search_for_others
+from ioa.agent.task_runner import no_model
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
+from ioa.ports.meter import Meter
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.search import Hit, Need, Search, SearchResult
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -56,6 +66,13 @@ class RecordingContext:
         usage: What was spent, added up.
         found: What every search is answered with; `found` describes agents.
         searches: What was searched for, in order.
+        model: Answers what is asked by `chat`, such as a `ScriptedModel`.
+        left: What the goal's budget has left for `chat`.
+        events: What was noted by `trace`, in order.
+        conversation: What was said in the group.
+        team: The other members of the group.
+        asked_by: Who gave the task.
+        reason: What was said with it.
     """
 
     workspace: Path
@@ -70,6 +87,15 @@ class RecordingContext:
     usage: Usage = NOTHING
     found: SearchResult = NOBODY_FOUND
     searches: list[Search] = field(default_factory=list)
+    model: ChatModel | None = None
+    left: Left = field(default_factory=Left)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    conversation: Sequence[Heard] = ()
+    team: Sequence[Teammate] = ()
+    asked_by: AgentId = AgentId("leader")
+    reason: str = ""
+    goal_id: GoalId = GoalId("goal-1")
+    comm_id: CommId = CommId("group-1")
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Record the report.
@@ -90,7 +116,7 @@ class RecordingContext:
         self.searches.append(search_for_others(needs, me=AgentId("agent-under-test"), purpose=self.task_id, budget=budget))
         answer: Future[SearchResult] = Future()
         answer.set_result(self.found)
-        return Searching(answer)
+        return Searching(answer, SEARCH)
 
     def spend(self, *, tokens: int = 0, answer_tokens: int = 0, cost: float = 0.0) -> None:
         """Add up what was spent.
@@ -99,6 +125,55 @@ class RecordingContext:
             InvalidInputError: A number is negative, or none.
         """
         self.usage = self.usage.plus(spent(tokens, answer_tokens, cost))
+
+    def chat(
+        self,
+        messages: str | Sequence[ChatMessage],
+        *,
+        tools: Sequence[Tool] = (),
+        schema: type[BaseModel] | None = None,
+        max_tokens: int | None = None,
+        may_call: bool = True,
+    ) -> Chatting:
+        """Ask the test's model, as a running task asks its agent's.
+
+        Raises:
+            InvalidInputError: The test has given no model.
+        """
+        asked = self._ask(question(messages, tools, schema, max_tokens, may_call=may_call))
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:  # a plain function in a plain test
+            answer: Future[ChatAnswer] = Future()
+            try:
+                answer.set_result(asyncio.run(asked))
+            except Exception as error:
+                answer.set_exception(error)
+            return Chatting(answer, CHAT)
+        return Chatting.start(asked, loop, CHAT)
+
+    async def _ask(self, asked: ChatQuestion) -> ChatAnswer:
+        from ioa.agent.model import Budget
+        from ioa.agent.model.chat import ModelChat
+
+        if self.model is None:
+            raise no_model("agent-under-test")
+        meter = Meter()
+        try:
+            return await ModelChat(self.model, Budget()).ask(asked, meter, lambda: self.left)
+        finally:
+            self.usage = self.usage.plus(meter.total)
+
+    def trace(self, event: Mapping[str, Any]) -> None:
+        """Record the event.
+
+        Raises:
+            InvalidInputError: It is no JSON object.
+        """
+        try:
+            self.events.append(json.loads(json.dumps(dict(event))))
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Write the file into the workspace and record it; the same name again replaces it.

@@ -26,8 +26,9 @@ from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
-from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
+from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.messages import InformTaskResult
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
@@ -154,8 +155,15 @@ async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:
 async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
     """Members, nested teams and files are read off the entries; an empty log names nothing."""
     story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob")
+    made, noted = (
+        Artifact(name=name, object_name=f"room/t1-1/{name}", size_bytes=1, sha256="0" * 64) for name in ("a.txt", "trace.jsonl")
+    )
+    task = story.open("t1-1")
+    reported = InformTaskResult(task_id=task.task_id, task_conclusion="done", artifacts=(made,), traces=(noted,))
+    story = story.speaks("bob", reported, turn=task.turn)
     await append(stores.log, ROOM, story.log)
-    assert (await stores.removal.belongings(ROOM)).members == {ADA, BOB}
+    found = await stores.removal.belongings(ROOM)
+    assert (set(found.members), set(found.files)) == ({ADA, BOB}, {made.object_name, noted.object_name})
     assert await stores.removal.belongings(OTHER) == Belongings()
 
 

@@ -9,15 +9,13 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
 from ioa import Agent
-from ioa.agent.definition import TaskContext
+from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.hosting import host as worker
-from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, SyncTaskAssignment, TaskSpec
@@ -134,14 +132,8 @@ _TASKS = {
 }
 
 
-@asynccontextmanager
-async def open_drill_brain(environment: Mapping[str, str]) -> AsyncIterator[Brain]:
-    """The brain of all these agents."""
-    yield DrillBrain()
-
-
 if __name__ == "__main__":
-    setattr(worker, "open_brain", open_drill_brain)  # noqa: B010 - what worker imports is not its own to give
     sys.path.insert(0, str(EXAMPLES))
-    agents = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
-    worker.serve([*agents, worker.load_agent(f"{EXAMPLES / 'python_runner.py'}:agent")])
+    agents: list[AgentDefinition] = [*(leading(name) for name in ("boss", "middle", "bottom")), walker, crawler]
+    agents.append(worker.load_agent(f"{EXAMPLES / 'python_runner.py'}:agent"))
+    worker.serve([agent.with_card(brain=DrillBrain()) for agent in agents])

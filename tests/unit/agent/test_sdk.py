@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -131,3 +133,11 @@ def test_a_text_in_the_place_of_a_list_is_refused(listed: str) -> None:
     with pytest.raises(InvalidInputError, match=f"{listed} is one text") as caught:
         Agent("tester", description="Is tested", **{listed: "say hello"})  # type: ignore[arg-type]
     assert caught.value.hint == f"Write {listed}=['say hello']."
+
+
+def test_an_authors_file_loads_no_more_than_a_card_needs() -> None:
+    """Neither what serves agents nor what only a model, a browser or a server of tools needs."""
+    code = "import sys; from ioa import Agent, ModelAgent, TaskContext; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    kept_out = {"httpx", "nats", "sqlite3", "mcp", "playwright", "ioa.agent.model", "ioa.agent.client", "ioa.group", "ioa.react"}
+    assert kept_out & set(loaded) == set()

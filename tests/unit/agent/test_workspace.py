@@ -8,35 +8,66 @@ from pathlib import Path
 
 import pytest
 
+from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import GroupFiles, RunningTask
+from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.meter import Meter
-from ioa.protocol.ids import CommId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
 from ioa_testkit.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
+AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), AgentId("boss"))
 
 
 def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searching:
     raise AssertionError("no test here searches")
 
 
+def _nobody_asks(question: ChatQuestion) -> Chatting:
+    raise AssertionError("no test here asks a model")
+
+
 @pytest.fixture
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
-    return RunningTask(T1, 1, "the goal", (), (), tmp_path / "work", Meter(), _nobody_searches)
+    return RunningTask(T1, 1, AROUND, (), (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks)
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> GroupFiles:
     """The files of a group, none of which is here yet."""
     return GroupFiles(MemoryNetwork(ManualClock()), tmp_path / "group")
+
+
+async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
+    """The question to the model ends, whether the function awaits it or waits in a thread, asked before or after."""
+    began, ended = asyncio.Event(), list[str]()
+
+    async def silent() -> ChatAnswer:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+        raise AssertionError("it waits for ever")
+
+    loop = asyncio.get_running_loop()
+    running = RunningTask(
+        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda _: Chatting.start(silent(), loop, CHAT)
+    )
+    waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
+    await began.wait()
+    running.cancel()
+    for asked in (waiting, running.chat("Hello?")):
+        with pytest.raises(asyncio.CancelledError):
+            await asked
+    assert ended == ["cancelled"] * 2
 
 
 @pytest.mark.parametrize("name", ["a.txt", "möbel & co.csv", "名前.png", ".hidden", "a b", "x" * 200, "Q1\u202freport.csv"])

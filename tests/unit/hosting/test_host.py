@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
+from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
 from ioa.protocol.ids import AgentId
 from ioa.runtime.settings import settings_from
@@ -31,7 +32,7 @@ async def _serving(
 ) -> AsyncIterator[asyncio.Task[None]]:
     stop = Stop()
     settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
-    crew = Crew(settings, ScriptedBrain(), network, network.clock, CountedIds())
+    crew = Crew(settings, Mind(ScriptedBrain()), network, network.clock, CountedIds(), {})
     with capture_logs():
         serving = asyncio.create_task(crew.serve([host(idle(name)) for name in agents], stop))
         try:

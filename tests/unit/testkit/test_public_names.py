@@ -10,7 +10,7 @@ import ioa.testing
 import ioa_testkit
 from ioa_testkit import FinishedGoal, RunningSystem, ScriptedGroup, ScriptedMember, System
 
-_TESTING = ["RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream"]
+_TESTING = ["ChatModelContract", "RecordingContext", "ScriptedBrain", "ScriptedModel", "found", "input_file", "upstream", "wants"]
 _TESTKIT = [
     *("Answer", "FinishedGoal", "GivenTask", "Progress", "RunningSystem"),
     *("ScriptError", "ScriptedGroup", "ScriptedMember", "System"),

@@ -24,6 +24,7 @@ from pydantic import BaseModel
 from ioa.adapters.openai.dialect import (
     AnswerFormat,
     Dialect,
+    Request,
     chat_body,
     context_in_models,
     context_in_props,
@@ -33,7 +34,7 @@ from ioa.adapters.openai.dialect import (
 )
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError, Tool, check_calls
 from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
@@ -101,35 +102,44 @@ class OpenAiChat:
                 self._context = await self._ask_context()
         return self._context or DEFAULT_CONTEXT_TOKENS
 
-    async def answer(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
+    async def answer(
+        self,
+        messages: Sequence[ChatMessage],
+        shape: type[BaseModel] | None,
+        limits: AnswerLimits,
+        tools: Sequence[Tool] = (),
+        *,
+        may_call: bool = True,
+    ) -> ModelAnswer:
         """Ask the model, retrying what a retry can help.
 
         Raises:
+            InvalidInputError: A call of a tool has no answer.
             PromptTooLongError: It does not fit into the context, which is known better now.
             UnavailableError: No connection, no answer in time, or overloaded after all tries.
             ModelError: The server refuses the request or answers with something else than a completion.
         """
+        check_calls(messages)
         try:
             async with asyncio.timeout(limits.timeout.total_seconds()), self._side_by_side:
-                return await self._ask(messages, shape, limits)
+                return await self._ask(Request(tuple(messages), shape, limits, tuple(tools), may_call))
         except TimeoutError:
             raise UnavailableError(
                 f"The language model at {self._where} gave no answer within {limits.timeout.total_seconds():g} s.",
                 hint="Use a faster model or a longer timeout.",
             ) from None
 
-    async def _ask(self, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits) -> ModelAnswer:
-        dialect = self._dialect
+    async def _ask(self, request: Request) -> ModelAnswer:
+        dialect, limits = self._dialect, request.limits
         while True:
-            body = chat_body(self._settings, messages, shape, limits, dialect)
-            response = await self._send_patiently(body, limits)
+            response = await self._send_patiently(chat_body(self._settings, request, dialect), limits)
             if response.is_success:
                 self._dialect = dialect
-                return read_completion(response.text, self._where, self._quoted)
+                return dialect.read_calls(read_completion(response.text, self._where, self._quoted), request)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
                 raise await self._too_long(response)
-            simpler = None if refused is None else dialect.without(refused, dialect.answer_tokens(limits.max_tokens))
+            simpler = None if refused is None else dialect.without(refused, request)
             if simpler is None or (simpler.format is not dialect.format and self._settings.format != "auto"):
                 raise self._refusal(response)
             dialect = simpler

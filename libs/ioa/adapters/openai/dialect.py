@@ -1,5 +1,8 @@
 """What a chat-completions request and its answer look like, and what a server's refusals teach of how to ask it.
 
+A server that knows no tools is asked for the call of one as it is asked for an answer: by a schema, or in words. The conversation
+is then told in words too, and what comes back is read as the call it is.
+
 Strict structured output takes a subset of JSON schema: every property required, no additional ones, `anyOf` but no `oneOf`, and,
 with some vendors, no limits of lengths. What a shape loses in translation its reader checks again.
 """
@@ -11,13 +14,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from ioa.adapters.openai.settings import ModelSettings
 from ioa.errors import ModelError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer
+from ioa.json_text import find_object
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, Tool, ToolCall, with_own_ids
 
 _LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
 _GIVEN_UP = ("temperature", "seed", "reasoning_effort")
@@ -39,6 +43,17 @@ _CONTEXT = re.compile(
 _NUMBER = re.compile(r"(?<![0-9.,])[0-9]{2,9}(?![0-9.])")
 
 
+@dataclass(frozen=True)
+class Request:
+    """What a model is asked; see `ChatModel.answer`."""
+
+    messages: tuple[ChatMessage, ...]
+    shape: type[BaseModel] | None
+    limits: AnswerLimits
+    tools: tuple[Tool, ...] = ()
+    may_call: bool = True
+
+
 class AnswerFormat(Enum):
     """How the shape of an answer is asked for, the strictest first."""
 
@@ -46,11 +61,22 @@ class AnswerFormat(Enum):
     JSON = "json_object"
     PLAIN = "plain"
 
-    @property
-    def simpler(self) -> AnswerFormat | None:
-        """The next weaker way to ask; None after the last."""
-        ways = list(AnswerFormat)
-        return ways[at] if (at := ways.index(self) + 1) < len(ways) else None
+
+class ToolFormat(Enum):
+    """How the call of a tool is asked for: by the server's own fields, as an object of a schema, or as such an object in words."""
+
+    NATIVE = "native"
+    SCHEMA = "schema"
+    TEXT = "text"
+
+
+_Way = TypeVar("_Way", bound=Enum)
+
+
+def _weaker(way: _Way) -> _Way | None:
+    """Return the next weaker way to ask; None after the last."""
+    ways = list(type(way))
+    return ways[at] if (at := ways.index(way) + 1) < len(ways) else None
 
 
 @dataclass(frozen=True)
@@ -58,17 +84,19 @@ class Dialect:
     """What a server takes. `most_answer_tokens` is what it lets an answer have; None if it never said."""
 
     format: AnswerFormat = AnswerFormat.SCHEMA
+    tools: ToolFormat = ToolFormat.NATIVE
     tokens_field: str = "max_tokens"
     given_up: frozenset[str] = frozenset()
     most_answer_tokens: int | None = None
 
-    def without(self, refusal: str, asked_tokens: int) -> Dialect | None:
+    def without(self, refusal: str, request: Request) -> Dialect | None:
         """Give up what the refusal names, or else one degree of strictness; None if nothing is left to give up.
 
         Args:
             refusal: What the server said.
-            asked_tokens: The limit of the answer that the refused request had.
+            request: What it refused.
         """
+        asked_tokens = self.answer_tokens(request.limits.max_tokens)
         if self.tokens_field == "max_tokens" and "max_completion_tokens" in refusal:
             return replace(self, tokens_field="max_completion_tokens")
         named = next((field for field in _GIVEN_UP if field in refusal and field not in self.given_up), None)
@@ -77,12 +105,22 @@ class Dialect:
         if any(field in refusal for field in _ANSWER_LIMITS) and asked_tokens > _LEAST_ANSWER_TOKENS:
             told = [int(number) for number in _NUMBER.findall(refusal.replace(",", "")) if int(number) < asked_tokens]
             return replace(self, most_answer_tokens=max(_LEAST_ANSWER_TOKENS, max(told, default=asked_tokens // 2)))
-        simpler = self.format.simpler
+        if request.tools:
+            weaker = _weaker(self.tools)
+            return None if weaker is None else replace(self, tools=weaker)
+        simpler = None if request.shape is None else _weaker(self.format)
         return None if simpler is None else replace(self, format=simpler)
 
     def answer_tokens(self, wanted: int) -> int:
         """Return the limit that an answer is asked with."""
         return wanted if self.most_answer_tokens is None else min(wanted, self.most_answer_tokens)
+
+    def read_calls(self, answer: ModelAnswer, request: Request) -> ModelAnswer:
+        """Give each call an id of its own, and find those that are written in the text where the server knows no tools."""
+        if request.tools and self.tools is not ToolFormat.NATIVE and answer.finish != "length":
+            answer = _unwrapped(answer)
+        finish = "tools" if answer.tool_calls and answer.finish == "stop" else answer.finish
+        return with_own_ids(replace(answer, finish=finish), request.messages)
 
 
 def is_too_long(refusal: str) -> bool:
@@ -96,14 +134,14 @@ def context_told(refusal: str) -> int | None:
     return min(told) if told else None
 
 
-def chat_body(
-    settings: ModelSettings, messages: Sequence[ChatMessage], shape: type[BaseModel], limits: AnswerLimits, dialect: Dialect
-) -> dict[str, Any]:
+def chat_body(settings: ModelSettings, request: Request, dialect: Dialect) -> dict[str, Any]:
     """Build the request. Without a schema of its own the shape is described at the end of the system message.
 
     There it stands before all that changes, so that servers which keep the beginnings of prompts keep it too.
     """
-    said = [{"role": message.role, "content": message.content} for message in messages]
+    limits, tools, shape = request.limits, request.tools, request.shape
+    native = dialect.tools is ToolFormat.NATIVE
+    said = list(map(_as_sent, request.messages)) if native else _in_words(request.messages)
     wished = {
         "temperature": limits.temperature,
         "seed": settings.seed,
@@ -115,6 +153,20 @@ def chat_body(
         dialect.tokens_field: dialect.answer_tokens(limits.max_tokens),
         **{name: value for name, value in wished.items() if value is not None and name not in dialect.given_up},
     }
+    if tools and native:
+        body["tools"] = [
+            {"type": "function", "function": {"name": one.name, "description": one.description, "parameters": one.parameters}}
+            for one in tools
+        ]
+        body["tool_choice"] = "auto" if request.may_call else "none"
+    if tools and not native:
+        schema = _call_or_answer(request)
+        told = f"{_tools_in_words(request)}\n\nAnswer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}"
+        if dialect.tools is ToolFormat.SCHEMA:
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "call_or_answer", "schema": schema}}
+        return {**body, "messages": _with_rule(said, told), **settings.extra}
+    if shape is None:
+        return {**body, **settings.extra}
     schema = strict_schema(shape)
     if dialect.format is AnswerFormat.SCHEMA:
         body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
@@ -122,11 +174,77 @@ def chat_body(
     if dialect.format is AnswerFormat.JSON:
         body["response_format"] = {"type": "json_object"}
     told = f"Answer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}"
+    return {**body, "messages": _with_rule(said, told), **settings.extra}
+
+
+def _with_rule(said: list[dict[str, Any]], told: str) -> list[dict[str, Any]]:
     if said and said[0]["role"] == "system":
-        said[0] = {**said[0], "content": f"{said[0]['content']}\n\n{told}"}
-    else:
-        said.insert(0, {"role": "system", "content": told})
-    return {**body, **settings.extra}
+        return [{**said[0], "content": f"{said[0]['content']}\n\n{told}"}, *said[1:]]
+    return [{"role": "system", "content": told}, *said]
+
+
+def _as_sent(message: ChatMessage) -> dict[str, Any]:
+    if message.role == "tool":
+        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
+    if not message.tool_calls:
+        return {"role": message.role, "content": message.content}
+    calls = [
+        {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.tool_calls
+    ]
+    return {"role": message.role, "content": message.content or None, "tool_calls": calls}
+
+
+def _in_words(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Tell a conversation to a server that knows no tools: calls as the model was to write them, results as the user's words."""
+    said: list[dict[str, Any]] = []
+    names = {call.call_id: call.name for message in messages for call in message.tool_calls}
+    for message in messages:
+        if message.role != "tool":
+            calls = [f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}' for call in message.tool_calls]
+            said.append({"role": message.role, "content": "\n".join(filter(None, (message.content, *calls)))})
+            continue
+        told = f"Result of {names[message.tool_call_id]}:\n{message.content}"
+        if said[-1]["role"] == "user":  # the result of another call of the same answer
+            told = f"{said.pop()['content']}\n\n{told}"
+        said.append({"role": "user", "content": told})
+    return said
+
+
+def _tools_in_words(request: Request) -> str:
+    told = [f"- {one.name}: {one.description} Arguments: {json.dumps(one.parameters)}" for one in request.tools]
+    rule = "Either ask for one tool, whose result you get, or answer." if request.may_call else "No tool is left: answer."
+    return "\n".join(["Tools:", *told, rule])
+
+
+def _call_or_answer(request: Request) -> dict[str, Any]:
+    """Return the schema of `{tool, arguments}` for each tool, or `{answer}`."""
+    ways, definitions = list[dict[str, Any]](), dict[str, Any]()
+    for one in request.tools if request.may_call else ():
+        definitions |= one.parameters.get("$defs", {})
+        arguments = {key: value for key, value in one.parameters.items() if key != "$defs"}
+        ways.append(_object(tool={"type": "string", "enum": [one.name]}, arguments=arguments))
+    answer: dict[str, Any] = {"type": "string"} if request.shape is None else strict_schema(request.shape)
+    definitions |= answer.pop("$defs", {})
+    return {"anyOf": [*ways, _object(answer=answer)], **({"$defs": definitions} if definitions else {})}
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _unwrapped(answer: ModelAnswer) -> ModelAnswer:
+    """Read `{tool, arguments}` or `{answer}` out of a text; a text without either is the answer itself."""
+    found = find_object(answer.text) or {}
+    if isinstance(name := found.get("tool"), str):
+        return replace(answer, text="", tool_calls=(ToolCall("", name, _as_text(found.get("arguments"))),))
+    if "answer" in found:
+        return replace(answer, text=_as_text(found["answer"]))
+    return answer
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
 
 
 def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
@@ -153,9 +271,20 @@ def _translated(node: Any) -> Any:
     return result
 
 
+class _Function(BaseModel):
+    name: str
+    arguments: Any = None
+
+
+class _Call(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
 class _Said(BaseModel):
     content: str | None = None
     refusal: str | None = None
+    tool_calls: list[_Call] | None = None
 
 
 class _Choice(BaseModel):
@@ -223,6 +352,10 @@ def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> Mode
         answer_tokens=max(0, usage.completion_tokens or 0),
         cached_tokens=usage.cached_tokens,
         reasoning_tokens=usage.reasoning_tokens,
+        tool_calls=tuple(
+            ToolCall(call.id or "", call.function.name, _as_text(call.function.arguments))
+            for call in choice.message.tool_calls or ()
+        ),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
@@ -22,13 +23,25 @@ from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsa
 from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
-from ioa.agent.model.payloads import announcement_of, conclusion_of, rejecting, utterance_of
+from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
 from ioa.agent.model.private_memory import PrivateMemory
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, Tally
 from ioa.group.events import name_of
-from ioa.ports.brain import Alone, Brain, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, UndecidedError, Utterance
+from ioa.ports.brain import (
+    Alone,
+    Brain,
+    GroupView,
+    Mission,
+    NobodyFits,
+    TaskView,
+    Team,
+    TeamTools,
+    UndecidedError,
+    Utterance,
+    announcement_of,
+)
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
@@ -212,7 +225,8 @@ class ModelBrain:
             raise NoUsableAnswer(Cause.NOTHING_LEGAL, f"legal: {', '.join(map(name_of, view.legal)) or 'nothing'}")
 
         def text(room: int) -> str:
-            return self._situation(view, room, lambda above: context.tail(self._prompts, view, self._budget, above))
+            seen = _within(view, room)
+            return self._situation(seen, room, lambda above: context.tail(self._prompts, seen, self._budget, above))
 
         is_prolonged = view.state.patience_of(view.me) is not None  # by the client, as long as it is thought
         within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
@@ -235,14 +249,15 @@ class ModelBrain:
         assigner = next((one.assigner for one in view.state.open_tasks if one.task_id == spec.task_id), view.charter.owner)
 
         def text(room: int) -> str:
+            seen = _within(view, room)
             described = fenced("task", cut(defused(spec.task_desc), room), spec.task_id)
             return self._situation(
-                view,
+                seen,
                 room,
                 lambda above: self._prompts.fill(
                     "approach",
                     me=task.me.agent_id,
-                    standing=context.standing(view, self._budget, above),
+                    standing=context.standing_and_sight(seen, self._budget, above),
                     assigner="you yourself" if assigner == task.me.agent_id else assigner,
                     task=described,
                 ),
@@ -287,6 +302,11 @@ class ModelBrain:
         lasted = (view.at - mine.since).total_seconds()
         floor = view.state.limits.floor_timeout.total_seconds()
         await self._sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
+
+
+def _within(view: GroupView, room: int) -> GroupView:
+    """Leave two thirds of a prompt's room to all else than what the agent sees; `room` is in tokens of three bytes."""
+    return replace(view, observation=cut(view.observation, room))
 
 
 async def _conclusion(said: Speech, view: GroupView) -> Conclusion:

@@ -88,8 +88,18 @@ def head(prompts: Prompts, view: GroupView, room: int) -> str:
         leads=_leads(view),
         goal="\n".join(filter(None, (goal(charter.goal, room // 3), fenced("brief", cut(defused(charter.brief), room // 4 * 3))))),
         inputs=inputs(charter.inputs),
-        team=fenced("team", "\n".join(lines)),
+        team=_below(fenced("team", "\n".join(lines)), _instructions(prompts, view, room)),
     )
+
+
+def _instructions(prompts: Prompts, view: GroupView, room: int) -> str:
+    """Tell what the agent's author says to its speaker, in private."""
+    written = fenced("instructions", cut(defused(view.instructions), room))
+    return prompts.fill("instructions", instructions=written) if written else ""
+
+
+def _below(*parts: str) -> str:
+    return "\n".join(filter(None, parts))
 
 
 def _leads(view: GroupView) -> str:
@@ -111,13 +121,18 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
     return prompts.fill(
         "speak",
         me=view.me,
-        standing=standing(view, budget, prompt_tokens),
+        standing=standing_and_sight(view, budget, prompt_tokens),
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
         notes=_notes(prompts, view),
         closed=_closed(view),
     )
+
+
+def standing_and_sight(view: GroupView, budget: Budget, prompt_tokens: int) -> str:
+    """Where the group stands, and what the agent alone sees."""
+    return _below(standing(view, budget, prompt_tokens), fenced("observation", defused(view.observation)))
 
 
 def standing(view: GroupView, budget: Budget, prompt_tokens: int) -> str:

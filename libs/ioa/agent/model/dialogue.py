@@ -13,11 +13,11 @@ from pydantic import BaseModel, ValidationError
 
 from ioa.agent.model.answers import Answer, Read
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.json_text import find_object
 from ioa.agent.model.prompts import Prompts, cut
 from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
+from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
@@ -32,6 +32,7 @@ _MAX_LEARNED = 8
 """How often a decision may learn that the model's context is smaller; each time is at least a halving or a number told."""
 
 A = TypeVar("A", bound=Answer)
+S = TypeVar("S", bound=BaseModel)
 
 
 class NoUsableAnswer(Exception):  # noqa: N818 - an outcome that every caller handles, not an error
@@ -229,7 +230,7 @@ def _read(answer: ModelAnswer, shape: type[A]) -> tuple[A | None, str]:
     return read_answer(answer.text, shape)
 
 
-def read_answer(text: str, shape: type[A]) -> tuple[A | None, str]:
+def read_answer(text: str, shape: type[S]) -> tuple[S | None, str]:
     """Read the answer out of a text, or say in a few words what is wrong with it."""
     found = find_object(text)
     if found is None:

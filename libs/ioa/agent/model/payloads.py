@@ -12,12 +12,10 @@ from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
-from ioa.protocol.levels import CONCLUDED_AT_ONCE, TASKS_WAIT
+from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
     MAX_ARTIFACTS,
     AsyncTaskAssignment,
-    ConcludeGroupDiscussion,
-    Conclusion,
     Discussion,
     Pass,
     PassCause,
@@ -47,12 +45,6 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> 
             return Pause(content=said.content, triggers=tuple(TaskId(task_id) for task_id in dict.fromkeys(said.triggers)))
         case PassOn():
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.content.strip())
-
-
-def announcement_of(conclusion: Conclusion | None, view: GroupView) -> ConcludeGroupDiscussion:
-    """Build the message that ends the group, with the conclusion if there is one and the group's level takes both at once."""
-    at_once = view.charter.limits.level >= CONCLUDED_AT_ONCE
-    return ConcludeGroupDiscussion(conclusion=conclusion if at_once else None)
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:

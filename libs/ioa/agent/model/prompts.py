@@ -23,6 +23,7 @@ _TAGS = (
     "instructions",
     "message",
     "need",
+    "observation",
     "open_tasks",
     "read",
     "refusals",

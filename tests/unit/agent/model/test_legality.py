@@ -66,6 +66,7 @@ def babble(rng: random.Random) -> ScriptedModel:
         if rng.random() < 0.2:
             junk: list[Line] = [*JUNK, UnavailableError("down")]
             return rng.choice(junk)
+        assert asked.shape is not None
         schema = asked.shape.model_json_schema()
         text = json.dumps(written(schema, schema, rng))
         return text[: rng.randint(0, len(text))] if rng.random() < 0.1 else text

@@ -1,0 +1,104 @@
+"""A group's conversation and its members, as authors' functions are shown them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from ioa.group.state import OpenTask
+from ioa.ports.brain import GroupView, TaskRecord
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    InformTaskProgress,
+    InformTaskResult,
+    Message,
+    SyncTaskAssignment,
+    TaskSpec,
+    Thinking,
+)
+
+HeardKind = Literal["message", "task", "result", "conclusion"]
+
+
+@dataclass(frozen=True)
+class Heard:
+    """Something that was said in the group, as this member was shown it.
+
+    Attributes:
+        turn: The turn it was said in; a result has the turn of its task.
+        sender: Who said it; of a task, who gave it out.
+        kind: `message`, `task`, `result` or `conclusion`. A task that ended without a report has a result too, which says why.
+        content: The words; of a task, what is to be done.
+        task_id: Of a task and its result.
+        assignee: Who was given the task.
+    """
+
+    turn: int
+    sender: AgentId
+    kind: HeardKind
+    content: str
+    task_id: TaskId | None = None
+    assignee: AgentId | None = None
+
+
+@dataclass(frozen=True)
+class Teammate:
+    """Another member of the group. `online` is as the group knew it when this was asked."""
+
+    agent_id: AgentId
+    description: str
+    examples: tuple[str, ...]
+    online: bool
+
+
+def heard(view: GroupView) -> tuple[Heard, ...]:
+    """Tell all that was said so far, in the group's order."""
+    turns: dict[TaskId, int] = {}
+    return tuple(one for entry in view.log for one in _heard(entry, turns))
+
+
+def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[Heard]:
+    if isinstance(entry, TaskRecord):
+        spec = entry.spec
+        yield Heard(turns.get(spec.task_id, 0), spec.assignee, "result", entry.conclusion, spec.task_id, spec.assignee)
+        return
+    sender, turn, payload = entry.header.sender, entry.header.turn, entry.payload
+    match payload:
+        case SyncTaskAssignment(content=content, tasks=tasks) | AsyncTaskAssignment(content=content, tasks=tasks):
+            if content:
+                yield Heard(turn, sender, "message", content)
+            for spec in tasks:
+                turns[spec.task_id] = turn
+                yield Heard(turn, sender, "task", spec.task_desc, spec.task_id, spec.assignee)
+        case InformTaskResult(task_id=task_id, task_conclusion=content):
+            yield Heard(turn, sender, "result", content, task_id, sender)
+        case InformTaskProgress() | Thinking():
+            return
+        case Conclusion(content=content) | ConcludeGroupDiscussion(conclusion=Conclusion(content=content)):
+            yield Heard(turn, sender, "conclusion", content)
+        case _ if payload.content:
+            yield Heard(turn, sender, "message", payload.content)
+
+
+def teammates(view: GroupView) -> tuple[Teammate, ...]:
+    """Tell who else is in the group."""
+    living = view.state.living()
+    return tuple(
+        Teammate(card.agent_id, card.description, tuple(card.examples), card.agent_id in living)
+        for card in view.charter.team_members
+        if card.agent_id != view.me
+    )
+
+
+def reason_of(view: GroupView, spec: TaskSpec) -> tuple[AgentId, str]:
+    """Say who gave a task out, and with which words besides its own; a planned task is the leader's."""
+    for message in reversed(view.messages):
+        payload = message.payload
+        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in payload.tasks:
+            return message.header.sender, payload.content
+    task = view.state.task(spec.task_id)
+    return (task.assigner if isinstance(task, OpenTask) else view.charter.owner), ""

@@ -1,0 +1,249 @@
+"""What an author's own functions decide in an agent's turns: what it sees, and what it says.
+
+A hook is shown what its agent may know and answers; it is called again for the same situation after a refusal or a restart, so that
+it should read and do nothing else. What it saw stays with the agent: in its memory and in what its own speaker is told, in no
+message, and with nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from ioa.agent.asking import until_answered
+from ioa.agent.conversation import Heard, Teammate, heard, teammates
+from ioa.agent.function_executor import Functions, Patience
+from ioa.errors import InvalidInputError, IoaError
+from ioa.group.events import name_of
+from ioa.group.state import GroupState
+from ioa.ports.agent_store import AgentStore, Observation
+from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
+from ioa.protocol.codec import validate
+from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
+from ioa.protocol.messages import (
+    MAX_ARTIFACTS,
+    AsyncTaskAssignment,
+    Discussion,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+
+if TYPE_CHECKING:
+    from ioa.agent.definition import AgentDefinition, InputFile
+    from ioa.agent.workspace import GroupFiles
+
+MAX_OBSERVATION_CHARS = 8_000
+LOOK_WITHIN = timedelta(seconds=5)
+HOOKS_AT_ONCE = 8
+_MAX_GROUPS = 1_000
+_CUT = " […]"
+
+Said = Utterance | WholeConclusion
+"""What a speaker may say: what the builders of `TurnView` make."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class TurnView:
+    """What an author's hook is shown when its agent has the floor, or is to take a task.
+
+    Attributes:
+        me: This agent.
+        turn: The number of the turn.
+        conversation: What was said so far, in order, with the tasks and their results.
+        tasks: Every task given out so far, in order.
+        team: The other members.
+        inputs: The files that came with the goal, as local copies.
+        legal: What may be said now, by its kind, such as `DISCUSSION`.
+        refusals: Why earlier attempts in this turn were refused, oldest first. After the third the floor passes on.
+        observation: What `@agent.observe` saw last.
+    """
+
+    me: AgentId
+    goal: str
+    goal_id: GoalId
+    comm_id: CommId
+    turn: int
+    conversation: tuple[Heard, ...]
+    tasks: tuple[TaskRecord, ...]
+    team: tuple[Teammate, ...]
+    inputs: tuple[InputFile, ...]
+    legal: tuple[str, ...]
+    refusals: tuple[str, ...]
+    observation: str
+    _state: GroupState
+
+    def say(self, text: str, *, to: str) -> Discussion:
+        """Say something, and give the floor to another member."""
+        return validate(Discussion, {"content": text, "next_speaker": to})
+
+    def assign(
+        self,
+        tasks: Mapping[str, str] | Sequence[TaskSpec],
+        *,
+        wait: bool = True,
+        say: str = "",
+        uses: Sequence[TaskId] = (),
+    ) -> SyncTaskAssignment | AsyncTaskAssignment:
+        """Give out tasks, one to each of these members.
+
+        Args:
+            tasks: What each is to do, by its id; or specifications, for several tasks of one member.
+            wait: The floor comes back with all results. False: the discussion goes on beside them.
+            say: Why, in a sentence.
+            uses: Finished tasks whose results these build on.
+        """
+        numbers = (task_id_of_turn(self.turn, str(number)) for number in count(self._state.tasks_given + 1))
+        given: Sequence[Any] = (
+            [
+                {"task_id": next(numbers), "assignee": member, "task_desc": task, "uses": tuple(uses)}
+                for member, task in tasks.items()
+            ]
+            if isinstance(tasks, Mapping)
+            else tasks
+        )
+        said = {"content": say, "tasks": tuple(given)}
+        return validate(SyncTaskAssignment, said) if wait else validate(AsyncTaskAssignment, said)
+
+    def pause(self, *task_ids: str) -> Pause:
+        """Wait until these open tasks have ended."""
+        return validate(Pause, {"triggers": task_ids})
+
+    def conclude(self, text: str, *, reached: bool = True) -> WholeConclusion:
+        """End the group with its answer, and the newest file of each name. `reached` is false if the goal was not."""
+        reason = Reason.CONCLUDED if reached else Reason.FAILED
+        files: dict[str, Artifact] = {
+            file.name: file for task in self.tasks if task.outcome is TaskOutcome.DONE for file in task.artifacts
+        }
+        return WholeConclusion(content=text, reason=reason, artifacts=tuple(files.values())[-MAX_ARTIFACTS:])
+
+
+ObserveFunction = Callable[[TurnView], str | Awaitable[str]]
+SpeakFunction = Callable[[TurnView], Said | Awaitable[Said]]
+
+
+class Hooks:
+    """The hooks of one agent. Plain functions run in threads of their own; what never returns is left behind.
+
+    Args:
+        agent: Whose hooks.
+        store: Keeps what was seen.
+        functions: Where hooks run, apart from tasks, so that tasks never keep the agent from speaking.
+    """
+
+    def __init__(self, agent: AgentDefinition, store: AgentStore, functions: Functions) -> None:
+        self._agent = agent
+        self._store = store
+        self._functions = functions
+        self._announced: OrderedDict[CommId, WholeConclusion] = OrderedDict()
+
+    @property
+    def speaks(self) -> bool:
+        """Whether the author's function decides what is said, and nobody else."""
+        return self._agent.speaker is not None
+
+    async def observed(self, view: GroupView, files: GroupFiles) -> GroupView:
+        """Add what the agent alone knows: its instructions, and what it sees now.
+
+        If looking fails or takes too long, that is what was seen last, marked with its turn.
+        """
+        view = replace(view, instructions=self._agent.instructions)
+        look, comm_id, turn = self._agent.observer, view.charter.comm_id, view.state.turn
+        if look is None:
+            return view
+        last = await until_answered(lambda: self._store.observation(comm_id), comm_id=comm_id)
+        try:
+            seen = await self._call(look, replace(view, observation=last.text if last else ""), files, LOOK_WITHIN)
+            if not isinstance(seen, str):
+                raise InvalidInputError(f"What the agent saw is {type(seen).__name__}, not text.")
+        except Exception as error:
+            _log.warning("not_observed", comm_id=comm_id, turn=turn, error=type(error).__name__)
+            return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
+        if len(seen) > MAX_OBSERVATION_CHARS:
+            seen = seen[: MAX_OBSERVATION_CHARS - len(_CUT)] + _CUT
+        now = Observation(turn, seen)
+        await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
+        return replace(view, observation=seen)
+
+    async def speak(self, view: GroupView, files: GroupFiles) -> Utterance:
+        """Say what the author's function says. A conclusion goes with its announcement, or is kept for `conclude`.
+
+        Raises:
+            InvalidInputError: The function gives nothing that can be said; it is told so, and asked again.
+        """
+        said = await self._said(view, files)
+        if not isinstance(said, WholeConclusion):
+            return said
+        announcement = announcement_of(said, view)
+        if announcement.conclusion is not None:
+            return announcement
+        self._announced[view.charter.comm_id] = said
+        while len(self._announced) > _MAX_GROUPS:
+            self._announced.popitem(last=False)
+        return announcement
+
+    async def conclude(self, view: GroupView, files: GroupFiles) -> WholeConclusion:
+        """State the conclusion that was announced, or ask the author's function for it.
+
+        Raises:
+            InvalidInputError: The function gives none; it is told so, and asked again.
+        """
+        announced = self._announced.pop(view.charter.comm_id, None)
+        said = announced or await self._said(view, files)
+        if not isinstance(said, WholeConclusion):
+            raise InvalidInputError("The discussion has ended.", hint="Return view.conclude(…).")
+        return said
+
+    async def _said(self, view: GroupView, files: GroupFiles) -> Said:
+        assert self._agent.speaker is not None
+        said = await self._call(self._agent.speaker, view, files, None)
+        view.meter.decided_by = DecidedBy(kind="function")
+        if not isinstance(said, Said):
+            raise InvalidInputError(
+                f"The speaker returned {type(said).__name__}.", hint="Return view.say(…), assign(…), pause(…) or conclude(…)."
+            )
+        return said
+
+    async def _call(self, hook: Callable[[TurnView], Any], view: GroupView, files: GroupFiles, within: timedelta | None) -> Any:
+        inputs = await files.fetch(view.charter.inputs)
+        patience = within or view.state.limits.floor_timeout
+        async with self._functions.slot(Patience(patience, lambda: patience)) as slot:
+            try:
+                return await slot.call(hook, (_turn_view(view, inputs),), within)
+            except Exception:
+                raise
+            except BaseException as error:
+                this = asyncio.current_task()
+                if this is not None and this.cancelling():
+                    raise
+                raise IoaError(f"The function {hook.__name__} ended with {type(error).__name__}.") from None
+
+
+def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
+    return TurnView(
+        me=view.me,
+        goal=view.charter.goal,
+        goal_id=view.charter.goal_id,
+        comm_id=view.charter.comm_id,
+        turn=view.state.turn,
+        conversation=heard(view),
+        tasks=view.tasks,
+        team=teammates(view),
+        inputs=inputs,
+        legal=tuple(map(name_of, view.legal)),
+        refusals=view.refusals,
+        observation=view.observation,
+        _state=view.state,
+    )

@@ -1,0 +1,75 @@
+"""Doing a task by asking the model once: what an agent does whose author wrote instructions and no function."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ioa.agent.definition import InputFile, TaskContext
+from ioa.agent.model.prompts import Prompts, cut, defused, fenced, in_one_line
+from ioa.errors import TaskError
+from ioa.ports.chat_model import ChatMessage
+
+MAX_TEXT_BYTES = 60_000
+"""The most that one text has in a question: a result, or a file that came with the goal."""
+_MAX_SAID_BYTES = 2_000
+_LATEST = 40
+
+
+@dataclass(frozen=True)
+class InputText:
+    """A file that came with the goal, as a model can be shown it; `text` is None of what is none."""
+
+    name: str
+    text: str | None
+
+
+async def do_task(instructions: str, task: str, ctx: TaskContext) -> str:
+    """Ask the agent's model to do a task; again with twice the room if its answer was cut.
+
+    Raises:
+        TaskError: There is no whole answer.
+        IoaError: The model cannot be asked; see `TaskContext.chat`.
+    """
+    messages = await messages_of(instructions, task, ctx)
+    room = None
+    for _ in range(2):
+        answer = await ctx.chat(messages, max_tokens=room)
+        if answer.complete and answer.text.strip():
+            return answer.text.strip()
+        room = None if answer.complete else 2 * answer.usage.tokens_out or None
+    raise TaskError("The model gave no whole answer.", hint="Ask for less at once, or raise IOA_LLM_MAX_ANSWER.")
+
+
+async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str = "") -> list[ChatMessage]:
+    """Return what a model is told of a task: what holds for all tasks, what was said and made, the task."""
+    texts = await asyncio.to_thread(lambda: [_read(file) for file in ctx.inputs])
+    system = Prompts().fill("task", instructions=fenced("instructions", defused(instructions)), rules=rules)
+    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(_told(task, ctx, texts)))]
+
+
+def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[str]:
+    yield fenced("goal", cut(defused(ctx.goal), MAX_TEXT_BYTES))
+    built_on = {result.task_id for result in ctx.results}
+    said = [one for one in ctx.conversation if one.task_id not in built_on and one.task_id != ctx.task_id and one.content]
+    for one in said[-_LATEST:]:
+        about = f"{one.kind} {one.task_id}" if one.task_id else one.kind
+        yield fenced("message", cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
+    for result in ctx.results:
+        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}"
+        yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
+    for text in texts:
+        shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
+        yield fenced("read", shown, in_one_line(text.name))
+    why = f"{ctx.asked_by} gives you this task: {in_one_line(ctx.reason)}" if ctx.reason else f"{ctx.asked_by} gives you this task."
+    yield f"{why}\n{fenced('task', defused(task), ctx.task_id)}"
+
+
+def _read(file: InputFile) -> InputText:
+    """Read a file as text if it is one. A model is shown its beginning and its end."""
+    try:
+        data = file.path.read_bytes()
+        return InputText(file.name, None if b"\0" in data[:8_000] else data.decode("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return InputText(file.name, None)

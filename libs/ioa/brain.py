@@ -1,0 +1,60 @@
+"""What an author needs who writes a brain: `Agent(…, brain=MyBrain())` lets it decide all that is said in the agent's name.
+
+A brain forms teams, speaks, concludes and takes on tasks; `Brain` says by which methods. It performs nothing, and the router checks
+whatever it says.
+"""
+
+from ioa.agent.hooks import Said
+from ioa.ports.brain import (
+    Alone,
+    Brain,
+    Contact,
+    GroupView,
+    Mission,
+    NobodyFits,
+    TaskRecord,
+    TaskView,
+    Team,
+    TeamTools,
+    Utterance,
+    WholeConclusion,
+)
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Pause,
+    SyncTaskAssignment,
+    TaskOutcome,
+    TaskSpec,
+)
+from ioa.protocol.search import Need, SearchResult
+
+__all__ = [
+    "Alone",
+    "AsyncTaskAssignment",
+    "Brain",
+    "ConcludeGroupDiscussion",
+    "Conclusion",
+    "Contact",
+    "Discussion",
+    "GroupView",
+    "Mission",
+    "Need",
+    "NobodyFits",
+    "Pause",
+    "Reason",
+    "Said",
+    "SearchResult",
+    "SyncTaskAssignment",
+    "TaskOutcome",
+    "TaskRecord",
+    "TaskSpec",
+    "TaskView",
+    "Team",
+    "TeamTools",
+    "Utterance",
+    "WholeConclusion",
+]

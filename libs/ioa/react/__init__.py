@@ -1,0 +1,7 @@
+"""An agent that reasons and acts: its model asks for tools, sees what they bring, and answers (Yao et al., ReAct, 2022)."""
+
+from ioa.react.agent import react_agent
+from ioa.react.loop import Call, Guard
+from ioa.react.tools import Observation, ReactTool, tool
+
+__all__ = ["Call", "Guard", "Observation", "ReactTool", "react_agent", "tool"]

@@ -1,0 +1,115 @@
+"""Making a ReAct agent of its tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from ioa.agent.definition import TaskContext
+from ioa.errors import InvalidInputError
+from ioa.hosting.agent import Agent
+from ioa.ports.brain import Brain
+from ioa.ports.chat_model import ChatModel
+from ioa.protocol.cards import Skill
+from ioa.react.loop import Guard, Options, Run
+from ioa.react.tools import ReactTool, check_names
+
+if TYPE_CHECKING:
+    from ioa.adapters.openai.settings import ModelSettings
+
+OpenTools = Callable[[TaskContext], AbstractAsyncContextManager[Sequence[ReactTool]]]
+"""Opens tools for one task, which keep something of their own, such as a page of a browser."""
+
+
+@dataclass
+class _ReactAgent(Agent):
+    """An agent whose model asks for tools."""
+
+    tools: Sequence[ReactTool] | OpenTools = field(default=(), kw_only=True, repr=False)
+    options: Options = field(default_factory=Options, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.tools):
+            check_names(self.tools)
+        self.task(self._reason_and_act)
+
+    @property
+    def needs_model(self) -> bool:
+        """It can do nothing without one."""
+        return True
+
+    async def _reason_and_act(self, task: str, ctx: TaskContext) -> str:
+        opened = self.tools(ctx) if callable(self.tools) else nullcontext(self.tools)
+        async with opened as tools:
+            check_names(tools)
+            about = f"You are {self.name or self.agent_id}: {self.description}"
+            return await Run(tools, self.options, ctx).answer(about, self.instructions, task)
+
+
+def react_agent(
+    agent_id: str,
+    *,
+    description: str,
+    tools: Sequence[ReactTool] | OpenTools,
+    name: str = "",
+    examples: Sequence[str] = (),
+    skills: Sequence[str | Skill] = (),
+    tags: Sequence[str] = (),
+    version: str = "1",
+    may_team_up: bool = False,
+    instructions: str = "",
+    model: ModelSettings | ChatModel | None = None,
+    brain: Brain | None = None,
+    max_steps: int = 8,
+    max_tokens: int | None = None,
+    tool_timeout: timedelta = timedelta(seconds=60),
+    max_observation_chars: int = 8_000,
+    guard: Guard | None = None,
+) -> Agent:
+    """Make an agent whose model asks for tools until it can answer; `Agent` says what the other arguments mean.
+
+    Args:
+        agent_id: As of any agent.
+        description: What it does; the model is told.
+        tools: What the model may ask for, made by `@tool`; or `open_tools(ctx)`, an async context manager that gives the tools of
+            one task, which share nothing with those of another.
+        name: As of any agent.
+        examples: As of any agent.
+        skills: As of any agent.
+        tags: As of any agent.
+        version: As of any agent.
+        may_team_up: As of any agent.
+        instructions: How it is to go about its tasks.
+        model: A model of its own.
+        brain: As of any agent.
+        max_steps: How many answers of the model may ask for tools; then it has to answer.
+        max_tokens: Where one answer of the model is cut.
+        tool_timeout: How long one tool may take.
+        max_observation_chars: Where what a tool brings is cut.
+        guard: Called with each call, whose arguments were checked, and the task's context before the tool runs. A text that it
+            returns refuses the call, and is told to the model; so does an exception.
+
+    Raises:
+        InvalidInputError: The card cannot be valid, two tools have one name, or there are no steps.
+    """
+    if max_steps < 1:
+        raise InvalidInputError(f"An agent cannot act in {max_steps} steps.", hint="Give max_steps of 1 or more.")
+    return _ReactAgent(
+        agent_id,
+        description,
+        name,
+        skills,
+        examples,
+        tags,
+        version,
+        may_team_up,
+        model=model,
+        instructions=instructions,
+        brain=brain,
+        tools=tools,
+        options=Options(max_steps, max_tokens, tool_timeout, max_observation_chars, guard),
+    )

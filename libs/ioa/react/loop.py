@@ -1,0 +1,196 @@
+"""The loop of a ReAct agent: ask, run what is asked for, show what it brought, and ask again.
+
+Each call is answered before the next question, whatever becomes of it: what a tool or a model does wrong is an observation, so that
+the model can do better. Only an author ends a task, by raising `TaskError` in a tool. Nothing here is resumed: a second attempt
+begins anew, and tools that must not act twice go by `ctx.task_id` and the number of the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+from ioa.agent.chatting import ChatAnswer
+from ioa.agent.definition import TaskContext
+from ioa.agent.function_executor import Functions, Patience
+from ioa.errors import InvalidInputError, TaskError, find_error
+from ioa.ports.chat_model import ChatMessage, ToolCall
+from ioa.react.tools import ReactTool, as_observation
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call that a guard looks at before it is run.
+
+    Attributes:
+        name: Of the tool.
+        arguments: As they were validated.
+        number: 1 for the first call of the task; with the task's id it is an idempotency key.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    number: int
+
+
+Guard = Callable[[Call, TaskContext], str | Awaitable[str | None] | None]
+"""Looks at a call before it is run; a text refuses it."""
+
+_SHOWN_CHARS = 120
+_CALLS_AT_ONCE = 8
+_GRACE = timedelta(seconds=1)
+_RULES = """\
+- Use the tools for whatever you do not know for certain; never guess what one of them can find out. Ask for one again only with
+  other arguments.
+- When you can answer, answer in words, without asking for a tool."""
+_LAST = "The steps are spent. Answer now."
+_CUT = "Your answer was cut at its limit, and nothing of it was run. Say it shorter."
+_EMPTY = "Your answer is empty. Ask for a tool, or answer."
+_MARK = " […]"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How far a ReAct agent goes; see `react_agent`."""
+
+    max_steps: int = 8
+    max_tokens: int | None = None
+    tool_timeout: timedelta = timedelta(seconds=60)
+    max_observation_chars: int = 8_000
+    guard: Guard | None = None
+
+
+class Run:
+    """One task of a ReAct agent."""
+
+    def __init__(self, tools: Sequence[ReactTool], options: Options, ctx: TaskContext) -> None:
+        self._tools = {one.name: one for one in tools}
+        self._offered = tuple(one.offered for one in tools)
+        self._options = options
+        self._ctx = ctx
+        self._functions = Functions("a tool", _CALLS_AT_ONCE, _GRACE)
+        self._step = self._calls = 0
+
+    async def answer(self, about: str, instructions: str, task: str) -> str:
+        """Return what the model answers in the end.
+
+        Raises:
+            TaskError: There is no whole answer within the steps, or a tool has ended the task.
+            IoaError: The model cannot be asked; see `TaskContext.chat`.
+        """
+        from ioa.agent.model.task import messages_of  # what only a model needs
+
+        messages = await messages_of("\n\n".join(filter(None, (about, instructions))), task, self._ctx, _RULES)
+        is_told = False
+        while True:
+            is_last = self._step == self._options.max_steps
+            asked = [*messages, ChatMessage("user", _LAST)] if is_last else messages
+            answer = await self._ctx.chat(asked, tools=self._offered, max_tokens=self._options.max_tokens, may_call=not is_last)
+            self._trace_answer(answer)
+            if answer.complete and answer.tool_calls:
+                if is_last:
+                    raise TaskError(
+                        f"There is no answer within {self._options.max_steps} steps.", hint="Allow more, or ask for less."
+                    )
+                self._step += 1
+                messages.append(ChatMessage("assistant", answer.text, answer.tool_calls))
+                messages += await self._observe(answer.tool_calls)
+            elif answer.complete and answer.text.strip():
+                return answer.text.strip()
+            elif is_told:
+                raise TaskError("The model gave no whole answer.", hint="Ask for less at once, or raise max_tokens.")
+            else:
+                is_told = True
+                messages.append(ChatMessage("assistant", answer.text or "(nothing)"))
+                messages.append(ChatMessage("user", _EMPTY if answer.complete else _CUT))
+
+    async def _observe(self, calls: Sequence[ToolCall]) -> list[ChatMessage]:
+        """Run the calls of one answer, side by side where all may, and answer each of them."""
+        beside = all(call.name in self._tools and self._tools[call.name].parallel for call in calls)
+        if not beside:
+            return [await self._answered(call) for call in calls]
+        try:
+            async with asyncio.TaskGroup() as group:
+                running = [group.create_task(self._answered(call)) for call in calls]
+        except BaseExceptionGroup as errors:
+            raise find_error(TaskError, errors) or errors from None
+        return [one.result() for one in running]
+
+    async def _answered(self, call: ToolCall) -> ChatMessage:
+        text = await self._run(call)
+        if len(text) > self._options.max_observation_chars:
+            text = text[: max(0, self._options.max_observation_chars - len(_MARK))] + _MARK
+        self._ctx.trace(
+            {"gen_ai.operation.name": "execute_tool", **_named(call), "gen_ai.tool.call.result": text, "step": self._step}
+        )
+        return ChatMessage("tool", text, tool_call_id=call.call_id)
+
+    async def _run(self, call: ToolCall) -> str:
+        """Return what a call brings, or what went wrong with it."""
+        wanted = self._tools.get(call.name)
+        if wanted is None:
+            return f"Error: there is no tool {call.name!r}. There are: {', '.join(self._tools) or 'none'}."
+        try:
+            arguments = wanted.read(call.arguments)
+        except InvalidInputError as error:
+            return f"Error: {error.message}"
+        self._calls += 1
+        if (why := await self._refusal(Call(call.name, arguments, self._calls))) is not None:
+            return f"Refused: {why}"
+        shown = ", ".join(f"{value!r}" for value in arguments.values())[:_SHOWN_CHARS]
+        step, most = self._step, self._options.max_steps
+        self._ctx.progress(f"step {step} of {most}: {call.name}({shown})", step / (most + 1))
+        try:
+            brought = as_observation(await self._within(partial(wanted.call, arguments, self._ctx)))
+            for path in brought.files:
+                self._ctx.artifact(path.name, await asyncio.to_thread(path.read_bytes))
+        except TaskError:
+            raise
+        except Exception as error:
+            self._ctx.trace({"error.type": type(error).__name__, "exception.stacktrace": traceback.format_exc(), **_named(call)})
+            return f"Error: {type(error).__name__}: {error}"
+        return brought.text
+
+    async def _refusal(self, call: Call) -> str | None:
+        """Ask the guard; what it raises refuses as well."""
+        if self._options.guard is None:
+            return None
+        try:
+            why: str | None = await self._within(partial(self._options.guard, call, self._ctx))
+        except Exception as error:
+            return f"{type(error).__name__}: {error}"
+        return why
+
+    async def _within(self, function: Callable[[], Any]) -> Any:
+        """Call an author's function in a thread, and await what an async one returns, for no longer than it may take."""
+        timeout = self._options.tool_timeout
+        async with self._functions.slot(Patience(timeout, lambda: timeout)) as slot:
+            try:
+                async with asyncio.timeout(timeout.total_seconds()) as limit:
+                    return await slot.call(function, ())
+            except TimeoutError:
+                if not limit.expired():
+                    raise
+                raise TimeoutError(f"it was not done within {timeout.total_seconds():g} s") from None
+
+    def _trace_answer(self, answer: ChatAnswer) -> None:
+        self._ctx.trace(
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.output.messages": answer.text,
+                "gen_ai.tool.calls": [_named(call) for call in answer.tool_calls],
+                "gen_ai.usage.input_tokens": answer.usage.tokens_in,
+                "gen_ai.usage.output_tokens": answer.usage.tokens_out,
+                "complete": answer.complete,
+                "step": self._step,
+            }
+        )
+
+
+def _named(call: ToolCall) -> dict[str, str]:
+    return {"gen_ai.tool.name": call.name, "gen_ai.tool.call.id": call.call_id, "gen_ai.tool.call.arguments": call.arguments}

@@ -1,0 +1,204 @@
+"""A task's own questions to its agent's model: what they may cost, in which shape answers come, and what ends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
+from ioa.agent.chatting import Left, question
+from ioa.agent.model import Budget, ModelBrain
+from ioa.agent.model.chat import ModelChat
+from ioa.agent.model.task import do_task
+from ioa.agent.rules import RuleBrain
+from ioa.errors import from_wire, row_of
+from ioa.hosting.brains import Mind, open_own_mind
+from ioa.hosting.host import host, serve_hosted
+from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
+from ioa.ports.meter import Meter
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import comm_id_of_goal
+from ioa.protocol.messages import InformTaskResult
+from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
+from ioa.testing.chat_model_contract import ASKED, TOOL, Count
+from ioa_testkit import System
+
+_UNBOUNDED = Left()
+
+
+def _context(tmp_path: Path, *lines: ModelAnswer | str, left: Left = _UNBOUNDED) -> tuple[RecordingContext, ScriptedModel]:
+    model = ScriptedModel(lines)
+    return RecordingContext(tmp_path, model=model, left=left), model
+
+
+async def test_a_text_is_answered_and_counted(tmp_path: Path) -> None:
+    """What the model read and wrote is the task's usage, without a word of its author."""
+    ctx, model = _context(tmp_path, ModelAnswer("Hello.", prompt_tokens=7, answer_tokens=3))
+    answer = await ctx.chat("Say hello.")
+    assert (answer.text, answer.complete, answer.usage) == ("Hello.", True, ctx.usage)
+    assert (ctx.usage.tokens_in, ctx.usage.tokens_out) == (7, 3)
+    assert model.asked[0].messages == (ChatMessage("user", "Say hello."),)
+
+
+def test_a_plain_function_waits_for_its_answer(tmp_path: Path) -> None:
+    """Outside an event loop `result` waits."""
+    ctx, _ = _context(tmp_path, "Hello.")
+    assert ctx.chat("Say hello.").result().text == "Hello."
+
+
+async def test_a_shape_is_repaired_at_most_twice(tmp_path: Path) -> None:
+    """What does not fit goes back with what is wrong; the third time is an error."""
+    ctx, model = _context(tmp_path, "many", '{"people": "lots"}', '{"people": 431}')
+    assert (await ctx.chat("How many?", schema=Count)).parsed == Count(people=431)
+    assert "people" in model.asked[2].messages[-1].content
+    ctx, model = _context(tmp_path, *["many"] * 4)
+    with pytest.raises(ModelError, match="gave no Count"):
+        await ctx.chat("How many?", schema=Count)
+    assert len(model.asked) == 3
+
+
+async def test_a_cut_answer_is_asked_for_again_with_twice_the_room(tmp_path: Path) -> None:
+    """It is never repaired, however well it reads; without a shape the caller is told."""
+    whole, cut = '{"people": 431}', ModelAnswer('{"people": 4}', "length")
+    ctx, model = _context(tmp_path, cut, whole)
+    assert (await ctx.chat("How many?", schema=Count, max_tokens=100)).parsed == Count(people=431)
+    assert [(len(asked.messages), asked.limits.max_tokens) for asked in model.asked] == [(1, 100), (1, 200)]
+    ctx, _ = _context(tmp_path, cut, cut)
+    with pytest.raises(ModelError, match="cut off"):
+        await ctx.chat("How many?", schema=Count)
+    ctx, _ = _context(tmp_path, cut)
+    assert not (await ctx.chat("How many?")).complete
+
+
+async def test_tools_are_only_offered(tmp_path: Path) -> None:
+    """Their calls come back, whatever shape the answer was to have."""
+    ctx, model = _context(tmp_path, ModelAnswer("", "tools", tool_calls=(ASKED,)))
+    answer = await ctx.chat("How many?", tools=[TOOL], schema=Count, may_call=False)
+    assert (answer.tool_calls, answer.parsed, model.asked[0].may_call) == ((ASKED,), None, False)
+
+
+async def test_a_smaller_context_leaves_less_room_for_the_answer() -> None:
+    """A server that turns out to hold less is asked again for a shorter answer, and no longer prompt is made shorter in silence."""
+
+    class Small(ScriptedModel):
+        async def answer(self, messages, shape, limits, tools=(), *, may_call=True):  # type: ignore[no-untyped-def]
+            self.context = 1_000
+            if limits.max_tokens > 500:
+                raise PromptTooLongError("too long")
+            return await super().answer(messages, shape, limits, tools, may_call=may_call)
+
+    model = Small(["Hello."])
+    ctx = RecordingContext(Path(), model=model)
+    assert (await ctx.chat("Say hello.")).text == "Hello."
+    with pytest.raises(PromptTooLongError):
+        await ctx.chat("Say hello. " * 1_000, max_tokens=600)
+
+
+@pytest.mark.parametrize("left", [Left(tokens=0), Left(tokens=-5), Left(cost_micros=0)])
+async def test_a_spent_budget_asks_nothing(tmp_path: Path, left: Left) -> None:
+    """The error has a code of its own, and no request is sent."""
+    ctx, model = _context(tmp_path, "Hello.", left=left)
+    with pytest.raises(BudgetSpentError) as caught:
+        await ctx.chat("Say hello.")
+    assert (model.asked, row_of(caught.value).wire_code) == ([], "budget")
+    assert isinstance(from_wire("budget", ""), BudgetSpentError)
+
+
+async def test_an_answer_is_never_allowed_more_than_is_left() -> None:
+    """In tokens, and in money where answers have a price."""
+    model = ScriptedModel(lambda asked: "Hello.")
+    ctx = RecordingContext(Path(), model=model, left=Left(tokens=70))
+    await ctx.chat("Say hello.")
+    chat = ModelChat(model, Budget(answer_price=2.0))
+    await chat.ask(question("Hi", (), None, 400, may_call=True), Meter(), lambda: Left(cost_micros=100))
+    assert [one.limits.max_tokens for one in model.asked] == [70, 50]
+
+
+async def test_a_group_whose_budget_is_spent_lets_its_tasks_ask_no_more(ioa_system: System) -> None:
+    """What the task has used and not reported yet counts: the second question is never sent."""
+    model = ScriptedModel(lambda asked: ModelAnswer("Hello.", prompt_tokens=80, answer_tokens=40))
+    agent = Agent("greeter", description="Greets people", examples=["say hello to Ada"], model=model, brain=RuleBrain())
+
+    @agent.task
+    async def run(task: str, ctx: TaskContext) -> str:
+        for _ in range(3):
+            await ctx.chat(task)
+        return "never"
+
+    goal = await ioa_system.run(GoalOrder(goal="say hello to Ada", max_tokens=100), agents=[agent])
+    assert (len(model.asked), goal.succeeded) == (1, False)
+    assert model.asked[0].limits.max_tokens == 100
+
+
+async def test_a_task_knows_who_asked_and_what_was_said(ioa_system: System) -> None:
+    """The conversation, the team, the reason and the ids are those of its group."""
+    seen: list[TaskContext] = []
+    agent = Agent("cook", description="Cooks", examples=["cook"])
+
+    @agent.task
+    def run(task: str, ctx: TaskContext) -> str:
+        seen.append(ctx)
+        ctx.trace({"step": 1})
+        return "Cooked."
+
+    async with ioa_system.group("a dinner", agent=agent, members=["lead", "guest"]) as group:
+        await group["lead"].says("Fish, please.", to="guest")
+        await group["guest"].asks("cook", "cook fish")
+        await group["guest"].asks("cook", "cook rice")
+        results = [message.payload for message in group.messages(by="cook") if isinstance(message.payload, InformTaskResult)]
+    ctx = seen[1]
+    assert (ctx.asked_by, ctx.comm_id) == ("guest", comm_id_of_goal(ctx.goal_id))
+    assert [(mate.agent_id, mate.online) for mate in ctx.team] == [("lead", True), ("guest", True)]
+    assert [(one.sender, one.kind, one.content, one.assignee) for one in ctx.conversation] == [
+        ("lead", "message", "Fish, please.", None),
+        ("guest", "task", "cook fish", "cook"),
+        ("cook", "result", "Cooked.", "cook"),
+        ("guest", "task", "cook rice", "cook"),
+    ]
+    assert [(one.artifacts, [trace.name for trace in one.traces]) for one in results] == [((), ["trace.jsonl"])] * 2
+
+
+async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
+    """It is told the instructions, the goal, results, texts and the task; tags in what others wrote have no force."""
+    (tmp_path / "letter.txt").write_text("Dear Ada </read>")
+    (tmp_path / "photo.png").write_bytes(b"\0\1")
+    ctx = RecordingContext(
+        tmp_path,
+        goal="a polite letter",
+        inputs=[input_file(tmp_path / name) for name in ("letter.txt", "photo.png")],
+        results=[upstream("count the words", "Two.")],
+        model=(model := ScriptedModel([ModelAnswer("Cut", "length", answer_tokens=50), "Dear Ada, kindly."])),
+    )
+    agent = ModelAgent("writer", description="Writes", examples=["write"], instructions="Be kind.")
+    assert await do_task(agent.instructions, "make it polite", ctx) == "Dear Ada, kindly."
+    assert model.asked[1].limits.max_tokens == 100
+    told = model.asked[0].prompt
+    for part in ("Be kind.", "a polite letter", "Two.", "Dear Ada ‹/read>", "(no text)", "make it polite"):
+        assert part in told
+    assert agent.may_team_up and agent.needs_model
+    with pytest.raises(TaskError, match="no whole answer"):
+        await do_task("", "more", RecordingContext(tmp_path, model=ScriptedModel([""] * 2)))
+
+
+def test_an_agent_that_needs_a_model_does_not_start_without() -> None:
+    """It says so at once, and names the variable; instructions are asked for when it is made."""
+    agent = ModelAgent("writer", description="Writes", instructions="Be kind.")
+    with pytest.raises(InvalidInputError, match="IOA_LLM_MODEL"):
+        serve_hosted([host(agent)], {})
+    with pytest.raises(InvalidInputError, match="no instructions"):
+        ModelAgent("writer", description="Writes")
+    with pytest.raises(InvalidInputError, match="8,000 are allowed"):
+        Agent("writer", description="Writes", instructions="x" * 8_001)
+
+
+async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
+    """In the place of the one that the process has; its author's brain decides what it says, else its model does."""
+    own, shared = ScriptedModel(["Good day!"]), ScriptedModel([])
+    agent = ModelAgent(
+        "writer", "Writes letters", examples=["write a letter"], instructions="Be kind.", model=own, brain=RuleBrain()
+    )
+    goal = await ioa_system.run("write a letter", agents=[agent], model=shared)
+    assert (goal.succeeded, goal.content, shared.asked) == (True, "Good day!", [])
+    async with open_own_mind(Agent("writer", "Writes letters", model=own), Mind(RuleBrain()), {}) as mind:
+        assert isinstance(mind.brain, ModelBrain) and mind.chat is not None

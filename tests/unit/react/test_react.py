@@ -1,0 +1,274 @@
+"""A ReAct agent: its tools, its steps, and what becomes of whatever goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from ioa import Agent, BudgetSpentError, InvalidInputError, TaskContext, TaskError
+from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.agent.chatting import Left
+from ioa.agent.rules import RuleBrain
+from ioa.ports.chat_model import ModelAnswer, ToolCall
+from ioa.react import Call, Observation, ReactTool, react_agent, tool
+from ioa.testing import RecordingContext, ScriptedModel, wants
+from ioa_testkit import System
+from tests.unit.agent.model.http_script import Line, completion, refused, serving
+
+CENSUS = {"Tarn": 431, "Orle": 1_200}
+
+
+@tool
+def population(city: str) -> int:
+    """How many people live in a city, by the last census.
+
+    Args:
+        city: Its name.
+    """
+    return CENSUS[city]
+
+
+class Point(BaseModel):
+    """A place."""
+
+    x: int
+    y: int = 0
+
+
+Times = Annotated[int, Field(ge=1)]
+
+
+@tool
+async def walk(
+    to: Point, how: Literal["fast", "slow"] = "slow", *, times: Annotated[int, Field(ge=1)] = 1, ctx: TaskContext
+) -> str:
+    """Walk somewhere."""
+    return f"{ctx.task_id}: {to.x},{to.y} {how} {times}"
+
+
+def _agent(*tools: ReactTool, **options: object) -> Agent:
+    return react_agent("census", description="Answers from the census", tools=tools or [population], **options)  # type: ignore[arg-type]
+
+
+async def _run(tmp_path: Path, agent: Agent, *lines: ModelAnswer | str) -> tuple[str, ScriptedModel, RecordingContext]:
+    ctx = RecordingContext(tmp_path, model=(model := ScriptedModel(lines)))
+    said = agent.function("how many people live in Tarn", ctx)
+    assert not isinstance(said, str)
+    return await said, model, ctx
+
+
+def _observations(model: ScriptedModel) -> list[str]:
+    return [message.content for message in model.asked[-1].messages if message.role == "tool"]
+
+
+async def test_it_asks_its_tools_and_answers(tmp_path: Path) -> None:
+    """The model is told what each tool takes; each step is reported and traced, and only the answer is the result."""
+    answer, model, ctx = await _run(tmp_path, _agent(max_steps=5), wants("population", city="Tarn"), "431 people.")
+    [offered] = model.asked[0].tools
+    assert answer == "431 people."
+    assert (offered.name, offered.description) == ("population", "How many people live in a city, by the last census.")
+    assert offered.parameters["properties"]["city"]["description"] == "Its name."
+    assert (_observations(model), ctx.reports) == (["431"], [("step 1 of 5: population('Tarn')", 1 / 6)])
+    assert [event["gen_ai.operation.name"] for event in ctx.events] == ["chat", "execute_tool", "chat"]
+    assert model.asked[1].messages[: len(model.asked[0].messages)] == model.asked[0].messages
+
+
+async def test_a_tool_gets_values_of_its_types(tmp_path: Path) -> None:
+    """Not what the model wrote; the context is given to it, and is no argument that a model knows."""
+    script = (wants("walk", to={"x": "3"}), wants("walk", to={"x": 1, "y": 2}, how="fast", times=2), "There.")
+    _, model, _ = await _run(tmp_path, _agent(walk), *script)
+    assert _observations(model) == ["task-1: 3,0 slow 1", "task-1: 1,2 fast 2"]
+    assert set(walk.offered.parameters["properties"]) == {"to", "how", "times"}
+
+
+async def test_what_goes_wrong_is_told_to_the_model(tmp_path: Path) -> None:
+    """An unknown tool, bad arguments and a tool that raises are observations; the traceback is in the trace alone."""
+    bad = ModelAnswer("", "tools", tool_calls=(ToolCall("c", "population", "{city"),))
+    script = (wants("weather"), wants("population", town="Tarn"), bad, wants("population", city="Nowhere"), "I do not know.")
+    _, model, ctx = await _run(tmp_path, _agent(), *script)
+    unknown, missing, broken, raised = _observations(model)
+    assert unknown == "Error: there is no tool 'weather'. There are: population."
+    assert missing.startswith("Error: population cannot take these arguments: city: Field required; town: Extra")
+    assert "JSON" in broken and raised == "Error: KeyError: 'Nowhere'"
+    assert any("Traceback" in event.get("exception.stacktrace", "") for event in ctx.events)
+
+
+async def test_a_tool_that_takes_too_long_is_left_behind(tmp_path: Path) -> None:
+    """The model is told, and goes on."""
+
+    @tool
+    async def sleep() -> None:
+        """Sleep."""
+        await asyncio.Event().wait()
+
+    _, model, _ = await _run(tmp_path, _agent(sleep, tool_timeout=timedelta(milliseconds=1)), wants("sleep"), "Good night.")
+    assert _observations(model) == ["Error: TimeoutError: it was not done within 0.001 s"]
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+async def test_an_author_ends_a_task_from_within_a_tool(tmp_path: Path, parallel: bool) -> None:
+    """`TaskError` is the task's failure at once, also beside other tools."""
+
+    @tool(parallel=parallel)
+    def stop() -> str:
+        """Stop."""
+        raise TaskError("no access")
+
+    twice = ModelAnswer("", "tools", tool_calls=(ToolCall("a", "stop", ""), ToolCall("b", "stop", "{}")))
+    with pytest.raises(TaskError, match="no access"):
+        await _run(tmp_path, _agent(stop), twice, "never")
+
+
+async def test_tools_that_may_run_side_by_side_do(tmp_path: Path) -> None:
+    """Two that wait for each other both end; their results stand in the order of the calls."""
+    met = asyncio.Barrier(2)
+
+    @tool(parallel=True)
+    async def meet(name: str) -> str:
+        """Meet."""
+        await met.wait()
+        return name
+
+    calls = tuple(ToolCall(name, "meet", json.dumps({"name": name})) for name in "ab")
+    _, model, _ = await _run(tmp_path, _agent(meet), ModelAnswer("", "tools", tool_calls=calls), "Met.")
+    assert _observations(model) == ["a", "b"]
+
+
+async def test_the_steps_end(tmp_path: Path) -> None:
+    """After the last one the model is to answer, with the tools in sight; who asks for one all the same has failed."""
+    asking = [wants("population", city="Tarn")] * 2
+    answer, model, _ = await _run(tmp_path, _agent(max_steps=2), *asking, "431.")
+    last = model.asked[-1]
+    assert (answer, last.may_call, len(last.tools), last.messages[-1].content) == (
+        "431.",
+        False,
+        1,
+        "The steps are spent. Answer now.",
+    )
+    with pytest.raises(TaskError, match="no answer within 2 steps"):
+        await _run(tmp_path, _agent(max_steps=2), *asking, *asking)
+
+
+async def test_a_cut_answer_runs_nothing(tmp_path: Path) -> None:
+    """It is asked for once more, as an empty one is; then the task has failed."""
+    cut = ModelAnswer("", "length", tool_calls=(ToolCall("c", "population", '{"city": "Ta'),))
+    answer, model, ctx = await _run(tmp_path, _agent(), cut, "431.")
+    assert (answer, ctx.reports, "cut at its limit" in model.asked[1].messages[-1].content) == ("431.", [], True)
+    for lines in ([cut, cut], ["", " "]):
+        with pytest.raises(TaskError, match="no whole answer"):
+            await _run(tmp_path, _agent(), *lines)
+
+
+async def test_a_guard_sees_checked_arguments_and_refuses(tmp_path: Path) -> None:
+    """Before anything is run: a text or an exception is told to the model; sync or async."""
+    seen: list[Call] = []
+
+    async def guard(call: Call, ctx: TaskContext) -> str | None:
+        seen.append(call)
+        if call.number == 2:
+            raise PermissionError("not you")
+        return "not Tarn" if call.arguments == {"city": "Tarn"} else None
+
+    script = [wants("population", city=city) for city in ("Tarn", "Orle", "Orle")]
+    _, model, ctx = await _run(tmp_path, _agent(guard=guard), wants("population"), *script, "Some.")
+    assert _observations(model)[1:] == ["Refused: not Tarn", "Refused: PermissionError: not you", "1200"]
+    assert ([call.number for call in seen], len(ctx.reports)) == ([1, 2, 3], 1)
+
+
+async def test_a_tool_brings_files_and_long_texts_are_cut(tmp_path: Path) -> None:
+    """Files belong to the result; what is not text is JSON."""
+    chart = tmp_path / "made" / "chart.txt"
+    chart.parent.mkdir()
+    chart.write_text("a chart")
+
+    @tool
+    def draw() -> Observation:
+        """Draw."""
+        return Observation("x" * 100, [chart])
+
+    @tool
+    def point() -> Point:
+        """Point."""
+        return Point(x=1)
+
+    _, model, ctx = await _run(tmp_path, _agent(draw, point, max_observation_chars=50), wants("draw"), wants("point"), "Drawn.")
+    assert _observations(model) == ["x" * 46 + " […]", '{"x":1,"y":0}']
+    assert [file.path.read_text() for file in ctx.artifacts] == ["a chart"]
+
+
+async def test_tools_may_be_opened_for_each_task(tmp_path: Path) -> None:
+    """And are closed with it, however it ends."""
+    log: list[str] = []
+
+    @asynccontextmanager
+    async def open_tools(ctx: TaskContext) -> AsyncIterator[list[ReactTool]]:
+        log.append("opened")
+        yield [population]
+        log.append("closed")
+
+    agent = react_agent("census", description="Answers", tools=open_tools)
+    await _run(tmp_path, agent, "431.")
+    assert log == ["opened", "closed"]
+
+
+async def test_a_spent_budget_ends_the_task(tmp_path: Path) -> None:
+    """The model is not asked."""
+    ctx = RecordingContext(tmp_path, model=(model := ScriptedModel(["never"])), left=Left(tokens=0))
+    with pytest.raises(BudgetSpentError):
+        await _agent().function("how many", ctx)  # type: ignore[misc]
+    assert model.asked == []
+
+
+def test_tools_are_checked_when_they_are_written() -> None:
+    """A parameter without a type, any number of them, one name twice, and no steps are refused at once."""
+    for wrong in (lambda city: 1, lambda *cities: 1, lambda **cities: 1):
+        wrong.__name__ = "wrong"
+        with pytest.raises(InvalidInputError, match=r"wrong: the parameter \w+ has no type"):
+            tool(wrong)
+    with pytest.raises(InvalidInputError, match="two tools called population"):
+        _agent(population, population)
+    with pytest.raises(InvalidInputError, match="0 steps"):
+        _agent(max_steps=0)
+
+    @tool
+    def odd(schema: int, model_config: int, json: int) -> int:
+        """Have parameters that pydantic uses."""
+        return schema + model_config + json
+
+    assert odd.call(odd.read('{"schema": 1, "model_config": 2, "json": 3}'), None) == 6
+
+
+def _native() -> list[Line]:
+    function = {"name": "population", "arguments": '{"city": "Tarn"}'}
+    return [completion(None, "tool_calls", tool_calls=[{"id": "a", "type": "function", "function": function}]), completion("431.")]
+
+
+_IN_WORDS = [completion('{"tool": "population", "arguments": {"city": "Tarn"}}'), completion('{"answer": "431."}')]
+_NO = refused("tools are not supported")
+
+
+@pytest.mark.parametrize("lines", [_native(), [_NO, *_IN_WORDS], [_NO, _NO, *_IN_WORDS]], ids=["native", "schema", "text"])
+async def test_it_answers_the_same_on_every_server(tmp_path: Path, lines: list[Line]) -> None:
+    """Whether it knows tools, a schema, or words alone."""
+    with serving(*lines) as (url, _):
+        async with open_openai_chat(ModelSettings(url, "tiny", context=8_000)) as chat:
+            ctx = RecordingContext(tmp_path, model=chat)
+            assert await _agent().function("how many people live in Tarn", ctx) == "431."  # type: ignore[misc]
+    assert ctx.reports == [("step 1 of 8: population('Tarn')", 1 / 9)]
+
+
+async def test_it_works_in_a_system_and_leaves_a_trace(ioa_system: System) -> None:
+    """Its trace is no output of the goal; what its model used is the goal's."""
+    model = ScriptedModel([wants("population", city="Tarn"), ModelAnswer("431.", prompt_tokens=50, answer_tokens=5)])
+    agent = _agent(examples=["how many people live in Tarn"], model=model, brain=RuleBrain())
+    goal = await ioa_system.run("how many people live in Tarn", agents=[agent])
+    assert (goal.succeeded, goal.content, goal.files) == (True, "431.", {})
+    assert goal.result.usage.tokens == 55
