@@ -19,6 +19,7 @@ from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.topology import CARDS, LEASES, SESSIONS
 from ioa.errors import SupersededError
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
+from ioa.protocol.cards import ModelReport
 from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, CommId, SessionId
 from ioa.protocol.load import IDLE, Load
@@ -163,16 +164,18 @@ async def test_a_renewed_lease_outlives_another(rig: Rig) -> None:
     assert (rig.view.is_online(ADA), rig.view.is_online(BOB)) == (True, False)
 
 
-async def test_a_lease_tells_how_busy_its_agent_is(rig: Rig) -> None:
-    """The view shows the load of the last renewal, and none for a lease that says nothing or is gone."""
+async def test_a_lease_tells_how_busy_its_agent_is_and_how_its_model_answers(rig: Rig) -> None:
+    """The view shows what the last renewal told, and nothing for a lease that says nothing or is gone."""
+    report = ModelReport(name="large", failures=3)
     await rig.leases.renew(ADA, Renewal(load=Load(tasks=1, groups=1, slots=4)))
-    await rig.leases.renew(ADA, Renewal(load=Load(tasks=3, groups=2, slots=4)))
+    await rig.leases.renew(ADA, Renewal(load=Load(tasks=3, groups=2, slots=4), model=report))
     await rig.leases.renew(BOB)
     assert await eventually(lambda: rig.view.is_online(BOB))
-    seen = rig.view.load(ADA), rig.view.load(BOB)
+    seen, models = (rig.view.load(ADA), rig.view.load(BOB)), (rig.view.model(ADA), rig.view.model(BOB))
     await rig.leases.release(ADA)
     await eventually(lambda: not rig.view.is_online(ADA))
     assert (*seen, rig.view.load(ADA)) == (Load(tasks=3, groups=2, slots=4), IDLE, IDLE)
+    assert (*models, rig.view.model(ADA)) == (report, None, None)
 
 
 async def test_a_lease_whose_load_cannot_be_read_is_a_lease(nats_client: Client) -> None:

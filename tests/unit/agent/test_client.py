@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from ioa.errors import ForbiddenError, UnavailableError
 from ioa.group.requests import Accepted, Entries, Rejected, SequencedEntry, Sync
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools
+from ioa.protocol.cards import ModelReport
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, comm_id_of_goal
 from ioa.protocol.messages import (
@@ -577,6 +578,20 @@ async def test_a_leader_that_cannot_decide_fails_the_goal(company: Company, fail
     result = await company.has_done()
 
     assert (result.reason, str(failure) in result.content) == (Reason.FAILED, True)
+
+
+async def test_an_agent_that_a_model_speaks_for_says_so_and_how_its_model_answers(company: Company) -> None:
+    """Its card gives it a minute at a time, and each renewal tells how the model answers, which the doctor reads."""
+
+    class Modelled(ScriptedBrain):
+        model, answers, failures, patience = "large", 1, 2, timedelta(minutes=10)
+
+    await company.start(idle("lead"), Modelled())
+    view, lead = company.network.plane.view, AgentId("lead")
+    report = await eventually(lambda: view.model(lead))
+    record = view.card(lead)
+    assert report == ModelReport(name="large", last_ok=NEW_YEAR, failures=2)
+    assert record is not None and (record.card.speaks, record.card.patience) == ("model", timedelta(minutes=1))
 
 
 async def test_a_goal_comes_back_while_discovery_is_away(company: Company) -> None:

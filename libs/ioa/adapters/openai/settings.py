@@ -62,7 +62,8 @@ class ModelVariables(Model):
     llm_max_answer: int = Field(default=16_000, ge=16, description="the most tokens of an answer, its reasoning included")
     llm_timeout: Seconds = Field(default=timedelta(seconds=120), description="for one answer, with the retries of its transport")
     llm_patience: Seconds = Field(
-        default=timedelta(seconds=600), description="for one decision with its repairs; with the floor at most 0.7 of its time"
+        default=timedelta(seconds=600),
+        description="for one decision with its repairs, and for a model that is away; the agent keeps the floor meanwhile",
     )
     llm_fallback: Literal["none", "rules"] = Field(
         default="none", description="what decides where the model does not: nobody, so that the floor is passed on, or `rules`"

@@ -24,7 +24,8 @@ class Budget:
         calls: How often the model may act while it forms a team (paper, appendix A.2.3).
         hits: Agents to ask discovery for, per need.
         answer_timeout: For one answer, with the retries of its transport.
-        decision_timeout: For one decision with its repairs and reads; while the floor is held, at most a share of its time.
+        decision_timeout: For one decision with its repairs and reads, and for a model that is away.
+            A floor that cannot be kept longer ends it too.
         temperature: How freely the model chooses.
         prompt_price: What a million tokens of prompts cost, in the currency of the goals' budgets.
         cached_price: The same of those that the server had read before; None: as the others.
