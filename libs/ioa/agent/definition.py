@@ -141,6 +141,7 @@ class AgentDefinition:
     tags: Sequence[str] = ()
     version: str = "1"
     may_team_up: bool = False
+    needs_sandbox: bool = False
     _function: TaskFunction | None = field(default=None, init=False, repr=False)
     _timeout: timedelta | None = field(default=None, init=False, repr=False)
 

@@ -18,7 +18,7 @@ from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.place import Place, listens, places
-from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, TopologyFacts
@@ -27,6 +27,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
+from ioa.sandbox import AUTO, SETTING, Level, level_here
 from ioa.telemetry.logs import configure_logs
 
 OLDEST_SERVER = (2, 12)
@@ -122,6 +123,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield clock_finding(await inspection.clock_difference())
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
+    yield await asyncio.to_thread(_sandbox)
     services = await _services(inspection)
     yield services
     if services.health is Health.PROBLEM:
@@ -232,6 +234,23 @@ def disk_finding(total: int, free: int, data: Path) -> Finding:
             "Free some space; the server refuses to store when none is left.",
         )
     return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+
+
+def _sandbox() -> Finding:
+    try:
+        return sandbox_finding(level_here(os.environ.get(SETTING, AUTO)))
+    except InvalidInputError as error:
+        return Finding("sandbox", Health.PROBLEM, error.message, error.hint)
+    except MissingExtraError as error:
+        return Finding("sandbox", Health.WARNING, f"{error.message} Agents that run code do not start here.", error.hint)
+
+
+def sandbox_finding(level: Level) -> Finding:
+    """Judge how agents that are started here confine code that they run."""
+    if level is Level.NONE:
+        told = f"{SETTING}=none: code that agents started here run may do whatever they may."
+        return Finding("sandbox", Health.WARNING, told, f"Unset {SETTING} unless something else confines them.")
+    return Finding("sandbox", Health.OK, f"{level}, which passed its self-test: agents that are started here run code in it")
 
 
 async def _model() -> Finding:

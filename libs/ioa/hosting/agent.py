@@ -27,6 +27,8 @@ class Agent(AgentDefinition):
         tags: Words by which a search may be narrowed to some agents.
         version: Which version of the agent this is; a search may ask for one.
         may_team_up: Whether it may open a nested team for a task of its own.
+        needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
+            `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.
 
     Raises:
         InvalidInputError: The card cannot be valid; the message says which field.

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from ioa.errors import InvalidInputError, TaskError
+from ioa.sandbox import Limits
 from ioa.testing.task_context import RecordingContext, upstream
-from python_runner import Limits, agent, run_code
+from python_runner import agent, run_code
 from tests.unit.examples.agent_run import Run
 
 
@@ -88,8 +89,8 @@ def test_limits(code: str, limits: Limits, said: str, tmp_path: Path) -> None:
 
 def test_long_output_is_cut(tmp_path: Path) -> None:
     """Output beyond the limit is cut, and the answer says by how much."""
-    text = run_code("print('x' * 500)", RecordingContext(tmp_path), Limits(output_chars=100))
-    assert text == "x" * 100 + "\n… 401 more characters were cut."
+    text = run_code("print('x' * 20_100)", RecordingContext(tmp_path))
+    assert text == "x" * 20_000 + "\n… 101 more characters were cut."
 
 
 def test_cancel_kills_the_whole_group(tmp_path: Path) -> None:
