@@ -62,6 +62,7 @@ def start():
 start()
 """
 _HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
+_LIMITS = Limits()
 _FILES = 20
 _OUTPUT_CHARS = 20_000
 
@@ -72,7 +73,7 @@ def run(task: str, ctx: TaskContext) -> str:
     return run_code(_code(task, ctx), ctx)
 
 
-def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
+def run_code(code: str, ctx: TaskContext, limits: Limits = _LIMITS) -> str:
     """Run code in a fresh folder; return what it printed, attach what it wrote.
 
     Raises:

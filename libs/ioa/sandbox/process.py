@@ -132,7 +132,7 @@ def run(
             _give(box, NOBODY)
         before = _contents(box, limits)[1]
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *prefix, *command],
+            [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
             env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
@@ -237,6 +237,11 @@ class _Confined:
             *disk,
             *shell,
         ]
+
+
+def _found(command: Sequence[str]) -> list[str]:
+    """Name a program by its path, which the launcher wants; what is not found fails there."""
+    return [shutil.which(command[0]) or command[0], *command[1:]]
 
 
 def _readable(named: Sequence[Path]) -> tuple[str, ...]:
@@ -353,7 +358,7 @@ def _pack(box: Path, into: IO[bytes]) -> int:
 
 
 def _unpack(packed: IO[bytes], box: Path, limits: Limits) -> str:
-    """Replace what is in the box by what is in an archive, of which every byte may be a lie; say what is wrong with it, or nothing."""
+    """Replace the box by an archive, of which every byte may be a lie; say what is wrong with it, or nothing."""
     if not packed.seek(0, os.SEEK_END):  # it was killed before it could hand anything out
         return ""
     packed.seek(0)

@@ -102,7 +102,7 @@ def refusals(*, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]
 
 
 def program(machine: str, refused: Sequence[Refusal]) -> bytes:
-    """Assemble the filter for a machine of `MACHINES`: `struct sock_filter`s one after the other. A call it does not have is left out."""
+    """Assemble the filter for a machine of `MACHINES`, as `struct sock_filter`s; a call it does not have is left out."""
     code = [_load(4), _jump(_JEQ, _AUDIT[machine], 1, 0), _return(_KILL), _load(0)]
     if machine == "x86_64":
         code += [_jump(_JGE, _X32, 0, 1), _return(_ERRNO | ENOSYS)]
