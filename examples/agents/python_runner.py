@@ -1,7 +1,7 @@
 """Run a Python snippet in a sandbox and return what it printed and the files it wrote.
 
-It has a folder of its own with copies of the task's inputs, no environment and no network; the value of a last expression is printed
-as well. What the sandbox stops, and what it leaves open, is in docs/security.md; where there is none the agent does not start.
+It has a folder of its own with copies of the task's inputs, no environment and no network; the value of a last expression is
+printed as well. What the sandbox stops and leaves open is in docs/security.md; where there is none the agent does not start.
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ def start():
 start()
 """
 _HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
-_LIMITS = Limits()
 _FILES = 20
 _OUTPUT_CHARS = 20_000
 
@@ -73,7 +72,7 @@ def run(task: str, ctx: TaskContext) -> str:
     return run_code(_code(task, ctx), ctx)
 
 
-def run_code(code: str, ctx: TaskContext, limits: Limits = _LIMITS) -> str:
+def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     """Run code in a fresh folder; return what it printed, attach what it wrote.
 
     Raises:
@@ -88,10 +87,10 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = _LIMITS) -> str:
     (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
     level = level_here(os.environ.get(SETTING, AUTO))
     command = [sys.executable, "-I", "-c", _STARTER]
-    ending = sandbox.run(command, box, limits, level, output=output, cancelled=lambda: ctx.cancelled)
+    reason = sandbox.run(command, box, limits, level, output=output, cancelled=lambda: ctx.cancelled)
     printed = output.read_text(encoding="utf-8", errors="replace")
-    if ending.reason:
-        raise TaskError(f"The code {ending.reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
+    if reason:
+        raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
     if (more := len(printed) - _OUTPUT_CHARS) > 0:
         printed = f"{printed[:_OUTPUT_CHARS]}\n… {more} more characters were cut."
     given = {file.name: file.path for file in ctx.inputs}

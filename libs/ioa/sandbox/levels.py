@@ -44,7 +44,7 @@ def choose(setting: str, failure: Callable[[Level], str]) -> Level:
 
     Args:
         setting: What `IOA_SANDBOX` says.
-        failure: The self-test: why a level does not hold here, as the end of a sentence; nothing if it does.
+        failure: Why a level does not hold here, as the end of a sentence; nothing if it does.
 
     Raises:
         InvalidInputError: The setting is no level.
@@ -56,7 +56,7 @@ def choose(setting: str, failure: Callable[[Level], str]) -> Level:
         raise InvalidInputError(f"{SETTING}: {setting!r} is none of {', '.join((AUTO, *Level))}.")
     reasons = []
     for level in (Level.BWRAP, Level.LANDLOCK) if setting == AUTO else (Level(setting),):
-        if not (why := missing(level) or failure(level)):
+        if not (why := failure(level)):
             return level
         reasons.append(why)
     raise MissingExtraError(f"No sandbox: {' and '.join(reasons)}.", hint=f"Install bubblewrap, or set {SETTING}=none.")
@@ -72,4 +72,4 @@ def level_here(setting: str) -> Level:
     """
     from ioa.sandbox.self_test import failure  # it runs commands in the sandbox that this module describes
 
-    return choose(setting, failure)
+    return choose(setting, lambda level: missing(level) or failure(level))

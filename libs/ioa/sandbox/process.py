@@ -10,19 +10,19 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import timedelta
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from ioa.errors import InvalidInputError
 from ioa.sandbox import landlock, seccomp
+from ioa.sandbox.box import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
 from ioa.sandbox.levels import Level
+from ioa.sandbox.limits import Limits
 
 NOBODY = 65534
 """The user that root becomes."""
@@ -31,9 +31,10 @@ _SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.ca
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _OPEN_FILES = 256
 _TICK_SECONDS = 0.05
+_DYING_SECONDS = 5.0
+_LOOK_AGAIN_SECONDS = 0.002
 _OWN_PROCESSES = 4
 """What bubblewrap and the shell in it take of the processes that are allowed."""
-_BLOCK_BYTES = 512
 _ARCHIVE_BYTES_PER_FILE = 4096
 _IN_AND_OUT = """\
 tar -xf - && {
@@ -43,34 +44,6 @@ tar -xf - && {
     exit $status
 }"""
 """What runs in bubblewrap: the box comes in as an archive and goes out as one, since its disk ends with its namespaces."""
-_DEEPEST = 32
-"""How many folders may lie in each other: removing thousands would be too much for whoever has to."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a command may use. Processor time, memory and the size of a file are counted for each process by itself.
-
-    Attributes:
-        processes: How many processes and threads at once; all commands of one user that run at the same time share what is free.
-        box_bytes: How much it may add to the box.
-        files: How many files may be in the box.
-    """
-
-    cpu: timedelta = timedelta(seconds=10)
-    wall_clock: timedelta = timedelta(seconds=30)
-    memory_bytes: int = 1 << 30
-    processes: int = 64
-    file_bytes: int = 10_000_000
-    box_bytes: int = 100_000_000
-    files: int = 1_000
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a command ended: `reason` is the predicate of a sentence, such as "did not end within 30 seconds"; empty for success."""
-
-    reason: str = ""
 
 
 def run(
@@ -85,7 +58,7 @@ def run(
     environment: Mapping[str, str] | None = None,
     cancelled: Callable[[], bool] = lambda: False,
     kernel: landlock.Abi | None = None,
-) -> Ending:
+) -> str:
     """Run a command that can change nothing but its box; when this returns, no process of it is left.
 
     It blocks. On `landlock` and `bwrap` the command reads the system's programs and libraries, this Python, and `readable`.
@@ -101,6 +74,9 @@ def run(
         environment: All of its environment; nothing is passed on by itself.
         cancelled: Asked twenty times a second; once it says so, the command is killed.
         kernel: What Landlock is asked for; all that this kernel has if nothing is said.
+
+    Returns:
+        How it failed, as the predicate of a sentence, such as "did not end within 30 seconds"; nothing if it ended with status 0.
 
     Raises:
         InvalidInputError: Ports are wanted, and this kernel cannot confine connections to them.
@@ -120,7 +96,7 @@ def run(
         passed: tuple[int, ...] = ()
         if level is Level.BWRAP:
             stdin, stdout = stack.enter_context(tempfile.TemporaryFile()), stack.enter_context(tempfile.TemporaryFile())
-            size = _pack(box, stdin)
+            size = pack(box, stdin)
             filter_read, filter_write = os.pipe()
             stack.callback(os.close, filter_read)
             os.write(filter_write, confined.filter())  # a few kilobytes, which a pipe holds
@@ -129,20 +105,20 @@ def run(
             prefix = confined.bubblewrap(filter_read, size)
             plan["limits"]["RLIMIT_FSIZE"] = 2 * (size + limits.box_bytes) + limits.files * _ARCHIVE_BYTES_PER_FILE
         elif level is Level.LANDLOCK and os.geteuid() == 0:
-            _give(box, NOBODY)
-        before = _contents(box, limits)[1]
+            give(box, NOBODY)
+        before = contents(box, limits)[1]
         process = subprocess.Popen(
             [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
             env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
             start_new_session=True, pass_fds=passed,
         )  # fmt: skip
-        reason = _watch(process, limits, cancelled, lambda: _overfull(box, before, limits))
+        reason = _watch(process, limits, cancelled, lambda: overfull(box, before, limits))
         if stdin is not None:
-            return Ending(_unpack(stdout, box, limits) or reason)
-        if _overfull(box, before, limits):
-            _empty(box)
-        _reopen(box)
-        return Ending(reason)
+            return unpack(stdout, box, limits) or reason
+        if overfull(box, before, limits):
+            empty(box)
+        reopen(box)
+        return reason
 
 
 @dataclass(frozen=True)
@@ -224,7 +200,7 @@ class _Confined:
             "--chdir",
             str(self.box),
         ]
-        shell = ["/bin/sh", "-c", _IN_AND_OUT, str(max(1, self.limits.file_bytes // _BLOCK_BYTES))]
+        shell = ["/bin/sh", "-c", _IN_AND_OUT, str(max(1, self.limits.file_bytes // BLOCK_BYTES))]
         return [
             "bwrap",
             "--unshare-all",
@@ -259,16 +235,11 @@ def _is_open_to_all(path: str) -> bool:
 def _threads_of(user: int) -> int:
     """Count a user's threads, which the limit on them includes."""
     count = 0
-    for process in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208 - hundreds of names before each start
+    for process in _processes():
         with contextlib.suppress(OSError):  # it has ended meanwhile
             facts = os.stat(f"/proc/{process}/task")  # noqa: PTH116
             count += facts.st_nlink - 2 if facts.st_uid == user else 0
     return count
-
-
-def _give(box: Path, user: int) -> None:
-    for path in (box, *box.rglob("*")):
-        os.chown(path, user, user, follow_symlinks=False)
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], broken: Callable[[], str]) -> str:
@@ -288,6 +259,27 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable
         with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        until = time.monotonic() + _DYING_SECONDS
+        while _lives(process.pid) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of a group still runs. One that only waits for its parent to notice its end does not."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    for process in _processes():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, _, its_group = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
+
+
+def _processes() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - hundreds
 
 
 def _told(status: int, limits: Limits) -> str:
@@ -298,95 +290,3 @@ def _told(status: int, limits: Limits) -> str:
     if number == signal.SIGXFSZ:
         return f"wrote a file of more than {limits.file_bytes} bytes"
     return f"was ended by signal {number}" if number else f"ended with status {status}" if status else ""
-
-
-def _contents(box: Path, limits: Limits) -> tuple[int, int, int]:
-    """Count the files in a box, the bytes they take on the disk, and how deep it is; no further than is allowed.
-
-    A folder that the command has closed counts as empty.
-    """
-    files = size = deepest = 0
-    folders = [(box, 1)]
-    while folders and files <= limits.files and deepest <= _DEEPEST:
-        folder, depth = folders.pop()
-        deepest = max(deepest, depth)
-        with contextlib.suppress(OSError), os.scandir(folder) as entries:  # what is gone meanwhile counts no more
-            for entry in entries:
-                files += 1
-                size += entry.stat(follow_symlinks=False).st_blocks * _BLOCK_BYTES
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append((Path(entry.path), depth + 1))
-    return files, size, deepest
-
-
-def _overfull(box: Path, before: int, limits: Limits) -> str:
-    """Say what of a box is beyond its limits, or nothing; `before` are the bytes that were in it."""
-    files, size, deepest = _contents(box, limits)
-    if files > limits.files:
-        return f"made more than {limits.files} files"
-    if deepest > _DEEPEST:
-        return f"made folders more than {_DEEPEST} deep"
-    return f"wrote more than {limits.box_bytes} bytes" if size - before > limits.box_bytes else ""
-
-
-def _empty(box: Path) -> None:
-    """Remove what is in a box, however deep, which is more than `shutil.rmtree` can."""
-    _reopen(box)
-    with os.scandir(box) as entries:
-        subprocess.run(["rm", "-rf", "--", *(entry.path for entry in entries)], check=False)
-
-
-def _reopen(box: Path) -> None:
-    """Let the caller remove folders that the command has closed."""
-    folders = [box]
-    while folders:
-        folder = folders.pop()
-        with contextlib.suppress(OSError):  # a path that is too long
-            folder.chmod(0o700)
-            with os.scandir(folder) as entries:
-                folders += [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
-
-
-def _pack(box: Path, into: IO[bytes]) -> int:
-    """Write the box as an archive; return the bytes it takes."""
-    with tarfile.open(fileobj=into, mode="w") as archive:
-        for path in sorted(box.iterdir()):
-            archive.add(path, path.name)
-    size = into.tell()
-    into.seek(0)
-    return size
-
-
-def _unpack(packed: IO[bytes], box: Path, limits: Limits) -> str:
-    """Replace the box by an archive, of which every byte may be a lie; say what is wrong with it, or nothing."""
-    if not packed.seek(0, os.SEEK_END):  # it was killed before it could hand anything out
-        return ""
-    packed.seek(0)
-    _empty(box)
-    try:
-        with tarfile.open(fileobj=packed, mode="r:") as archive:
-            for count, member in enumerate(_plain(archive)):
-                if count > limits.files:
-                    return f"made more than {limits.files} files"
-                if len(PurePosixPath(member.name).parts) > _DEEPEST:
-                    return f"made folders more than {_DEEPEST} deep"
-                target = box / member.name
-                if member.isdir():
-                    target.mkdir(parents=True, exist_ok=True)
-                    continue
-                target.parent.mkdir(parents=True, exist_ok=True)
-                source = archive.extractfile(member)
-                assert source is not None
-                with target.open("xb") as file:
-                    shutil.copyfileobj(source, file)
-    except (OSError, ValueError, tarfile.TarError):
-        return "left a box that cannot be read"
-    return ""
-
-
-def _plain(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Take the files and folders of an archive that lie in it; no links, devices or holes."""
-    for member in archive:
-        path = PurePosixPath(member.name)
-        if (member.isdir() or (member.isreg() and not member.issparse())) and not path.is_absolute() and ".." not in path.parts:
-            yield member

@@ -14,7 +14,8 @@ from pathlib import Path
 from ioa.sandbox import trespasses
 from ioa.sandbox.landlock import Abi
 from ioa.sandbox.levels import Level
-from ioa.sandbox.process import Limits, run
+from ioa.sandbox.limits import Limits
+from ioa.sandbox.process import run
 
 _LIMITS = Limits(wall_clock=timedelta(seconds=20))
 _LAST_CHARS = 300
@@ -48,10 +49,10 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
         output = folder / "output"
         source = Path(trespasses.__file__).read_text(encoding="utf-8")
         command = [python, "-I", "-S", "-c", source, *arguments]
-        ending = run(command, box, _LIMITS, level, output=output, readable=[shared], kernel=kernel)
+        reason = run(command, box, _LIMITS, level, output=output, readable=[shared], kernel=kernel)
         told = output.read_text(errors="replace").splitlines()
         if victim.poll() is not None:
             told.insert(0, "stop a process outside")
-        if ending.reason or told[-1:] != [trespasses.ALL_TRIED] or not (box / "own").exists():
-            return f"{level} does not work here ({' '.join(told)[-_LAST_CHARS:] or ending.reason})"
+        if reason or told[-1:] != [trespasses.ALL_TRIED] or not (box / "own").exists():
+            return f"{level} does not work here ({' '.join(told)[-_LAST_CHARS:] or reason})"
         return f"{level} does not stop code that wants to {', '.join(told[:-1])}" if told[:-1] else ""
