@@ -123,7 +123,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield clock_finding(await inspection.clock_difference())
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
-    yield await asyncio.to_thread(_sandbox)
+    yield await asyncio.to_thread(sandbox_finding, os.environ.get(SETTING, AUTO))
     services = await _services(inspection)
     yield services
     if services.health is Health.PROBLEM:
@@ -236,17 +236,14 @@ def disk_finding(total: int, free: int, data: Path) -> Finding:
     return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
 
 
-def _sandbox() -> Finding:
+def sandbox_finding(setting: str) -> Finding:
+    """Judge how agents that are started here, with this setting, confine code that they run."""
     try:
-        return sandbox_finding(level_here(os.environ.get(SETTING, AUTO)))
+        level = level_here(setting)
     except InvalidInputError as error:
         return Finding("sandbox", Health.PROBLEM, error.message, error.hint)
     except MissingExtraError as error:
         return Finding("sandbox", Health.WARNING, f"{error.message} Agents that run code do not start here.", error.hint)
-
-
-def sandbox_finding(level: Level) -> Finding:
-    """Judge how agents that are started here confine code that they run."""
     if level is Level.NONE:
         told = f"{SETTING}=none: code that agents started here run may do whatever they may."
         return Finding("sandbox", Health.WARNING, told, f"Unset {SETTING} unless something else confines them.")

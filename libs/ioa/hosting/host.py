@@ -133,7 +133,7 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
 
 
 async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:
-    hosted = await asyncio.to_thread(_in_sandbox, hosted, settings)
+    hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
     names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
@@ -141,7 +141,7 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
         await Crew(settings, brain, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(hosted, stop)
 
 
-def _in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
+def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
     """Say on the cards of agents that run code how it is confined here.
 
     Raises:

@@ -151,7 +151,7 @@ class _Confined:
             "box": "/" if self.level is Level.BWRAP else str(self.box),
             "limits": bounds,
             "user": NOBODY if confined and root else None,
-            "search": self.level is Level.LANDLOCK and root and not all(map(_is_open_to_all, (*self.readable, str(self.box)))),
+            "search": self.level is Level.LANDLOCK and root and not all(map(is_open_to_all, (*self.readable, str(self.box)))),
             "parent": os.getpid(),
             "unprivileged": confined,
             "landlock": self._landlock(),
@@ -187,7 +187,7 @@ class _Confined:
         """Return what stands before the command: bubblewrap, and in it the shell that carries the box in and out."""
         shared = ["--share-net"] if self.network else []
         # Bubblewrap refuses what its user may not reach, and so do we, only later: the command may do without it.
-        reachable = [path for path in self.readable if os.geteuid() != 0 or _is_open_to_all(path)]
+        reachable = [path for path in self.readable if os.geteuid() != 0 or is_open_to_all(path)]
         seen = [part for path in reachable for part in ("--ro-bind-try", path, path)]
         devices = [part for path in _DEVICES for part in ("--dev-bind-try", path, path)]
         disk = [
@@ -225,7 +225,7 @@ def _readable(named: Sequence[Path]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *(str(path.resolve()) for path in named)]))
 
 
-def _is_open_to_all(path: str) -> bool:
+def is_open_to_all(path: str) -> bool:
     """Whether every user may reach a path; what is missing needs no reaching."""
     with contextlib.suppress(FileNotFoundError):
         return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)

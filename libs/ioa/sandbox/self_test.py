@@ -15,7 +15,7 @@ from ioa.sandbox import trespasses
 from ioa.sandbox.landlock import Abi
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import Limits
-from ioa.sandbox.process import run
+from ioa.sandbox.process import is_open_to_all, run
 
 _LIMITS = Limits(wall_clock=timedelta(seconds=20))
 _LAST_CHARS = 300
@@ -29,6 +29,8 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
         python: The interpreter that tries.
         kernel: What Landlock is asked for; all that this kernel has if nothing is said.
     """
+    if level is Level.BWRAP and os.geteuid() == 0 and not is_open_to_all(str(Path(python).resolve())):
+        return f"bubblewrap cannot start {Path(python).resolve()}, which only root reaches"
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioa-sandbox-")))
         box = folder / "box"
