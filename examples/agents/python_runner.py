@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 from filecmp import cmp
+from pathlib import Path
 
 from ioa import Agent, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.sandbox import AUTO, SETTING, Limits, level_here
@@ -63,6 +64,7 @@ start()
 """
 _HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
 _FILES = 20
+_READABLE = (Path("/etc/fonts"),)  # for charts
 _OUTPUT_CHARS = 20_000
 
 
@@ -87,7 +89,10 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
     level = level_here(os.environ.get(SETTING, AUTO))
     command = [sys.executable, "-I", "-c", _STARTER]
-    reason = sandbox.run(command, box, limits, level, output=output, cancelled=lambda: ctx.cancelled)
+    reason = sandbox.run(
+        command, box, limits, level, output=output, readable=_READABLE, environment={"HOME": str(box)},
+        cancelled=lambda: ctx.cancelled,
+    )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace")
     if reason:
         raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())

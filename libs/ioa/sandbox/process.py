@@ -38,7 +38,9 @@ _OWN_PROCESSES = 4
 _ARCHIVE_BYTES_PER_FILE = 4096
 _IN_AND_OUT = """\
 tar -xf - && {
-    (ulimit -f "$0"; exec "$@") </dev/null >&2
+    blocks=$1
+    shift
+    (ulimit -f "$blocks"; exec "$@") </dev/null >&2
     status=$?
     tar -cf - . 2>/dev/null
     exit $status
@@ -200,7 +202,7 @@ class _Confined:
             "--chdir",
             str(self.box),
         ]
-        shell = ["/bin/sh", "-c", _IN_AND_OUT, str(max(1, self.limits.file_bytes // BLOCK_BYTES))]
+        shell = ["/bin/sh", "-c", _IN_AND_OUT, "sandbox", str(max(1, self.limits.file_bytes // BLOCK_BYTES))]
         return [
             "bwrap",
             "--unshare-all",

@@ -57,10 +57,10 @@ def test_several_scripts(run: Run, tmp_path: Path) -> None:
 
 
 def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process inherits no environment, and runs in a folder of its own."""
+    """The process inherits no environment, and runs in a folder of its own, which is its home."""
     monkeypatch.setenv("IOA_SECRET", "do not tell")
-    text = run(agent, "run ```import os\nprint(os.environ.get('IOA_SECRET'), os.listdir())```").text
-    assert text == "None []"
+    code = "import os\nprint(os.environ.get('IOA_SECRET'), os.listdir(), os.path.expanduser('~') == os.getcwd())"
+    assert run(agent, f"run ```{code}```").text == "None [] True"
 
 
 @pytest.mark.parametrize(
