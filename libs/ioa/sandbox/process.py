@@ -179,6 +179,7 @@ class _Confined:
         """Assemble the filter of system calls."""
         alone = self.level is Level.LANDLOCK
         refused = seccomp.refusals(
+            owned=alone,
             tcp=bool(self.network),
             signals=alone and not self.kernel.confines_signals,
             truncation=alone and not self.kernel.confines_truncation,
@@ -192,29 +193,11 @@ class _Confined:
         reachable = [path for path in self.readable if os.geteuid() != 0 or is_open_to_all(path)]
         seen = [part for path in reachable for part in ("--ro-bind-try", path, path)]
         devices = [part for path in _DEVICES for part in ("--dev-bind-try", path, path)]
-        disk = [
-            "--size",
-            str(size + self.limits.box_bytes),
-            "--tmpfs",
-            str(self.box),
-            "--remount-ro",
-            "/",
-            "--chdir",
-            str(self.box),
-        ]
+        box, room = str(self.box), str(size + self.limits.box_bytes)
+        disk = ["--size", room, "--tmpfs", box, "--remount-ro", "/", "--chdir", box]
         shell = ["/bin/sh", "-c", _IN_AND_OUT, "sandbox", str(max(1, self.limits.file_bytes // BLOCK_BYTES))]
-        return [
-            "bwrap",
-            "--unshare-all",
-            *shared,
-            "--die-with-parent",
-            "--seccomp",
-            str(filter_read),
-            *seen,
-            *devices,
-            *disk,
-            *shell,
-        ]
+        confined = ["--unshare-all", *shared, "--die-with-parent", "--seccomp", str(filter_read)]
+        return ["bwrap", *confined, *seen, *devices, *disk, *shell]
 
 
 def _found(command: Sequence[str]) -> list[str]:
@@ -258,7 +241,7 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable
             if reason := broken():
                 return reason
     finally:
-        with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the whole group has ended by itself
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         until = time.monotonic() + _DYING_SECONDS
@@ -270,7 +253,7 @@ def _lives(group: int) -> bool:
     """Whether a process of a group still runs. One that only waits for its parent to notice its end does not."""
     try:
         os.killpg(group, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, PermissionError):
         return False
     for process in _processes():
         with contextlib.suppress(OSError):  # it has ended meanwhile

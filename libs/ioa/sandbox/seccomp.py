@@ -6,6 +6,7 @@ It is a list of what is refused, so that a program meets no refusal that this li
 - whatever outlives the process group or its limits: sessions and groups of one's own, System V and POSIX queues, memory without a
   mapping, the kernel's key rings;
 - ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
+- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits;
 - on older kernels, signals to others and the truncation of files, which their Landlock does not know.
 """
 
@@ -30,6 +31,10 @@ _X86_64 = {
     "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "open_by_handle_at": 304,
     "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "bpf": 321,
     "userfaultfd": 323,
+    "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "utimes": 235, "fchownat": 260,
+    "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
+    "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
+    "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
 }  # fmt: skip
 _AARCH64 = {
     "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56, "unshare": 97, "ptrace": 117,
@@ -37,9 +42,15 @@ _AARCH64 = {
     "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211, "add_key": 217, "request_key": 218,
     "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
     "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
+    "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
+    "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
+    "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
 }  # fmt: skip
-_EVERYWHERE = {"pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
-               "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447}  # fmt: skip
+_EVERYWHERE = {
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
+    "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447, "fchmodat2": 452, "setxattrat": 463,
+    "removexattrat": 466, "file_setattr": 469,
+}  # fmt: skip
 NUMBERS = {"x86_64": {**_X86_64, **_EVERYWHERE}, "aarch64": {**_AARCH64, **_EVERYWHERE}}
 
 _REFUSED = """
@@ -49,6 +60,13 @@ _REFUSED = """
 """.split()
 _UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret".split()
 """Told to be no system calls of this kernel, so that libraries take their other way."""
+_PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
+"""They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
+_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
+_NEWER = "fchmodat2 setxattrat removexattrat file_setattr".split()
+_OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
+                 "setpriority": 1, "ioprio_set": 1}  # fmt: skip
+"""What may be changed of another process of the same user, and which argument names it."""
 _SIGNALS = {"kill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0}
 
 _CLONE_NEWUSER = 0x1000_0000
@@ -68,22 +86,31 @@ class Refusal:
     allowed: tuple[int, ...] = ()
 
 
-def refusals(*, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
+def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
     """List what is refused.
 
     Args:
+        owned: Whether files and processes of the same user are in reach, of which neither modes nor priorities may be changed.
         tcp: Whether sockets of TCP may be opened, to ports that somebody else checks; else no socket at all.
         signals: Whether signals to others have to be refused, since nobody else confines them.
         truncation: The same of truncating files.
     """
     yield from (Refusal(name) for name in _REFUSED)
     yield from (Refusal(name, ENOSYS) for name in _UNKNOWN)
+    if owned:
+        yield from (Refusal(name, 0) for name in _PRETENDED)
+        yield from (Refusal(name) for name in _ATTRIBUTES)
+        yield from (Refusal(name, ENOSYS) for name in _NEWER)
     if not tcp:
         yield Refusal("socket")
     if signals:
         yield from (Refusal("pidfd_send_signal"), Refusal("tkill"))
     if truncation:
         yield from (Refusal("truncate"), Refusal("openat2", ENOSYS))
+    if owned:
+        yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
+        yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
+        yield Refusal("ioprio_set", allowed=(1,))
     yield Refusal("clone", mask=_CLONE_NEWUSER, allowed=(0,))
     if tcp:
         yield Refusal("socket", argument=0, allowed=_INET)

@@ -53,8 +53,10 @@ def failure(level: Level, python: str = sys.executable, kernel: Abi | None = Non
         command = [python, "-I", "-S", "-c", source, *arguments]
         reason = run(command, box, _LIMITS, level, output=output, readable=[shared], kernel=kernel)
         told = output.read_text(errors="replace").splitlines()
+        if os.getpriority(os.PRIO_PROCESS, victim.pid) != os.getpriority(os.PRIO_PROCESS, 0):
+            told.insert(0, trespasses.SLOW_DOWN)
         if victim.poll() is not None:
-            told.insert(0, "stop a process outside")
+            told.insert(0, trespasses.STOP)
         if reason or told[-1:] != [trespasses.ALL_TRIED] or not (box / "own").exists():
             return f"{level} does not work here ({' '.join(told)[-_LAST_CHARS:] or reason})"
         return f"{level} does not stop code that wants to {', '.join(told[:-1])}" if told[:-1] else ""

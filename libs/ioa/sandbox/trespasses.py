@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 ALL_TRIED = "all tried"
+STOP, SLOW_DOWN = SEEN_FROM_OUTSIDE = "stop a process outside", "change the priority of a process outside"
+"""In namespaces of its own a number is another process's, so what came of these is seen at the right one."""
 
 
 def _read(path: str) -> None:
@@ -28,6 +30,13 @@ def _list(outside: Path) -> None:
 
 def _cut(path: str) -> None:
     os.close(os.open(path, os.O_RDONLY | os.O_TRUNC))
+
+
+def _close(path: str) -> None:
+    before = Path(path).stat().st_mode
+    Path(path).chmod(0o600)
+    if Path(path).stat().st_mode == before:  # it was only told so
+        raise PermissionError
 
 
 def _connect(family: int, address: str | tuple[str, int]) -> None:
@@ -64,13 +73,15 @@ def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, 
         "write a file outside": lambda: Path(secret).with_name("written").write_text("x"),
         "truncate a file outside": lambda: os.truncate(secret, 0),
         "truncate a file that it may read": lambda: _cut(shared),
+        "change the mode of a file": lambda: _close(shared),
+        SLOW_DOWN: lambda: os.setpriority(os.PRIO_PROCESS, int(victim), 1),
         "read the environment of its parent": lambda: _read(f"/proc/{parent}/environ"),
         "connect to a server on this machine": lambda: _connect(socket.AF_INET, here),
         "send a datagram": lambda: _send(here),
         "connect to a UNIX socket": lambda: _connect(socket.AF_UNIX, listener),
         "leave its process group": _leave,
         "become root": lambda: os.setuid(0),
-        "stop a process outside": lambda: os.kill(int(victim), signal.SIGTERM),
+        STOP: lambda: os.kill(int(victim), signal.SIGTERM),
     }
 
 
@@ -81,9 +92,8 @@ def main(*arguments: str) -> None:
             attempt()
         except OSError:
             continue
-        if name.startswith("stop"):
-            continue  # in namespaces of its own a number is another process's: whether the right one ended is seen from outside
-        sys.stdout.write(f"{name}\n")
+        if name not in SEEN_FROM_OUTSIDE:
+            sys.stdout.write(f"{name}\n")
     Path("own").write_text("x")
     subprocess.run([sys.executable, "-I", "-S", "-c", "import socket; socket.socketpair()"], check=True)
     sys.stdout.write(f"{ALL_TRIED}\n")

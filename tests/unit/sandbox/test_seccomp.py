@@ -11,12 +11,12 @@ import pytest
 from ioa.sandbox.seccomp import MACHINES, NUMBERS, SELF, program, refusals
 
 ARCHITECTURE = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
-ALLOWED, KILLED = 0x7FFF_0000, 0x8000_0000
+ALLOWED, KILLED, PRETENDED = 0x7FFF_0000, 0x8000_0000, -2
 Verdict = Callable[..., int]
 
 
 def verdict(code: bytes, number: int, architecture: int, *arguments: int) -> int:
-    """Run a filter on one call, as the kernel does: the errno of a refusal, 0 if it is allowed, -1 if the process is killed."""
+    """Run a filter on one call, as the kernel does: its errno; 0: allowed, -1: killed, -2: not done and told it was."""
     data = struct.pack("=iIQ6Q", number, architecture, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     steps = [struct.unpack_from("=HBBI", code, place) for place in range(0, len(code), 8)]
     value = place = 0
@@ -31,14 +31,14 @@ def verdict(code: bytes, number: int, architecture: int, *arguments: int) -> int
             case 0x15 | 0x35:
                 place += then if (value == constant if operation == 0x15 else value >= constant) else otherwise
             case 0x06:
-                return -1 if constant == KILLED else 0 if constant == ALLOWED else constant & 0xFFFF
+                return -1 if constant == KILLED else 0 if constant == ALLOWED else constant & 0xFFFF or PRETENDED
             case _:
                 raise AssertionError(f"no such operation: {operation:#x}")
 
 
-def calls(machine: str, *, tcp: bool = False, signals: bool = False, truncation: bool = False) -> Verdict:
+def calls(machine: str, *, owned: bool = False, tcp: bool = False, signals: bool = False, truncation: bool = False) -> Verdict:
     """A function that says what becomes of a call by its name."""
-    code = program(machine, tuple(refusals(tcp=tcp, signals=signals, truncation=truncation)))
+    code = program(machine, tuple(refusals(owned=owned, tcp=tcp, signals=signals, truncation=truncation)))
     return lambda name, *arguments: verdict(code, NUMBERS[machine][name], ARCHITECTURE[machine], *arguments)
 
 
@@ -51,6 +51,20 @@ def test_what_is_always_refused(machine: str) -> None:
     assert [call(name) for name in ("io_uring_setup", "clone3", "memfd_create")] == [ENOSYS] * 3
     assert [call("clone", flags) for flags in (0x11, 0x3D0F00, 0x1000_0011)] == [0, 0, EPERM]
     assert [call(name, 1, 2) for name in ("openat", "kill", "sendto", "truncate", "listen")] == [0] * 5
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_what_an_owner_may(machine: str) -> None:
+    """Modes and times of files stay as they are, without an error; limits and priorities can be set of oneself alone."""
+    call = calls(machine, owned=True)
+    assert [call(name) for name in ("fchmodat", "fchmod", "fchownat", "utimensat")] == [PRETENDED] * 4
+    assert [call(name) for name in ("setxattr", "fremovexattr", "fchmodat2", "file_setattr")] == [EPERM, EPERM, ENOSYS, ENOSYS]
+    assert (
+        [call("prlimit64", who) for who in (0, SELF, 1)]
+        == [call("sched_setaffinity", who) for who in (0, SELF, 1)]
+        == [0, 0, EPERM]
+    )
+    assert [call("setpriority", *one) for one in ((0, 0), (0, SELF), (0, 1), (2, 0))] == [0, 0, EPERM, EPERM]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -78,6 +92,6 @@ def test_older_kernels(machine: str) -> None:
 
 def test_other_architectures() -> None:
     """Numbers of another architecture mean other calls: the process ends, or is told that there is no such call."""
-    code = program("x86_64", tuple(refusals(tcp=False, signals=False, truncation=False)))
+    code = program("x86_64", tuple(refusals(owned=False, tcp=False, signals=False, truncation=False)))
     native = ARCHITECTURE["x86_64"]
     assert [verdict(code, 41, 0x4000_0003), verdict(code, 0x4000_0029, native), verdict(code, 39, native)] == [-1, ENOSYS, 0]
