@@ -39,6 +39,10 @@ def _close(path: str) -> None:
         raise PermissionError
 
 
+def _slow_down(process: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, process, os.getpriority(os.PRIO_PROCESS, process) + 1)
+
+
 def _connect(family: int, address: str | tuple[str, int]) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as client:
         client.settimeout(1)
@@ -74,7 +78,7 @@ def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, 
         "truncate a file outside": lambda: os.truncate(secret, 0),
         "truncate a file that it may read": lambda: _cut(shared),
         "change the mode of a file": lambda: _close(shared),
-        SLOW_DOWN: lambda: os.setpriority(os.PRIO_PROCESS, int(victim), 1),
+        SLOW_DOWN: lambda: _slow_down(int(victim)),
         "read the environment of its parent": lambda: _read(f"/proc/{parent}/environ"),
         "connect to a server on this machine": lambda: _connect(socket.AF_INET, here),
         "send a datagram": lambda: _send(here),
