@@ -1,26 +1,21 @@
-"""Run a Python snippet in a process of its own, with limits, and return what it printed and the files it wrote.
+"""Run a Python snippet in a sandbox and return what it printed and the files it wrote.
 
-The process has a folder of its own with copies of the task's inputs, no environment, and bounds on processor time, memory, wall
-clock, output and file size; the value of a last expression is printed as well. The limits stop accidents. They are not a
-sandbox: run this agent under a user, or in a container, that may do no harm.
+It has a folder of its own with copies of the task's inputs, no environment and no network; the value of a last expression is
+printed as well. What the sandbox stops and leaves open is in docs/security.md; where there is none the agent does not start.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
-import time
-from dataclasses import dataclass
-from datetime import timedelta
+from filecmp import cmp
 from pathlib import Path
 
-from ioa import Agent, InvalidInputError, TaskContext, TaskError
+from ioa import Agent, InvalidInputError, TaskContext, TaskError, sandbox
+from ioa.sandbox import AUTO, SETTING, Limits, level_here
 from task_files import have, pick_inputs, read_text, upstream_files
 from words import account_for
 
@@ -36,6 +31,7 @@ agent = Agent(
     ],
     tags=["python", "code"],
     may_team_up=False,
+    needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
@@ -50,29 +46,26 @@ _WORDS = frozenset(
     "result value of from".split()
 )
 _IN_PYTHON = re.compile(r"\s+in\s+python3?\s*[.!?]?\s*$", re.IGNORECASE)
-_HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
-_LAUNCHER = """\
-import resource, runpy, sys
-seconds, memory, size = map(int, sys.argv[1:4])
-resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-sys.argv = sys.argv[4:]
-runpy.run_path(sys.argv[0], run_name="__main__")
+_STARTER = """\
+def start():
+    import os, sys
+    with open(".snippet.py", encoding="utf-8") as file:
+        source = file.read()
+    os.remove(".snippet.py")
+    def tell(kind, error, trace):
+        import linecache, traceback
+        linecache.cache["snippet.py"] = len(source), None, source.splitlines(True), "snippet.py"
+        traceback.print_exception(kind, error, trace.tb_next.tb_next)
+    sys.excepthook = tell
+    names = sys.modules["__main__"].__dict__
+    del names["start"]
+    exec(compile(source, "snippet.py", "exec"), names)
+start()
 """
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a snippet may use."""
-
-    cpu: timedelta = timedelta(seconds=10)
-    wall_clock: timedelta = timedelta(seconds=30)
-    memory_bytes: int = 1 << 30
-    file_bytes: int = 10_000_000
-    output_chars: int = 20_000
-    files: int = 20
+_HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
+_FILES = 20
+_READABLE = (Path("/etc/fonts"),)  # for charts
+_OUTPUT_CHARS = 20_000
 
 
 @agent.task
@@ -86,61 +79,32 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
 
     Raises:
         InvalidInputError: The code is not valid Python.
+        MissingExtraError: There is no sandbox here.
         TaskError: It failed, ran out of a limit, or was cancelled.
     """
-    folder = ctx.workspace / "run"
-    folder.mkdir(parents=True, exist_ok=True)
+    box, output = ctx.workspace / "run", ctx.workspace / "output.txt"
+    box.mkdir(parents=True, exist_ok=True)
     for file in ctx.inputs:
-        shutil.copyfile(file.path, folder / file.name)
-    before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
-    script, output = ctx.workspace / "snippet.py", ctx.workspace / "output.txt"
-    script.write_text(_showing_last_value(code))
-    reason = _run(script, folder, output, ctx, limits)
-    printed = output.read_bytes().decode("utf-8", errors="replace")
+        shutil.copyfile(file.path, box / file.name)
+    (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
+    level = level_here(os.environ.get(SETTING, AUTO))
+    command = [sys.executable, "-I", "-c", _STARTER]
+    reason = sandbox.run(
+        command, box, limits, level, output=output, readable=_READABLE, environment={"HOME": str(box)},
+        cancelled=lambda: ctx.cancelled,
+    )  # fmt: skip
+    printed = output.read_text(encoding="utf-8", errors="replace")
     if reason:
-        # a traceback without the launcher's own lines, and without the folder in its paths
-        own = re.sub(r'  File "<(?:string|frozen runpy)>", line \d+, in .*\n', "", printed[: limits.output_chars])
-        raise TaskError(f"The code {reason}.", hint=own.replace(str(script), script.name)[-2_000:].strip())
-    if (more := len(printed) - limits.output_chars) > 0:
-        printed = f"{printed[: limits.output_chars]}\n… {more} more characters were cut."
-    written = [path for path in sorted(folder.iterdir()) if path.is_file() and not path.is_symlink()]
-    changed = [path for path in written if before.get(path.name) != path.stat().st_mtime_ns][: limits.files]
+        raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
+    if (more := len(printed) - _OUTPUT_CHARS) > 0:
+        printed = f"{printed[:_OUTPUT_CHARS]}\n… {more} more characters were cut."
+    given = {file.name: file.path for file in ctx.inputs}
+    written = [path for path in sorted(box.iterdir()) if path.is_file() and not path.is_symlink()]
+    changed = [one for one in written if one.name not in given or not cmp(one, given[one.name], shallow=False)][:_FILES]
     for path in changed:
         ctx.artifact(path.name, path.read_bytes())
     files = f"\nFiles: {', '.join(path.name for path in changed)}" if changed else ""
     return (printed.rstrip() or "The code printed nothing.") + files
-
-
-def _run(script: Path, folder: Path, output: Path, ctx: TaskContext, limits: Limits) -> str:
-    """Run a script until it ends or breaks a limit; say how it failed, or nothing."""
-    cpu, wall_clock = max(1, int(limits.cpu.total_seconds())), limits.wall_clock.total_seconds()
-    bounds = map(str, (cpu, limits.memory_bytes, limits.file_bytes))
-    deadline = time.monotonic() + wall_clock
-    with output.open("wb") as stream:
-        # A session of its own makes the process leader of a group, so that whatever it starts ends with it.
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-c", _LAUNCHER, *bounds, str(script)],
-            cwd=folder, env={}, stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-        try:
-            while True:
-                try:
-                    status = process.wait(timeout=0.05)
-                    break
-                except subprocess.TimeoutExpired:
-                    if ctx.cancelled:
-                        return "was cancelled"
-                    if time.monotonic() > deadline:
-                        return f"did not end within {wall_clock:g} seconds"
-        finally:
-            with contextlib.suppress(ProcessLookupError):  # the whole group has ended by itself
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if status in (-signal.SIGXCPU, -signal.SIGKILL):
-        return f"used more than {cpu} seconds of processor time"
-    if status == -signal.SIGXFSZ:
-        return f"wrote a file of more than {limits.file_bytes} bytes"
-    return f"ended with status {status}" if status > 0 else f"was ended by signal {-status}" if status else ""
 
 
 def _showing_last_value(code: str) -> str:

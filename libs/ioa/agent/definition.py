@@ -221,6 +221,7 @@ class AgentDefinition:
     may_team_up: bool = False
     leads: bool | None = None
     patience: timedelta | None = None
+    needs_sandbox: bool = False
     model: ModelSettings | ChatModel | None = field(default=None, kw_only=True, repr=False)
     instructions: str = field(default="", kw_only=True, repr=False)
     brain: Brain | None = field(default=None, kw_only=True, repr=False)

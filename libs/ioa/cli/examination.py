@@ -18,7 +18,7 @@ from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.place import Place, listens, places
-from ioa.errors import InvalidInputError, IoaError, UnavailableError
+from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, TopologyFacts
@@ -29,6 +29,7 @@ from ioa.protocol.ids import AgentId
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
 from ioa.runtime.settings import ProcessSettings, settings_from
+from ioa.sandbox import AUTO, SETTING, Level, level_here
 from ioa.telemetry.logs import configure_logs
 
 OLDEST_SERVER = (2, 12)
@@ -125,6 +126,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield clock_finding(await inspection.clock_difference())
     yield await asyncio.to_thread(_disk, data)
     yield await _model()
+    yield await asyncio.to_thread(sandbox_finding, os.environ.get(SETTING, AUTO))
     services = await _services(inspection)
     yield services
     if services.health is Health.PROBLEM:
@@ -235,6 +237,20 @@ def disk_finding(total: int, free: int, data: Path) -> Finding:
             "Free some space; the server refuses to store when none is left.",
         )
     return Finding("disk", Health.OK, f"{free / 1e9:.0f} GB free at {data}")
+
+
+def sandbox_finding(setting: str) -> Finding:
+    """Judge how agents that are started here, with this setting, confine code that they run."""
+    try:
+        level = level_here(setting)
+    except InvalidInputError as error:
+        return Finding("sandbox", Health.PROBLEM, error.message, error.hint)
+    except MissingExtraError as error:
+        return Finding("sandbox", Health.WARNING, f"{error.message} Agents that run code do not start here.", error.hint)
+    if level is Level.NONE:
+        told = f"{SETTING}=none: code that agents started here run may do whatever they may."
+        return Finding("sandbox", Health.WARNING, told, f"Unset {SETTING} unless something else confines them.")
+    return Finding("sandbox", Health.OK, f"{level}, which passed its self-test: agents that are started here run code in it")
 
 
 async def _model() -> Finding:

@@ -109,7 +109,7 @@ async def _running(url: str | None) -> AsyncIterator[tuple[SystemClient, str]]:
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
-    pool = read_pool(wanted.pool, os.environ) if wanted.pool else Pool()
+    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note) if wanted.pool else Pool()
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")

@@ -31,7 +31,7 @@ async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int
         metrics: The port on this machine where the metrics of all processes are served; 0 picks a free one, None serves none.
         terminal: Where `ready` and the hints go.
     """
-    pool = read_pool(pool_file, os.environ) if pool_file else Pool()
+    pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note) if pool_file else Pool()
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")

@@ -32,6 +32,8 @@ class Agent(AgentDefinition):
         may_team_up: Whether it may open a nested team for a task of its own.
         leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
         patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
+        needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
+            `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.
         model: A language model of its own, for what it says and for `ctx.chat`: `ModelSettings`, or any `ChatModel`. Without it
             that of `IOA_LLM_MODEL`.
         instructions: How its model is to go about things, in at most 8,000 characters. No other agent sees them.

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 import structlog
 from pydantic import Field
@@ -60,6 +61,10 @@ class WorkerSettings(ProcessSettings):
     )
     agent_keep: timedelta = Field(
         default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
+    )
+
+    sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
+        default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
     )
 
     @property
@@ -128,11 +133,30 @@ def serve_hosted(hosted: Sequence[Hosted], environment: Mapping[str, str]) -> No
 
 
 async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], settings: WorkerSettings, stop: StopSignal) -> None:
+    hosted = await asyncio.to_thread(in_sandbox, hosted, settings)
     names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
         mind = await stack.enter_async_context(open_mind(environment))
         await Crew(settings, mind, NatsAgentNetwork(client), SystemClock(), RandomIds(), environment).serve(hosted, stop)
+
+
+def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
+    """Say on the cards of agents that run code how it is confined here.
+
+    Raises:
+        MissingExtraError: It is not, and nobody has said that this is wanted.
+    """
+    if not any(one.agent.needs_sandbox for one in hosted):
+        return hosted
+    from ioa.sandbox import level_here  # few agents run code
+
+    return [
+        replace(one, agent=one.agent.with_card(tags=(*one.agent.tags, f"sandbox:{level_here(settings.sandbox)}")))
+        if one.agent.needs_sandbox
+        else one
+        for one in hosted
+    ]
 
 
 class Crew:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, MissingExtraError
 from ioa.protocol.codec import in_words
+from ioa.sandbox import AUTO, SETTING, level_here
 
 
 class PooledAgent(BaseModel):
     """One agent of the pool. `target` is MODULE:ATTR, or FILE.py:ATTR relative to the pool file.
 
-    One that `needs_model` joins only where a language model is configured.
+    One that `needs_model` joins only where a language model is configured, one that `needs_sandbox` only where a sandbox holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -25,6 +26,7 @@ class PooledAgent(BaseModel):
     replicas: Annotated[int, Field(ge=0, le=100)] = 1
     env: dict[str, str] = Field(default_factory=dict)
     needs_model: bool = False
+    needs_sandbox: bool = False
 
 
 class Pool(BaseModel):
@@ -35,8 +37,13 @@ class Pool(BaseModel):
     agents: tuple[PooledAgent, ...] = ()
 
 
-def read_pool(path: Path, environment: Mapping[str, str]) -> Pool:
-    """Read a pool file, with file targets made absolute; who needs a model is left out where the environment names none.
+def read_pool(path: Path, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None) -> Pool:
+    """Read a pool file, with file targets made absolute, and leave out whom this machine or environment lacks something for.
+
+    Args:
+        path: The file.
+        environment: Where settings are looked for; those of an agent are added.
+        tell: Told in a sentence who is left out for want of a sandbox. For want of a model nobody is told, since none is usual.
 
     Raises:
         InvalidInputError: The file is missing, is no TOML, or has an unknown field; the message names it.
@@ -49,8 +56,20 @@ def read_pool(path: Path, environment: Mapping[str, str]) -> Pool:
         raise InvalidInputError(f"The pool file {path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise InvalidInputError(f"The pool file {path} is not valid: {in_words(error, 'file')}.") from None
-    joining = (agent for agent in pool.agents if not agent.needs_model or _has_model({**environment, **agent.env}))
+    joining = (agent for agent in pool.agents if _can_join(agent, {**environment, **agent.env}, tell))
     return Pool(agents=tuple(_absolute(agent, path.parent) for agent in joining))
+
+
+def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable[[str], None]) -> bool:
+    if agent.needs_model and not _has_model(environment):
+        return False
+    if agent.needs_sandbox:
+        try:
+            level_here(environment.get(SETTING, AUTO))
+        except MissingExtraError as error:
+            tell(f"{agent.target} is left out. {error}")
+            return False
+    return True
 
 
 def _has_model(environment: Mapping[str, str]) -> bool:

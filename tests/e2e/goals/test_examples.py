@@ -29,8 +29,15 @@ def empty_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 async def test_every_example_joins_by_python_alone(empty_system: str, tmp_path: Path) -> None:
     """`python FILE.py` with nothing but the address of NATS makes an agent of each example; SIGTERM ends it cleanly."""
-    files = [Path(agent.target.rpartition(":")[0]) for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any"}).agents]
-    env = {**os.environ, "IOA_NATS_URL": empty_system, "IOA_AGENT_DATA": str(tmp_path / "memory"), "IOA_LOG_LEVEL": "error"}
+    unconfined = {"IOA_SANDBOX": "none"}  # so that all of them join on any machine
+    files = [Path(agent.target.rpartition(":")[0]) for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any", **unconfined}).agents]
+    env = {
+        **os.environ,
+        **unconfined,
+        "IOA_NATS_URL": empty_system,
+        "IOA_AGENT_DATA": str(tmp_path / "memory"),
+        "IOA_LOG_LEVEL": "error",
+    }
     processes = [await asyncio.create_subprocess_exec(sys.executable, str(file), env=env, cwd=tmp_path) for file in files]
     try:
         async with open_system(NatsSettings(empty_system, "e2e-examples"), patience=timedelta(seconds=10)) as system:

@@ -48,6 +48,7 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
     command = CommandLine(folder, SHORT_LIMITS)
     with running_system(command, "--data", folder / "data") as running, (folder / "agents.log").open("ab") as log:
         env = {**os.environ, "IOA_NATS_URL": running.url, "IOA_AGENT_DATA": str(folder / "memory"), "DRILL_FOLDER": str(folder)}
+        env["IOA_SANDBOX"] = "none"  # what the Python runner runs tells its process id by a file outside of its box
         with subprocess.Popen([sys.executable, str(AGENTS)], env=env, stdout=log, stderr=log) as agents:
             try:
                 yield Drill(running.url, command, folder)

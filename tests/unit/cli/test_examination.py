@@ -26,6 +26,7 @@ from ioa.cli.examination import (
     index_finding,
     payload_finding,
     queues_finding,
+    sandbox_finding,
     server_finding,
     topology_finding,
     written_finding,
@@ -33,6 +34,7 @@ from ioa.cli.examination import (
 from ioa.ports.inspection import DeadLetterKind, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.runtime.exit_code import ExitCode
+from ioa.sandbox import level_here
 from ioa_testkit.memory_inspection import MemoryInspection
 from ioa_testkit.planes import open_memory_plane
 
@@ -127,8 +129,9 @@ def test_dead_letters_are_told_by_reason() -> None:
     assert [one.health for one in (large, entry, *dead_letter_findings([]))] == [Health.WARNING, Health.WARNING, Health.OK]
 
 
-async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: Path) -> None:
+async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a bare server the streams are missing and no service answers; each finding says how to mend it."""
+    monkeypatch.setenv("IOA_SANDBOX", "none")
     examined = await examine(nats_url, tmp_path)
     found = {one.check: one.health for one in examined.findings}
     assert (examined.code, found) == (
@@ -141,6 +144,7 @@ async def test_a_server_without_anything_is_described(nats_url: str, tmp_path: P
             "clock": Health.OK,
             "disk": Health.OK,
             "model": Health.OK,
+            "sandbox": Health.WARNING,
             "services": Health.PROBLEM,
         },
     )
@@ -174,13 +178,14 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
     """Every check says something, in order; without an agent there is a warning, which keeps nothing from working."""
     for name in [name for name in os.environ if name.startswith(("IOA_LLM_", "OPENAI_"))]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("IOA_SANDBOX", "none")
     async with open_memory_plane() as plane:
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
-        *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model"),
+        *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
         *("services", "agents", "agent models", "index", "queues", "dead letters"),
     ]
-    assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents"}
+    assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 
 
 @pytest.mark.parametrize(
@@ -205,6 +210,17 @@ async def test_what_lies_behind_an_ill_is_not_asked(
         True,
         True,
     )
+
+
+def test_the_sandbox_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The level that passed its self-test is named; none at all, or one that is misspelt, is said with what follows."""
+    here = sandbox_finding("auto")
+    monkeypatch.setenv("PATH", "")
+    level_here.cache_clear()
+    found = [sandbox_finding(setting) for setting in ("none", "bwrap", "bubblewrap")]
+    assert [one.health for one in found] == [Health.WARNING, Health.WARNING, Health.PROBLEM]
+    assert "No sandbox: bubblewrap is missing. Agents that run code do not start here." in found[1].message
+    assert here.health is Health.WARNING or here.message.startswith(("landlock, ", "bwrap, "))
 
 
 def test_streams_that_schedule_nothing_are_a_problem() -> None:

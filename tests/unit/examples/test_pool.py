@@ -13,6 +13,7 @@ from ioa import Agent
 from ioa.errors import InvalidInputError
 from ioa.local.pool import read_pool
 from ioa.protocol.ids import AgentId
+from ioa.sandbox import level_here
 from ioa.testing.task_context import RecordingContext, upstream
 from tests.unit.examples.agent_run import Run
 
@@ -56,8 +57,20 @@ def test_cards(target: str) -> None:
 @pytest.mark.parametrize(("environment", "joins"), [({}, False), ({"IOA_LLM_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)])
 def test_the_assistant_joins_where_a_model_is(environment: dict[str, str], joins: bool) -> None:
     """Without a model that could answer, nobody offers to."""
-    targets = [Path(agent.target).name for agent in read_pool(POOL, environment).agents]
+    targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "none", **environment}).agents]
     assert ("assistant.py:agent" in targets, len(targets)) == (joins, 7 + joins)
+
+
+def test_the_runner_is_left_out_where_no_sandbox_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who runs code joins where it can be confined; else the others start without it, and whoever starts them is told why."""
+    monkeypatch.setenv("PATH", "")
+    level_here.cache_clear()
+    told: list[str] = []
+    targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "bwrap"}, told.append).agents]
+    assert ("python_runner.py:agent" in targets, len(targets), len(told)) == (False, 6, 1)
+    assert told[0].endswith(
+        "python_runner.py:agent is left out. No sandbox: bubblewrap is missing. Install bubblewrap, or set IOA_SANDBOX=none."
+    )
 
 
 def test_only_the_desk_leads_teams() -> None:

@@ -13,11 +13,12 @@ from structlog.testing import capture_logs
 
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
-from ioa.errors import AlreadyRunningError, InvalidInputError, UnavailableError
+from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import Mind
-from ioa.hosting.host import Crew, WorkerSettings, host, load_agent
+from ioa.hosting.host import Crew, WorkerSettings, host, in_sandbox, load_agent
 from ioa.protocol.ids import AgentId
 from ioa.runtime.settings import settings_from
+from ioa.sandbox import level_here
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
@@ -55,6 +56,17 @@ async def test_an_agent_whose_folder_is_in_use_joins_as_one_more_replica(tmp_pat
     await serving
 
     assert (tmp_path / "worker-3" / "memory.sqlite").exists()
+
+
+def test_who_runs_code_says_how_it_is_confined(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The level is a tag of the card, beside the author's; where the one asked for does not hold, the agent does not start."""
+    plain, runner = idle("plain"), idle("runner").with_card(tags=["python"], needs_sandbox=True)
+    with_tags = in_sandbox([host(plain), host(runner)], WorkerSettings(sandbox="none"))
+    assert [one.agent.card_as(one.agent_id).tags for one in with_tags] == [(), ("python", "sandbox:none")]
+    monkeypatch.setenv("PATH", "")
+    level_here.cache_clear()
+    with pytest.raises(MissingExtraError, match="No sandbox: bubblewrap is missing"):
+        in_sandbox([host(runner)], WorkerSettings(sandbox="bwrap"))
 
 
 async def test_an_agent_with_a_key_of_its_own_takes_no_other_id(tmp_path: Path) -> None:

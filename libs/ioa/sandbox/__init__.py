@@ -1,0 +1,14 @@
+"""Running code of strangers: confined by what it can do harm to, and honest about what this machine can confine.
+
+The parent decides (`process`: the plan, the limits, the watch; `landlock` and `seccomp`: what the kernel is told, both pure), a
+launcher confines itself and becomes the command, and a level is used only where its self-test has passed (`levels`, `self_test`).
+Every level shares the kernel with whoever runs it: it stops what code does, not what an exploit of the kernel does.
+"""
+
+from __future__ import annotations
+
+from ioa.sandbox.levels import AUTO, SETTING, Level, level_here
+from ioa.sandbox.limits import Limits
+from ioa.sandbox.process import run
+
+__all__ = ["AUTO", "SETTING", "Level", "Limits", "level_here", "run"]

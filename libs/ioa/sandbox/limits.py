@@ -1,0 +1,25 @@
+"""What a command in a sandbox may use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a command may use. Processor time, memory and the size of a file are counted for each process by itself.
+
+    Attributes:
+        processes: How many processes and threads at once; all commands of one user that run at the same time share what is free.
+        box_bytes: How much it may add to the box.
+        files: How many files may be in the box.
+    """
+
+    cpu: timedelta = timedelta(seconds=10)
+    wall_clock: timedelta = timedelta(seconds=30)
+    memory_bytes: int = 1 << 30
+    processes: int = 64
+    file_bytes: int = 10_000_000
+    box_bytes: int = 100_000_000
+    files: int = 1_000

@@ -1,0 +1,277 @@
+"""Running a command in a sandbox, within limits, until it ends, breaks one, or is not wanted any more."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ioa.errors import InvalidInputError
+from ioa.sandbox import landlock, seccomp
+from ioa.sandbox.box import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
+from ioa.sandbox.levels import Level
+from ioa.sandbox.limits import Limits
+
+NOBODY = 65534
+"""The user that root becomes."""
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/ld.so.cache")
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+_OPEN_FILES = 256
+_TICK_SECONDS = 0.05
+_DYING_SECONDS = 5.0
+_LOOK_AGAIN_SECONDS = 0.002
+_OWN_PROCESSES = 4
+"""What bubblewrap and the shell in it take of the processes that are allowed."""
+_ARCHIVE_BYTES_PER_FILE = 4096
+_IN_AND_OUT = """\
+tar -xf - && {
+    blocks=$1
+    shift
+    (ulimit -f "$blocks"; exec "$@") </dev/null >&2
+    status=$?
+    tar -cf - . 2>/dev/null
+    exit $status
+}"""
+"""What runs in bubblewrap: the box comes in as an archive and goes out as one, since its disk ends with its namespaces."""
+
+
+def run(
+    command: Sequence[str],
+    box: Path,
+    limits: Limits,
+    level: Level,
+    network: Sequence[int] = (),
+    *,
+    output: Path,
+    readable: Sequence[Path] = (),
+    environment: Mapping[str, str] | None = None,
+    cancelled: Callable[[], bool] = lambda: False,
+    kernel: landlock.Abi | None = None,
+) -> str:
+    """Run a command that can change nothing but its box; when this returns, no process of it is left.
+
+    It blocks. On `landlock` and `bwrap` the command reads the system's programs and libraries, this Python, and `readable`.
+
+    Args:
+        command: The program and its arguments.
+        box: The folder it works in. On `bwrap` only files and folders come out of it, no links.
+        limits: What it may use.
+        level: How it is confined; `level_here` tells what holds on this machine.
+        network: Ports to which it may open TCP connections at any address; there is no name service.
+        output: The file that gets what it prints, outside of the box.
+        readable: What else it may read.
+        environment: All of its environment; nothing is passed on by itself.
+        cancelled: Asked twenty times a second; once it says so, the command is killed.
+        kernel: What Landlock is asked for; all that this kernel has if nothing is said.
+
+    Returns:
+        How it failed, as the predicate of a sentence, such as "did not end within 30 seconds"; nothing if it ended with status 0.
+
+    Raises:
+        InvalidInputError: Ports are wanted, and this kernel cannot confine connections to them.
+    """
+    kernel = kernel or landlock.this_kernel()
+    if network and level is not Level.NONE and not kernel.confines_tcp:
+        raise InvalidInputError(
+            "This kernel cannot confine connections to ports.", hint="Landlock does from Linux 6.7 on; run it without a network."
+        )
+    box = box.resolve()
+    with ExitStack() as stack:
+        confined = _Confined(box, limits, level, tuple(network), _readable(readable), kernel)
+        plan, prefix = confined.plan(), list[str]()
+        printed = stack.enter_context(output.open("wb"))
+        stdin: IO[bytes] | None = None
+        stdout: IO[bytes] = printed
+        passed: tuple[int, ...] = ()
+        if level is Level.BWRAP:
+            stdin, stdout = stack.enter_context(tempfile.TemporaryFile()), stack.enter_context(tempfile.TemporaryFile())
+            size = pack(box, stdin)
+            filter_read, filter_write = os.pipe()
+            stack.callback(os.close, filter_read)
+            os.write(filter_write, confined.filter())  # a few kilobytes, which a pipe holds
+            os.close(filter_write)
+            passed = (filter_read,)
+            prefix = confined.bubblewrap(filter_read, size)
+            plan["limits"]["RLIMIT_FSIZE"] = 2 * (size + limits.box_bytes) + limits.files * _ARCHIVE_BYTES_PER_FILE
+        elif level is Level.LANDLOCK and os.geteuid() == 0:
+            give(box, NOBODY)
+        before = contents(box, limits)[1]
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_LAUNCHER), marshal.dumps(plan).hex(), *_found([*prefix, *command])],
+            env=dict(environment or {}), stdin=stdin or subprocess.DEVNULL, stdout=stdout, stderr=printed,
+            start_new_session=True, pass_fds=passed,
+        )  # fmt: skip
+        reason = _watch(process, limits, cancelled, lambda: overfull(box, before, limits))
+        if stdin is not None:
+            return unpack(stdout, box, limits) or reason
+        if overfull(box, before, limits):
+            empty(box)
+        reopen(box)
+        return reason
+
+
+@dataclass(frozen=True)
+class _Confined:
+    """What a command is confined to, and how each level is told so."""
+
+    box: Path
+    limits: Limits
+    level: Level
+    network: tuple[int, ...]
+    readable: tuple[str, ...]
+    kernel: landlock.Abi
+
+    def plan(self) -> dict[str, Any]:
+        """Make the launcher's plan."""
+        confined = self.level is not Level.NONE
+        root = os.geteuid() == 0
+        user = NOBODY if confined and root else os.geteuid()
+        bounds = {
+            "RLIMIT_CPU": max(1, int(self.limits.cpu.total_seconds())),
+            "RLIMIT_AS": self.limits.memory_bytes,
+            "RLIMIT_FSIZE": self.limits.file_bytes,
+            "RLIMIT_CORE": 0,
+            "RLIMIT_NOFILE": _OPEN_FILES,
+        }
+        if sys.platform == "linux":
+            own = _OWN_PROCESSES if self.level is Level.BWRAP else 0
+            bounds["RLIMIT_NPROC"] = _threads_of(user) + self.limits.processes + own
+        return {
+            "box": "/" if self.level is Level.BWRAP else str(self.box),
+            "limits": bounds,
+            "user": NOBODY if confined and root else None,
+            "search": self.level is Level.LANDLOCK and root and not all(map(is_open_to_all, (*self.readable, str(self.box)))),
+            "parent": os.getpid(),
+            "unprivileged": confined,
+            "landlock": self._landlock(),
+            "filter": self.filter().hex() if self.level is Level.LANDLOCK else "",
+            "self": seccomp.SELF,
+        }
+
+    def _landlock(self) -> dict[str, Any] | None:
+        files = self.level is Level.LANDLOCK
+        if not files and not (self.level is Level.BWRAP and self.network):
+            return None
+        paths = [(path, landlock.READ) for path in self.readable] if files else []
+        paths += [(path, landlock.DEVICE) for path in _DEVICES] if files else []
+        return {
+            "ruleset": self.kernel.ruleset(files=files).hex(),
+            "paths": [*paths, (str(self.box), self.kernel.box)] if files else [],
+            "of_files": landlock.OF_FILES,
+            "ports": self.network,
+            "connect": landlock.CONNECT_TCP,
+        }
+
+    def filter(self) -> bytes:
+        """Assemble the filter of system calls."""
+        alone = self.level is Level.LANDLOCK
+        refused = seccomp.refusals(
+            owned=alone,
+            tcp=bool(self.network),
+            signals=alone and not self.kernel.confines_signals,
+            truncation=alone and not self.kernel.confines_truncation,
+        )
+        return seccomp.program(platform.machine(), tuple(refused))
+
+    def bubblewrap(self, filter_read: int, size: int) -> list[str]:
+        """Return what stands before the command: bubblewrap, and in it the shell that carries the box in and out."""
+        shared = ["--share-net"] if self.network else []
+        # Bubblewrap refuses what its user may not reach, and so do we, only later: the command may do without it.
+        reachable = [path for path in self.readable if os.geteuid() != 0 or is_open_to_all(path)]
+        seen = [part for path in reachable for part in ("--ro-bind-try", path, path)]
+        devices = [part for path in _DEVICES for part in ("--dev-bind-try", path, path)]
+        box, room = str(self.box), str(size + self.limits.box_bytes)
+        disk = ["--size", room, "--tmpfs", box, "--remount-ro", "/", "--chdir", box]
+        shell = ["/bin/sh", "-c", _IN_AND_OUT, "sandbox", str(max(1, self.limits.file_bytes // BLOCK_BYTES))]
+        confined = ["--unshare-all", *shared, "--die-with-parent", "--seccomp", str(filter_read)]
+        return ["bwrap", *confined, *seen, *devices, *disk, *shell]
+
+
+def _found(command: Sequence[str]) -> list[str]:
+    """Name a program by its path, which the launcher wants; what is not found fails there."""
+    return [shutil.which(command[0]) or command[0], *command[1:]]
+
+
+def _readable(named: Sequence[Path]) -> tuple[str, ...]:
+    """List what a command may read, each path once."""
+    return tuple(dict.fromkeys([*_SYSTEM, sys.prefix, sys.base_prefix, *(str(path.resolve()) for path in named)]))
+
+
+def is_open_to_all(path: str) -> bool:
+    """Whether every user may reach a path; what is missing needs no reaching."""
+    with contextlib.suppress(FileNotFoundError):
+        return all(folder.stat().st_mode & 0o001 for folder in Path(path).resolve().parents)
+    return True
+
+
+def _threads_of(user: int) -> int:
+    """Count a user's threads, which the limit on them includes."""
+    count = 0
+    for process in _processes():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            facts = os.stat(f"/proc/{process}/task")  # noqa: PTH116
+            count += facts.st_nlink - 2 if facts.st_uid == user else 0
+    return count
+
+
+def _watch(process: subprocess.Popen[bytes], limits: Limits, cancelled: Callable[[], bool], broken: Callable[[], str]) -> str:
+    """Wait for the end of a process or of what it is granted; kill what is left of its group; say how it failed, or nothing."""
+    deadline = time.monotonic() + limits.wall_clock.total_seconds()
+    try:
+        while True:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return _told(process.wait(timeout=_TICK_SECONDS), limits) or broken()
+            if cancelled():
+                return "was cancelled"
+            if time.monotonic() > deadline:
+                return f"did not end within {limits.wall_clock.total_seconds():g} seconds"
+            if reason := broken():
+                return reason
+    finally:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # the whole group has ended by itself
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        until = time.monotonic() + _DYING_SECONDS
+        while _lives(process.pid) and time.monotonic() < until:
+            time.sleep(_LOOK_AGAIN_SECONDS)
+
+
+def _lives(group: int) -> bool:
+    """Whether a process of a group still runs. One that only waits for its parent to notice its end does not."""
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    for process in _processes():
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            state, _, its_group = Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
+
+
+def _processes() -> list[str]:
+    return [name for name in os.listdir("/proc") if name.isdigit()] if sys.platform == "linux" else []  # noqa: PTH208 - hundreds
+
+
+def _told(status: int, limits: Limits) -> str:
+    """Say what a status means; a shell adds 128 to the number of a signal."""
+    number = -status if status < 0 else status - 128 if 128 < status <= 128 + signal.SIGRTMAX else 0
+    if number in (signal.SIGXCPU, signal.SIGKILL):
+        return f"used more than {max(1, int(limits.cpu.total_seconds()))} seconds of processor time"
+    if number == signal.SIGXFSZ:
+        return f"wrote a file of more than {limits.file_bytes} bytes"
+    return f"was ended by signal {number}" if number else f"ended with status {status}" if status else ""

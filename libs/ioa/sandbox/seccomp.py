@@ -1,0 +1,163 @@
+"""The filter of system calls: what no other part of a sandbox stops, written as BPF (seccomp(2), linux/filter.h). Pure.
+
+It is a list of what is refused, so that a program meets no refusal that this list does not explain:
+
+- sockets, since Landlock lets a process connect to a UNIX socket anywhere; with ports allowed, all but TCP;
+- whatever outlives the process group or its limits: sessions and groups of one's own, System V and POSIX queues, memory without a
+  mapping, the kernel's key rings;
+- ways round what is checked elsewhere: `io_uring`, handles of files, other architectures' numbers, new user namespaces;
+- without namespaces, what Landlock leaves to the owner of a file or process: modes, times, attributes, priorities, limits;
+- on older kernels, signals to others and the truncation of files, which their Landlock does not know.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from errno import ENOSYS, EPERM
+
+SELF = 0x1DEA_5E1F
+"""Stands for the process's own id, which the launcher puts in its place."""
+
+_AUDIT = {"x86_64": 0xC000_003E, "aarch64": 0xC000_00B7}
+MACHINES = tuple(_AUDIT)
+_X32 = 0x4000_0000
+
+_X86_64 = {
+    "open": 2, "shmget": 29, "socket": 41, "sendto": 44, "sendmsg": 46, "listen": 50, "clone": 56, "kill": 62, "semget": 64,
+    "msgget": 68, "truncate": 76, "ptrace": 101, "setpgid": 109, "setsid": 112, "rt_sigqueueinfo": 129, "pivot_root": 155,
+    "chroot": 161, "mount": 165, "umount2": 166, "tkill": 200, "tgkill": 234, "mq_open": 240, "add_key": 248, "request_key": 249,
+    "keyctl": 250, "openat": 257, "unshare": 272, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "open_by_handle_at": 304,
+    "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "memfd_create": 319, "bpf": 321,
+    "userfaultfd": 323,
+    "chmod": 90, "fchmod": 91, "chown": 92, "fchown": 93, "lchown": 94, "utime": 132, "utimes": 235, "fchownat": 260,
+    "futimesat": 261, "fchmodat": 268, "utimensat": 280, "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197,
+    "lremovexattr": 198, "fremovexattr": 199, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
+    "sched_setaffinity": 203, "ioprio_set": 251, "prlimit64": 302, "sched_setattr": 314,
+}  # fmt: skip
+_AARCH64 = {
+    "umount2": 39, "mount": 40, "pivot_root": 41, "truncate": 45, "chroot": 51, "openat": 56, "unshare": 97, "ptrace": 117,
+    "kill": 129, "tkill": 130, "tgkill": 131, "rt_sigqueueinfo": 138, "setpgid": 154, "setsid": 157, "mq_open": 180, "msgget": 186,
+    "semget": 190, "shmget": 194, "socket": 198, "listen": 201, "sendto": 206, "sendmsg": 211, "add_key": 217, "request_key": 218,
+    "keyctl": 219, "clone": 220, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "open_by_handle_at": 265, "setns": 268,
+    "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271, "memfd_create": 279, "bpf": 280, "userfaultfd": 282,
+    "fchmod": 52, "fchmodat": 53, "fchownat": 54, "fchown": 55, "utimensat": 88, "setxattr": 5, "lsetxattr": 6, "fsetxattr": 7,
+    "removexattr": 14, "lremovexattr": 15, "fremovexattr": 16, "ioprio_set": 30, "sched_setparam": 118, "sched_setscheduler": 119,
+    "sched_setaffinity": 122, "setpriority": 140, "prlimit64": 261, "sched_setattr": 274,
+}  # fmt: skip
+_EVERYWHERE = {
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "open_tree": 428, "move_mount": 429, "fsopen": 430, "clone3": 435,
+    "openat2": 437, "pidfd_getfd": 438, "mount_setattr": 442, "memfd_secret": 447, "fchmodat2": 452, "setxattrat": 463,
+    "removexattrat": 466, "file_setattr": 469,
+}  # fmt: skip
+NUMBERS = {"x86_64": {**_X86_64, **_EVERYWHERE}, "aarch64": {**_AARCH64, **_EVERYWHERE}}
+
+_REFUSED = """
+    setsid setpgid shmget semget msgget mq_open add_key request_key keyctl
+    open_by_handle_at ptrace process_vm_readv process_vm_writev pidfd_getfd
+    unshare setns mount umount2 pivot_root chroot open_tree move_mount fsopen mount_setattr bpf perf_event_open userfaultfd
+""".split()
+_UNKNOWN = "io_uring_setup clone3 memfd_create memfd_secret".split()
+"""Told to be no system calls of this kernel, so that libraries take their other way."""
+_PRETENDED = "chmod fchmod fchmodat chown fchown lchown fchownat utime utimes futimesat utimensat".split()
+"""They do nothing and succeed, since copying and unpacking files fails where it cannot set their modes and times."""
+_ATTRIBUTES = "setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr".split()
+_NEWER = "fchmodat2 setxattrat removexattrat file_setattr".split()
+_OF_PROCESSES = {"prlimit64": 0, "sched_setparam": 0, "sched_setscheduler": 0, "sched_setaffinity": 0, "sched_setattr": 0,
+                 "setpriority": 1, "ioprio_set": 1}  # fmt: skip
+"""What may be changed of another process of the same user, and which argument names it."""
+_SIGNALS = {"kill": 0, "tgkill": 0, "rt_sigqueueinfo": 0, "rt_tgsigqueueinfo": 0}
+
+_CLONE_NEWUSER = 0x1000_0000
+_MSG_FASTOPEN = 0x2000_0000
+_O_ACCMODE, _O_TRUNC = 0o3, 0o1000
+_INET, _STREAM, _ANY_OR_TCP = (2, 10), (1,), (0, 6)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A system call that fails with `errno`; one with `allowed` values only where none of them is the argument's masked value."""
+
+    name: str
+    errno: int = EPERM
+    argument: int = 0
+    mask: int = 0xFFFF_FFFF
+    allowed: tuple[int, ...] = ()
+
+
+def refusals(*, owned: bool, tcp: bool, signals: bool, truncation: bool) -> Iterator[Refusal]:
+    """List what is refused.
+
+    Args:
+        owned: Whether files and processes of the same user are in reach, of which neither modes nor priorities may be changed.
+        tcp: Whether sockets of TCP may be opened, to ports that somebody else checks; else no socket at all.
+        signals: Whether signals to others have to be refused, since nobody else confines them.
+        truncation: The same of truncating files.
+    """
+    yield from (Refusal(name) for name in _REFUSED)
+    yield from (Refusal(name, ENOSYS) for name in _UNKNOWN)
+    if owned:
+        yield from (Refusal(name, 0) for name in _PRETENDED)
+        yield from (Refusal(name) for name in _ATTRIBUTES)
+        yield from (Refusal(name, ENOSYS) for name in _NEWER)
+    if not tcp:
+        yield Refusal("socket")
+    if signals:
+        yield from (Refusal("pidfd_send_signal"), Refusal("tkill"))
+    if truncation:
+        yield from (Refusal("truncate"), Refusal("openat2", ENOSYS))
+    if owned:
+        yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _OF_PROCESSES.items())
+        yield Refusal("setpriority", allowed=(0,))  # of one process, not of all of its user
+        yield Refusal("ioprio_set", allowed=(1,))
+    yield Refusal("clone", mask=_CLONE_NEWUSER, allowed=(0,))
+    if tcp:
+        yield Refusal("socket", argument=0, allowed=_INET)
+        yield Refusal("socket", argument=1, mask=0xF, allowed=_STREAM)
+        yield Refusal("socket", argument=2, allowed=_ANY_OR_TCP)
+        yield Refusal("listen")
+        # A first message may open a connection, which Landlock does not see.
+        for name, argument in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3)):
+            yield Refusal(name, argument=argument, mask=_MSG_FASTOPEN, allowed=(0,))
+    if signals:
+        yield from (Refusal(name, argument=place, allowed=(0, SELF)) for name, place in _SIGNALS.items())
+    if truncation:  # opening a file to read may truncate it
+        reading = tuple(way | cut for cut in (0, _O_TRUNC) for way in range(4) if way | cut != _O_TRUNC)
+        yield Refusal("open", argument=1, mask=_O_ACCMODE | _O_TRUNC, allowed=reading)
+        yield Refusal("openat", argument=2, mask=_O_ACCMODE | _O_TRUNC, allowed=reading)
+
+
+def program(machine: str, refused: Sequence[Refusal]) -> bytes:
+    """Assemble the filter for a machine of `MACHINES`, as `struct sock_filter`s; a call it does not have is left out."""
+    code = [_load(4), _jump(_JEQ, _AUDIT[machine], 1, 0), _return(_KILL), _load(0)]
+    if machine == "x86_64":
+        code += [_jump(_JGE, _X32, 0, 1), _return(_ERRNO | ENOSYS)]
+    for one in sorted(refused, key=lambda refusal: bool(refusal.allowed)):  # those that need no argument read the number once
+        number = NUMBERS[machine].get(one.name)
+        if number is None:
+            continue
+        block = [_return(_ERRNO | one.errno)]
+        if one.allowed:
+            tests = [_jump(_JEQ, value, len(one.allowed) - index, 0) for index, value in enumerate(one.allowed)]
+            block = [_load(16 + 8 * one.argument), struct.pack("=HBBI", _AND, 0, 0, one.mask), *tests, *block]
+            code.append(_load(0))
+        code += [_jump(_JEQ, number, 0, len(block)), *block]
+    return b"".join([*code, _return(_ALLOW)])
+
+
+_LD, _JEQ, _JGE, _AND, _RET = 0x20, 0x15, 0x35, 0x54, 0x06
+_ALLOW, _ERRNO, _KILL = 0x7FFF_0000, 0x0005_0000, 0x8000_0000
+
+
+def _load(offset: int) -> bytes:
+    """Load 32 bits of `struct seccomp_data`: the number at 0, the architecture at 4, the lower half of argument n at 16 + 8n."""
+    return struct.pack("=HBBI", _LD, 0, 0, offset)
+
+
+def _jump(test: int, value: int, then: int, otherwise: int) -> bytes:
+    return struct.pack("=HBBI", test, then, otherwise, value)
+
+
+def _return(what: int) -> bytes:
+    return struct.pack("=HBBI", _RET, 0, 0, what)

@@ -1,0 +1,62 @@
+"""Whether a level holds on this machine, found out by running what it has to stop: versions and files promise, kernels decide."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
+
+from ioa.sandbox import trespasses
+from ioa.sandbox.landlock import Abi
+from ioa.sandbox.levels import Level
+from ioa.sandbox.limits import Limits
+from ioa.sandbox.process import is_open_to_all, run
+
+_LIMITS = Limits(wall_clock=timedelta(seconds=20))
+_LAST_CHARS = 300
+
+
+def failure(level: Level, python: str = sys.executable, kernel: Abi | None = None) -> str:
+    """Say why a level does not hold here, as the end of a sentence; nothing if it does, and programs still work in it.
+
+    Args:
+        level: The level to test.
+        python: The interpreter that tries.
+        kernel: What Landlock is asked for; all that this kernel has if nothing is said.
+    """
+    if level is Level.BWRAP and os.geteuid() == 0 and not is_open_to_all(str(Path(python).resolve())):
+        return f"bubblewrap cannot start {Path(python).resolve()}, which only root reaches"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ioa-sandbox-")))
+        box = folder / "box"
+        box.mkdir()
+        # The sandbox refuses these, not their rights: any user may.
+        folder.chmod(0o777)
+        secret, shared = folder / "secret", folder / "shared"
+        for path in (secret, shared):
+            path.write_text("text")
+            path.chmod(0o666)
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+        listener.bind(str(folder / "socket"))
+        (folder / "socket").chmod(0o777)
+        listener.listen()
+        victim = stack.enter_context(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
+        arguments = map(str, (os.getpid(), victim.pid, server.getsockname()[1], folder / "socket", secret, shared))
+        output = folder / "output"
+        source = Path(trespasses.__file__).read_text(encoding="utf-8")
+        command = [python, "-I", "-S", "-c", source, *arguments]
+        reason = run(command, box, _LIMITS, level, output=output, readable=[shared], kernel=kernel)
+        told = output.read_text(errors="replace").splitlines()
+        if os.getpriority(os.PRIO_PROCESS, victim.pid) != os.getpriority(os.PRIO_PROCESS, 0):
+            told.insert(0, trespasses.SLOW_DOWN)
+        if victim.poll() is not None:
+            told.insert(0, trespasses.STOP)
+        if reason or told[-1:] != [trespasses.ALL_TRIED] or not (box / "own").exists():
+            return f"{level} does not work here ({' '.join(told)[-_LAST_CHARS:] or reason})"
+        return f"{level} does not stop code that wants to {', '.join(told[:-1])}" if told[:-1] else ""

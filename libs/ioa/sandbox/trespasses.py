@@ -1,0 +1,107 @@
+"""What a sandbox has to stop, tried from inside: the program prints what of it it got done.
+
+The self-test runs it (`ioa.sandbox.self_test`). It imports nothing of IoA. A line for each trespass that succeeded; the last line
+says that all were tried, so that silence is no success.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ALL_TRIED = "all tried"
+STOP, SLOW_DOWN = SEEN_FROM_OUTSIDE = "stop a process outside", "change the priority of a process outside"
+"""In namespaces of its own a number is another process's, so what came of these is seen at the right one."""
+
+
+def _read(path: str) -> None:
+    Path(path).read_bytes()
+
+
+def _list(outside: Path) -> None:
+    if outside not in outside.parent.iterdir():  # namespaces show the folder, and nothing in it
+        raise FileNotFoundError
+
+
+def _cut(path: str) -> None:
+    os.close(os.open(path, os.O_RDONLY | os.O_TRUNC))
+
+
+def _close(path: str) -> None:
+    before = Path(path).stat().st_mode
+    Path(path).chmod(0o600)
+    if Path(path).stat().st_mode == before:  # it was only told so
+        raise PermissionError
+
+
+def _slow_down(process: int) -> None:
+    os.setpriority(os.PRIO_PROCESS, process, os.getpriority(os.PRIO_PROCESS, process) + 1)
+
+
+def _connect(family: int, address: str | tuple[str, int]) -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as client:
+        client.settimeout(1)
+        client.connect(address)
+
+
+def _send(address: tuple[str, int]) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.sendto(b"x", address)
+
+
+def _leave() -> None:
+    """Begin a session, in a child, since who leads a group may not."""
+    child = os.fork()
+    if not child:
+        try:
+            os.setsid()
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        raise PermissionError
+
+
+def trespasses(parent: str, victim: str, port: str, listener: str, secret: str, shared: str) -> dict[str, Callable[[], object]]:
+    """List what is tried: each raises `OSError` if it is refused."""
+    here = ("127.0.0.1", int(port))
+    return {
+        "read /etc/shadow": lambda: _read("/etc/shadow"),
+        "read a file outside": lambda: _read(secret),
+        "list a folder outside": lambda: _list(Path(secret)),
+        "write a file outside": lambda: Path(secret).with_name("written").write_text("x"),
+        "truncate a file outside": lambda: os.truncate(secret, 0),
+        "truncate a file that it may read": lambda: _cut(shared),
+        "change the mode of a file": lambda: _close(shared),
+        SLOW_DOWN: lambda: _slow_down(int(victim)),
+        "read the environment of its parent": lambda: _read(f"/proc/{parent}/environ"),
+        "connect to a server on this machine": lambda: _connect(socket.AF_INET, here),
+        "send a datagram": lambda: _send(here),
+        "connect to a UNIX socket": lambda: _connect(socket.AF_UNIX, listener),
+        "leave its process group": _leave,
+        "become root": lambda: os.setuid(0),
+        STOP: lambda: os.kill(int(victim), signal.SIGTERM),
+    }
+
+
+def main(*arguments: str) -> None:
+    """Try everything, and whether a program can still work."""
+    for name, attempt in trespasses(*arguments).items():
+        try:
+            attempt()
+        except OSError:
+            continue
+        if name not in SEEN_FROM_OUTSIDE:
+            sys.stdout.write(f"{name}\n")
+    Path("own").write_text("x")
+    subprocess.run([sys.executable, "-I", "-S", "-c", "import socket; socket.socketpair()"], check=True)
+    sys.stdout.write(f"{ALL_TRIED}\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,69 @@
+"""The tools over stored transcripts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import InvalidInputError, NotFoundError
+from transcripts import MAX_LINES, Line, Transcripts, store
+
+LINES = [
+    Line("council-3", 0, "Ada Brome", "We open the meeting on the harbour."),
+    Line("council-3", 754, "Ivo Lund", 'The mill was sold for 12,400 crowns, "as seen".'),
+    Line("council-3", 3_725, "Ada Brome", "The meeting is closed."),
+    Line("radio-1", 61, "Cy Venn", "Nobody sells mills any more."),
+]
+
+
+@pytest.fixture
+def transcripts(tmp_path: Path) -> Transcripts:
+    """A database with two of them."""
+    store(tmp_path / "lines.sqlite", LINES)
+    return Transcripts(tmp_path / "lines.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("sold mill", [1, 3]),  # what holds both words comes first; each form of a word is found
+        ("harbour", [0]),
+        ("Lund", [1]),
+        ("12,400", [1]),
+        ('closed" OR text:NEAR(', [2]),
+        ("ferry", []),
+    ],
+)
+def test_find(words: str, found: list[int], transcripts: Transcripts) -> None:
+    """Lines are found by words in any form and by speakers, the best first; no sign of a query language means anything."""
+    expected = "\n".join(str(LINES[index]) for index in found) or "Nobody says any of these words."
+    assert transcripts.find(words) == expected
+
+
+def test_read(transcripts: Transcripts) -> None:
+    """A passage is read from one time mark to another; where nothing is said the reader learns how long the transcript is."""
+    assert transcripts.read("council-3", "12:00", "1:02:05").splitlines() == [
+        'council-3 0:12:34 Ivo Lund: The mill was sold for 12,400 crowns, "as seen".',
+        "council-3 1:02:05 Ada Brome: The meeting is closed.",
+    ]
+    assert transcripts.read("radio-1", "2:00") == "Nothing is said between 0:02:00 and 99:59:59; the last line is at 0:01:01."
+
+
+def test_long_passages(tmp_path: Path) -> None:
+    """A long transcript comes in parts, and each says where the next begins."""
+    store(tmp_path / "lines.sqlite", (Line("long", second, "Ada", "yes") for second in range(MAX_LINES + 50)))
+    transcripts = Transcripts(tmp_path / "lines.sqlite")
+    first = transcripts.read("long").splitlines()
+    assert (len(first), first[-1]) == (MAX_LINES + 1, "… more from 0:03:20 on.")
+    assert len(transcripts.read("long", "0:03:20").splitlines()) == 50
+
+
+def test_refusals(transcripts: Transcripts) -> None:
+    """What cannot be looked for, a transcript that is none and a mark that is none are refused with what to do."""
+    with pytest.raises(InvalidInputError, match="holds no word"):
+        transcripts.find("…")
+    with pytest.raises(NotFoundError, match=r"There is no transcript 'council-4'\. Take an id that find shows"):
+        transcripts.read("council-4")
+    with pytest.raises(InvalidInputError, match="'noon' is no time mark"):
+        transcripts.read("council-3", "noon")

@@ -1,0 +1,223 @@
+"""The sandbox by what it stops, on each level that holds on this machine; one that does not is skipped with the reason."""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import io
+import socket
+import sys
+import tarfile
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import InvalidInputError
+from ioa.sandbox import Level, Limits, run
+from ioa.sandbox.box import unpack
+from ioa.sandbox.landlock import Abi, this_kernel
+from ioa.sandbox.levels import missing
+from ioa.sandbox.self_test import failure
+from ioa.sandbox.trespasses import trespasses
+
+PYTHONS = (sys.executable, "/usr/bin/python3")
+"""Where this one lies in a folder of root's alone, whom root becomes cannot start it on every level."""
+Runs = Callable[..., tuple[str, str]]
+
+
+@functools.cache
+def held(level: Level) -> tuple[str, str]:
+    """Which interpreter runs on a level, and why none does."""
+    reasons = dict.fromkeys(PYTHONS, missing(level))
+    for python in PYTHONS:
+        reasons[python] = reasons[python] or failure(level, python)
+        if not reasons[python]:
+            return python, ""
+    return "", "; ".join(dict.fromkeys(reasons.values()))
+
+
+@pytest.fixture(params=[Level.LANDLOCK, Level.BWRAP])
+def level(request: pytest.FixtureRequest) -> Level:
+    """Each level that holds here."""
+    chosen: Level = request.param
+    if why := held(chosen)[1]:
+        pytest.skip(why)
+    return chosen
+
+
+@pytest.fixture
+def runs(level: Level, tmp_path: Path) -> Runs:
+    """A function that runs Python code in a sandbox with a box of its own, and gives how it failed and what it printed."""
+
+    def in_sandbox(code: str, limits: Limits = Limits(), network: Sequence[int] = ()) -> tuple[str, str]:
+        box, output = tmp_path / "box", tmp_path / "output"
+        box.mkdir(exist_ok=True)
+        reason = run([held(level)[0], "-I", "-S", "-c", code], box, limits, level, network, output=output)
+        return reason, output.read_text()
+
+    return in_sandbox
+
+
+def test_trespasses_are_refused(level: Level) -> None:
+    """Reading and writing outside, /etc/shadow, the parent's environment, every socket and signals to others are all refused."""
+    assert failure(level, held(level)[0]) == ""
+
+
+@pytest.mark.parametrize("version", [1, 3, 5])
+def test_older_kernels(version: int) -> None:
+    """What an older Landlock does not confine, the filter does: all the same is refused."""
+    if (why := held(Level.LANDLOCK)[1]) or this_kernel().version < version:
+        pytest.skip(why or f"this kernel's Landlock is older than {version}")
+    assert failure(Level.LANDLOCK, held(Level.LANDLOCK)[0], Abi(version)) == ""
+
+
+def test_the_self_test_notices() -> None:
+    """Without a sandbox the self-test names what gets done, so that its silence means something."""
+    told = failure(Level.NONE)
+    names = set(trespasses("0", "0", "0", "", "", "")) - {"read /etc/shadow", "become root"}  # which root alone gets done
+    assert {name for name in names if name not in told} == set()
+
+
+def test_fork_bomb(runs: Runs) -> None:
+    """Code that forks without end gets as many processes as it may, and none of them is left."""
+    code = """
+import os, signal
+count = 0
+try:
+    while os.fork():
+        count += 1
+    signal.pause()
+except OSError:
+    print(count)
+"""
+    reason, printed = runs(code, Limits(processes=12))
+    assert (reason, 1 <= int(printed) <= 24) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("bytearray(3_000_000_000)", "MemoryError"),
+        ("import os; os.memfd_create('room')", "not implemented"),
+        ("open('big', 'wb').truncate(10_000_000_000)", "File too large"),
+        ("open('big', 'wb').write(bytes(30_000_000))", "File too large"),
+    ],
+)
+def test_memory_and_large_files(code: str, said: str, runs: Runs) -> None:
+    """3 GB of memory, memory that no limit counts, and a file of 10 GB are refused."""
+    reason, printed = runs(code)
+    assert (reason, said in printed) == ("ended with status 1", True)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("for n in range(10_000): open(str(n), 'w')", "made more than 100 files"),
+        ("for n in range(40): open(str(n), 'wb').write(bytes(1_000_000))", "wrote more than 5000000 bytes"),
+        ("import os\nfor n in range(2_000): os.mkdir('d'); os.chdir('d')", "made folders more than 32 deep"),
+    ],
+)
+def test_a_full_box(code: str, said: str, level: Level, runs: Runs, tmp_path: Path) -> None:
+    """Thousands of files or folders, or many large ones, end the code, and what is beyond the limits does not stay on the disk."""
+    reason, printed = runs(code, Limits(files=100, box_bytes=5_000_000))
+    full = level is Level.BWRAP and "No space left on device" in printed
+    left = list((tmp_path / "box").rglob("*"))
+    assert (reason == said or full, len(left) <= 101) == (True, True), (reason, printed)
+
+
+def test_deadline_with_a_grandchild(runs: Runs, tmp_path: Path) -> None:
+    """At the deadline all processes end, those too whose parents have ended or that wanted a session of their own."""
+    code = """
+import fcntl, os, signal, sys
+fcntl.flock(1, fcntl.LOCK_EX)
+if not os.fork():
+    if not os.fork():
+        try: os.setsid()
+        except OSError: pass
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.pause()
+signal.pause()
+"""
+    reason, _ = runs(code, Limits(wall_clock=timedelta(seconds=1)))
+    with (tmp_path / "output").open() as output:  # locked as long as anybody lives who inherited it
+        fcntl.flock(output, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert reason == "did not end within 1 seconds"
+
+
+def test_ports(runs: Runs) -> None:
+    """With a port allowed, TCP to it works; to another one, datagrams, UNIX sockets and listening are refused still."""
+    if not this_kernel().confines_tcp:
+        pytest.skip("this kernel's Landlock does not confine TCP")
+    with socket.create_server(("127.0.0.1", 0)) as wanted, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = [one.getsockname()[1] for one in (wanted, other)]
+        code = f"""
+import socket
+for port in {ports}:
+    try:
+        print(socket.create_connection(("127.0.0.1", port), 1).fileno() > 0)
+    except PermissionError:
+        print(False)
+for kind in (socket.AF_INET, socket.SOCK_DGRAM), (socket.AF_UNIX, socket.SOCK_STREAM):
+    try:
+        print(socket.socket(*kind))
+    except PermissionError:
+        print(False)
+try:
+    socket.socket().listen()
+except PermissionError:
+    print(False)
+"""
+        assert runs(code, network=ports[:1]) == ("", "True\nFalse\nFalse\nFalse\nFalse\n")
+
+
+def test_ports_on_an_older_kernel(tmp_path: Path) -> None:
+    """Where connections cannot be confined to ports, none is allowed rather than all of them."""
+    with pytest.raises(InvalidInputError, match="cannot confine connections to ports"):
+        run(["true"], tmp_path, Limits(), Level.LANDLOCK, [80], output=tmp_path / "output", kernel=Abi(3))
+
+
+def test_what_comes_out(runs: Runs, tmp_path: Path) -> None:
+    """Code reads what is in its box, and what it wrote there is there afterwards, in folders too; what it removed is gone."""
+    (tmp_path / "box").mkdir()
+    (tmp_path / "box" / "in").write_text("given")
+    (tmp_path / "box" / "old").write_text("old")
+    code = """
+import os, pathlib
+pathlib.Path('deep/er').mkdir(parents=True)
+pathlib.Path('deep/er/out').write_text(open('in').read().upper())
+os.remove('old')
+print(sorted(os.listdir()), dict(os.environ).keys() - {'LC_CTYPE', 'PWD'})
+"""
+    assert runs(code) == ("", "['deep', 'in'] set()\n")
+    files = {str(path.relative_to(tmp_path / "box")): path.read_text() for path in (tmp_path / "box").rglob("*") if path.is_file()}
+    assert files == {"in": "given", "deep/er/out": "GIVEN"}
+
+
+def test_a_hostile_archive(tmp_path: Path) -> None:
+    """Of what comes out of a namespace only plain files and folders are taken, and none lands outside of the box."""
+    box, packed = tmp_path / "box", io.BytesIO()
+    box.mkdir()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in ("../outside", "/tmp/ioa-outside", "good"):
+            archive.addfile(_member(name, size=1), io.BytesIO(b"x"))
+        archive.addfile(_member("link", tarfile.SYMTYPE, str(tmp_path)))
+        archive.addfile(_member("link/through", size=1), io.BytesIO(b"x"))
+        archive.addfile(_member("hard", tarfile.LNKTYPE, "/etc/passwd"))
+        archive.addfile(_member("device", tarfile.CHRTYPE))
+    assert unpack(packed, box, Limits()) == ""
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "box",
+        "box/good",
+        "box/link",
+        "box/link/through",
+    ]
+    assert not (box / "link").is_symlink()
+    assert unpack(io.BytesIO(b"no archive"), box, Limits()) == "left a box that cannot be read"
+
+
+def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", size: int = 0) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.size = kind, target, size
+    return member
