@@ -59,8 +59,14 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
         return NO_TURN_LEFT.apply(state, at)
     if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
-    stage = Discussing(holder=agent_id, until=at + state.limits.floor_timeout)
-    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+    return state.model_copy(update=_granted(state, agent_id, at))
+
+
+def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
+    """Count a turn and give the floor to another member: both in one copy, unless no turn or no budget would be left."""
+    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
+        return grant(take_turn(state, **changed), agent_id, at)
+    return take_turn(state, **changed, **_granted(state, agent_id, at))
 
 
 def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
@@ -121,6 +127,10 @@ def mark_lost(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
     """Record that a member's lease stands."""
     return _mark(state, Member(agent_id=agent_id))
+
+
+def _granted(state: GroupState, agent_id: AgentId, at: datetime) -> dict[str, object]:
+    return {"stage": Discussing(holder=agent_id, until=at + state.limits.floor_timeout), "turn": state.turn + 1}
 
 
 def _mark(state: GroupState, marked: Member) -> GroupState:
