@@ -20,11 +20,11 @@ from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.retention import Prune
-from ioa.runtime.census import Census
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.garbage import QueueGarbage
@@ -59,7 +59,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen_for_losses(watch.notice)
-        census = [Census(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
+        metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
@@ -85,7 +85,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         consume(client, GOALS, INTAKE, take, set_aside=into_dead, side_by_side=16),
                         watch.follow(),
                         janitor.follow(settings.keep),
-                        *census,
+                        *metrics,
                     ),
                     open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                 ):
