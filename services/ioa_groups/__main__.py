@@ -82,7 +82,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await registry.whole()
                 async with (
                     background(
-                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, side_by_side=16),
+                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),
                         watch.follow(),
                         janitor.follow(settings.keep),
                         *metrics,

@@ -119,7 +119,7 @@ class PlaneNetwork:
         finally:
             self._listeners.remove(listener)
 
-    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int) -> None:
         """Lead goals, one of the pool and one of anybody's at a time.
 
         One whose lead raises is offered again at once, and is given up after five errors that are no outage.

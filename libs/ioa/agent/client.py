@@ -349,7 +349,7 @@ class AgentClient:
 
     async def _take_goals(self) -> None:
         me, at_once = self._card.agent_id, self._options.goals_at_once
-        await self._network.take_goals(me, self._card.pool, self._leader, side_by_side=at_once)
+        await self._network.take_goals(me, self._card.pool, self._leader, max_concurrent=at_once)
 
     async def _tidy(self) -> None:
         """Forget, again and again, the groups that ended long ago."""

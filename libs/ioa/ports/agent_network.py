@@ -117,7 +117,7 @@ class AgentNetwork(Protocol):
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""
 
-    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int) -> None:
         """Lead goals that wait for the pool or for anybody, for ever. What waits there and is no goal is set aside."""
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:

@@ -199,7 +199,7 @@ class NatsAgentNetwork:
         if len(self._routers) > _MAX_ROUTERS_REMEMBERED:
             self._routers.popitem(last=False)
 
-    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int) -> None:
+    async def take_goals(self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int) -> None:
         """Take goals off the pool's queue and off everybody's. Group setup sets aside what is no goal."""
 
         async def work(delivery: Delivery) -> None:
@@ -216,7 +216,7 @@ class NatsAgentNetwork:
 
         async with asyncio.TaskGroup() as group:
             for durable in (pool_consumer(pool), ANY_AGENT):
-                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, side_by_side=side_by_side))
+                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""

@@ -83,7 +83,7 @@ class OpenAiChat:
         self._where = _without_secrets(settings.base_url)
         self._context = settings.context
         self._asking_context = asyncio.Lock()
-        self._side_by_side = asyncio.Semaphore(settings.concurrency)
+        self._concurrent = asyncio.Semaphore(settings.concurrency)
 
     @property
     def dialect(self) -> Dialect:
@@ -109,7 +109,7 @@ class OpenAiChat:
             ModelError: The server refuses the request or answers with something else than a completion.
         """
         try:
-            async with asyncio.timeout(limits.timeout.total_seconds()), self._side_by_side:
+            async with asyncio.timeout(limits.timeout.total_seconds()), self._concurrent:
                 return await self._ask(messages, shape, limits)
         except TimeoutError:
             raise UnavailableError(
