@@ -83,7 +83,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class TaskView:
+class TaskStatus:
     """A task and where it stands now, for a table or a footer."""
 
     task_id: TaskId
@@ -105,7 +105,7 @@ class Transcript:
     base_depth: int | None = None
     states: dict[CommId, GroupState] = field(default_factory=dict)
     _known: dict[tuple[CommId, TaskId], OpenTask | ClosedTask] = field(default_factory=dict)
-    _tasks: dict[tuple[CommId, TaskId], TaskView] = field(default_factory=dict)
+    _tasks: dict[tuple[CommId, TaskId], TaskStatus] = field(default_factory=dict)
 
     def read(self, stored: StoredEntry) -> list[Line]:
         """Take the next entry and say what happened."""
@@ -135,7 +135,7 @@ class Transcript:
             for speaker, act, text, tone, files in _of_message(said.message)
         ]
 
-    def tasks(self, comm_id: CommId | None = None) -> list[TaskView]:
+    def tasks(self, comm_id: CommId | None = None) -> list[TaskStatus]:
         """List the tasks given out so far, of all groups or of one, in order."""
         return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
 
@@ -143,7 +143,7 @@ class Transcript:
         """Every task of a group as it was seen last, those that have left its state since included."""
         return [task for (group, _), task in self._known.items() if group == comm_id]
 
-    def open_tasks(self) -> list[TaskView]:
+    def open_tasks(self) -> list[TaskStatus]:
         """List the tasks that run now."""
         return [task for task in self._tasks.values() if task.ended_at is None]
 
@@ -215,7 +215,7 @@ class Transcript:
             if isinstance(payload, InformTaskProgress) and payload.task_id == task.task_id:
                 detail, fraction = payload.content or detail, payload.fraction
             closed = isinstance(task, ClosedTask)
-            self._tasks[key] = TaskView(
+            self._tasks[key] = TaskStatus(
                 task.task_id,
                 state.comm_id,
                 task.assignee,
