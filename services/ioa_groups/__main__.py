@@ -28,10 +28,10 @@ from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.garbage import QueueGarbage
-from ioa_groups.intake import Intake
+from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.setup import GroupSetup, GroupTimeouts
+from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -53,8 +53,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             pause_timeout=settings.pause_timeout,
             conclusion_timeout=settings.conclusion_timeout,
         )
-        setup = GroupSetup(ledger, log, goals, registry, memberships, open_groups, endings, clock, timeouts, sessions)
-        intake = Intake(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, clock, settings.lease)
+        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
+        setup = GroupSetup(ports, timeouts)
+        taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, clock)
+        intake = Intake(taking, settings.lease)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
