@@ -35,7 +35,7 @@ _PACED_GROUPS = 16
 _MIN_TURNS = 8
 
 
-async def measure_raw(parts: Parts, messages: int, side_by_side: int) -> float:
+async def measure_raw(parts: Parts, messages: int, max_concurrent: int) -> float:
     """Return how many publishes a second JetStream acknowledges."""
     async with open_connection(NatsSettings(parts.url, "raw")) as client:
         js = client.jetstream()
@@ -49,7 +49,7 @@ async def measure_raw(parts: Parts, messages: int, side_by_side: int) -> float:
 
         started = time.perf_counter()
         async with asyncio.TaskGroup() as group:
-            for lane in range(side_by_side):
+            for lane in range(max_concurrent):
                 group.create_task(publish(lane))
         return messages / (time.perf_counter() - started)
 

@@ -24,7 +24,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
-    ("Group setup", ("ioa.runtime.census", "ioa_groups.membership")),
+    ("Group setup", ("ioa.runtime.open_work_metrics", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.agent_count",)),
     ("Discovery", ("ioa_discovery.recall", "ioa_discovery.assessment", "ioa_discovery.workers.worker_process")),
     ("Agents", ("ioa.agent.agent_metrics",)),

@@ -21,7 +21,8 @@ _BYTES = 8
 def normalised(text: str) -> str:
     """Return the words of a text as they are compared; signs and what stands within a word are kept: `-5` is not `5`."""
     plain = text if text.isascii() else normalize("NFKC", text)
-    words = [word.lstrip(_BEFORE_A_WORD).rstrip(_BEHIND_A_WORD) for word in plain.casefold().split()]
+    # Most words are bare, which is told in half the time that it takes to look at both their ends.
+    words = [word if word.isalnum() else word.lstrip(_BEFORE_A_WORD).rstrip(_BEHIND_A_WORD) for word in plain.casefold().split()]
     return " ".join(filter(None, words)) or plain
 
 

@@ -21,19 +21,19 @@ from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.retention import Prune
-from ioa.runtime.census import Census
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
+from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
 from ioa_groups.garbage import QueueGarbage
-from ioa_groups.intake import Intake
+from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.setup import GroupSetup, GroupTimeouts
+from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -56,16 +56,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             conclusion_timeout=settings.conclusion_timeout,
             model_patience=settings.model_patience,
         )
-        setup = GroupSetup(ledger, log, goals, registry, memberships, open_groups, endings, clock, timeouts, sessions)
+        ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
+        setup = GroupSetup(ports, timeouts)
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
-        intake = Intake(
-            goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, clock, settings.lease
-        )
+        taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, clock)
+        intake = Intake(taking, settings.lease)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
         registry.listen_for_losses(watch.notice)
-        census = [Census(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
+        metrics = [OpenWorkMetrics(log, NatsStreamStats(js), open_groups).follow()] if settings.health is not None else []
 
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
@@ -88,10 +88,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 await registry.whole()
                 async with (
                     background(
-                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, side_by_side=16),
+                        consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),
                         watch.follow(),
                         janitor.follow(settings.keep),
-                        *census,
+                        *metrics,
                     ),
                     open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                 ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
@@ -44,48 +45,47 @@ _LOOK_AGAIN = timedelta(seconds=1)
 _log = structlog.get_logger(__name__)
 
 
-class Intake:
-    """Accept goals as users publish them.
+@dataclass(frozen=True)
+class IntakePorts:
+    """What goals are taken in with.
 
-    Args:
+    Attributes:
         goals: Where they are put on record.
         work: Where they wait.
         timers: What ends them.
         artifacts: Where their inputs are.
         dead: Where what cannot be accepted is kept.
         registry: Whom they may be addressed to.
+        open_groups: Where they are noted as open.
         ledger: Ends a goal for which there is nobody.
+        endings: Tells which have ended, however long ago.
         leaders: Whom they are offered to that address nobody.
         clock: Stamps them.
+    """
+
+    goals: GoalRecords
+    work: WorkQueue
+    timers: Timers
+    artifacts: Artifacts
+    dead: DeadLetters
+    registry: RegistryView
+    open_groups: OpenGroups
+    ledger: GroupLedger
+    endings: Endings
+    leaders: Leaders
+    clock: Clock
+
+
+class Intake:
+    """Accept goals as users publish them.
+
+    Args:
+        ports: What it works with.
         patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
     """
 
-    def __init__(
-        self,
-        goals: GoalRecords,
-        work: WorkQueue,
-        timers: Timers,
-        artifacts: Artifacts,
-        dead: DeadLetters,
-        registry: RegistryView,
-        open_groups: OpenGroups,
-        ledger: GroupLedger,
-        endings: Endings,
-        leaders: Leaders,
-        clock: Clock,
-        patience: timedelta,
-    ) -> None:
-        self._goals = goals
-        self._work = work
-        self._timers = timers
-        self._artifacts = artifacts
-        self._dead = dead
-        self._registry = registry
-        self._open = open_groups
-        self._ledger = ledger
-        self._endings = endings
-        self._leaders = leaders
-        self._clock = clock
+    def __init__(self, ports: IntakePorts, patience: timedelta) -> None:
+        self._ports = ports
         self._patience = patience
 
     async def accept(self, subject: str, data: bytes, identity: str) -> None:
@@ -108,19 +108,19 @@ class Intake:
             if not isinstance(error, IoaError):
                 _log.exception("goal_not_accepted", subject=subject)
             reason, why = _refusal(error)
-            await self._dead.put(reason, why, subject=subject, data=data, key=identity)
+            await self._ports.dead.put(reason, why, subject=subject, data=data, key=identity)
             await self._fail(find_goal_id(data), shortened(why, _MAX_WHY_BYTES))
 
     async def _accept(self, subject: str, data: bytes, identity: str) -> None:
         order = parse_goal(data, subjects.goal_addressee(subject))
         goal_id = order.goal_id or _goal_id_of(identity)
-        removed = await self._endings.removed(goal_id)
+        removed = await self._ports.endings.removed(goal_id)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
-            await self._dead.put(reason, why, subject=subject, data=data, key=identity)
+            await self._ports.dead.put(reason, why, subject=subject, data=data, key=identity)
             return
         goal = order.accepted(goal_id, await self._inputs(order, goal_id))
-        record = await self._goals.create(GoalRecord(goal=goal, accepted_at=self._clock.now()))
+        record = await self._ports.goals.create(GoalRecord(goal=goal, accepted_at=self._ports.clock.now()))
         if record.goal.model_copy(update={"traceparent": goal.traceparent}) != goal:
             raise ConflictError(f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id.")
         reach("groups.goal_recorded")
@@ -131,15 +131,15 @@ class Intake:
         goal = record.goal
         comm_id = comm_id_of_goal(goal.goal_id)
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
-        await self._timers.schedule(comm_id, record.deadline)
-        head, known = await self._ledger.head(comm_id), await self._open.find(comm_id)
-        if head is not None or await self._endings.of(goal.goal_id) is not None:
+        await self._ports.timers.schedule(comm_id, record.deadline)
+        head, known = await self._ports.ledger.head(comm_id), await self._ports.open_groups.find(comm_id)
+        if head is not None or await self._ports.endings.of(goal.goal_id) is not None:
             if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
-                await self._ledger.settle(head.entry.state)  # it may have been noted as open again after its end
+                await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
             return
         if known is None:
             known = OpenGroup(goal_id=goal.goal_id, deadline=record.deadline)
-            await self._open.put(comm_id, known)
+            await self._ports.open_groups.put(comm_id, known)
         if goal.agent is not None:
             await self._offer_to(goal.agent, record)
         else:
@@ -149,7 +149,7 @@ class Intake:
         """Queue the goal for whom its user named, once there is somebody of this name."""
         pool = self._pool_of(addressee)
         if pool is None:
-            if self._clock.now() < record.accepted_at + self._patience:
+            if self._ports.clock.now() < record.accepted_at + self._patience:
                 raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
             await self._end(record.goal.goal_id, Reason.NO_AGENT, why)
@@ -160,39 +160,39 @@ class Intake:
     async def _offer_to_the_best(self, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for the pool that fits it best, and come back until somebody has opened its group; at last for anybody."""
         goal, offers = record.goal, known.offers
-        if offers and await self._leaders.stands(offers[-1]):
+        if offers and await self._ports.leaders.stands(offers[-1]):
             raise NotYetError(f"The goal {goal.goal_id} is with {offers[-1].pool}.", retry_after=TAKEN_WITHIN)
         if offers:
-            await self._work.withdraw(offers[-1].seq)
-        pool = await self._leaders.next_pool(goal, offers)
+            await self._ports.work.withdraw(offers[-1].seq)
+        pool = await self._ports.leaders.next_pool(goal, offers)
         seq = await self._put(record, pool)
         if not offers:
             _count(record, pool)
         if pool is None:
             return
-        offer = Offer(pool=pool, seq=seq, at=self._clock.now())
-        await self._open.put(comm_id_of_goal(goal.goal_id), known.model_copy(update={"offers": (*offers, offer)}))
+        offer = Offer(pool=pool, seq=seq, at=self._ports.clock.now())
+        await self._ports.open_groups.put(comm_id_of_goal(goal.goal_id), known.model_copy(update={"offers": (*offers, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
-            await self._work.ensure_pool(pool)
-        return await self._work.put(record, pool)
+            await self._ports.work.ensure_pool(pool)
+        return await self._ports.work.put(record, pool)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """Return the pool that bears the name, or that the agent of this name belongs to."""
-        record = self._registry.card(addressee)
+        record = self._ports.registry.card(addressee)
         if record is not None:
             return record.card.pool
         pool = PoolId(addressee)
-        return pool if any(other.card.pool == pool for other in self._registry.cards()) else None
+        return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
 
     async def _fail(self, goal_id: GoalId | None, why: str) -> None:
         """Give a goal that was not accepted a result, if its user named it and nothing else bears the name."""
         if goal_id is None:
             return
         try:
-            if await self._goals.find(comm_id_of_goal(goal_id)) is None and await self._endings.of(goal_id) is None:
+            if await self._ports.goals.find(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is None:
                 await self._end(goal_id, Reason.FAILED, f"The goal was not accepted: {why}")
         except UnavailableError:
             raise
@@ -202,7 +202,7 @@ class Intake:
 
     async def _end(self, goal_id: GoalId, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
         event = LaunchAbandoned(
-            at=self._clock.now(),
+            at=self._ports.clock.now(),
             comm_id=comm_id_of_goal(goal_id),
             goal_id=goal_id,
             by=INTAKE_NAME,
@@ -210,7 +210,7 @@ class Intake:
             content=why,
         )
         try:
-            await self._ledger.record(event.comm_id, event)
+            await self._ports.ledger.record(event.comm_id, event)
         except IllegalEventError:
             _log.debug("goal_ended_already", goal_id=goal_id)
 
@@ -223,9 +223,9 @@ class Intake:
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
                     object_name = input_object_name(goal_id, position, name)
-                    files.append(await self._artifacts.put(object_name, name, text.encode(), media_type))
+                    files.append(await self._ports.artifacts.put(object_name, name, text.encode(), media_type))
                 case str():
-                    files.append(await self._artifacts.describe(given))
+                    files.append(await self._ports.artifacts.describe(given))
         return tuple(files)
 
 

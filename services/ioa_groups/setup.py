@@ -85,32 +85,27 @@ class _Mandate:
     traceparent: str
 
 
+@dataclass(frozen=True)
+class GroupSetupPorts:
+    """What group setup reads and writes."""
+
+    ledger: GroupLedger
+    log: GroupLog
+    goals: GoalRecords
+    registry: LivenessView
+    memberships: Memberships
+    open_groups: OpenGroups
+    endings: Endings
+    clock: Clock
+    sessions: Sessions
+
+
 class GroupSetup:
     """Answer the requests of `ioa.v1.groups`."""
 
-    def __init__(
-        self,
-        ledger: GroupLedger,
-        log: GroupLog,
-        goals: GoalRecords,
-        registry: LivenessView,
-        memberships: Memberships,
-        open_groups: OpenGroups,
-        endings: Endings,
-        clock: Clock,
-        timeouts: GroupTimeouts,
-        sessions: Sessions,
-    ) -> None:
-        self._ledger = ledger
-        self._log = log
-        self._goals = goals
-        self._registry = registry
-        self._memberships = memberships
-        self._open = open_groups
-        self._endings = endings
-        self._clock = clock
+    def __init__(self, ports: GroupSetupPorts, timeouts: GroupTimeouts) -> None:
+        self._ports = ports
         self._timeouts = timeouts
-        self._sessions = sessions
 
     async def launch(self, request: LaunchGroup) -> GroupSnapshot:
         """Open a group for a goal or for a task; opening it again as the same owner gives the group that is there.
@@ -125,13 +120,13 @@ class GroupSetup:
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
-        await self._sessions.check(request.owner, request.session)
+        await self._ports.sessions.check(request.owner, request.session)
         parent = request.parent
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else comm_id_of_goal(request.goal_id)
-        if await self._ledger.head(comm_id) is not None:
+        if await self._ports.ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(comm_id, request.owner)
-        if parent is None and (ending := await self._endings.of(request.goal_id)) is not None:
+        if parent is None and (ending := await self._ports.endings.of(request.goal_id)) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         cards = self._cards_of((request.owner, *request.members))
         if len(cards) > MAX_MEMBERS:
@@ -153,16 +148,16 @@ class GroupSetup:
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
         )
-        launched = GroupLaunched(at=self._clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
+        launched = GroupLaunched(at=self._ports.clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
         _check_launch_size(launched)
-        await self._open.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
-        await self._memberships.add([card.agent_id for card in cards], charter.comm_id)
+        await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
+        await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
-            recorded = await self._ledger.record(charter.comm_id, launched)
+            recorded = await self._ports.ledger.record(charter.comm_id, launched)
         except IllegalEventError:
             head = await self._existing(charter.comm_id)
             if head.entry.state.phase.is_terminal:
-                await self._ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
+                await self._ports.ledger.settle(head.entry.state)  # it ended just now, and is noted as open again
             return await self._launched_before(charter.comm_id, charter.owner)
         return GroupSnapshot(seq=recorded.seq, state=recorded.state, charter=charter)
 
@@ -174,10 +169,10 @@ class GroupSetup:
             ConflictError: It was launched.
             SupersededError: Another process has taken the id over of who asks.
         """
-        await self._sessions.check(request.by, request.session)
+        await self._ports.sessions.check(request.by, request.session)
         if await self._has_ended(request.goal_id):
             return Acknowledged()
-        record = await self._goals.find(comm_id_of_goal(request.goal_id))
+        record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage)
@@ -194,9 +189,9 @@ class GroupSetup:
             comm_id = comm_id_of_goal(request.goal_id)
         if request.goal_id is not None and await self._has_ended(request.goal_id):
             return Acknowledged()
-        record = await self._goals.find(comm_id)
+        record = await self._ports.goals.find(comm_id)
         why = request.why or "Cancelled on request."
-        if await self._ledger.head(comm_id) is None:
+        if await self._ports.ledger.head(comm_id) is None:
             if record is None:
                 raise NotFoundError(f"There is no {'group' if request.comm_id else 'goal'} {request.comm_id or request.goal_id}.")
             try:
@@ -204,7 +199,7 @@ class GroupSetup:
                 return Acknowledged()
             except ConflictError:
                 pass  # it was launched at this very moment, and is cancelled like any other
-        await self._record_once(comm_id, CancelRequested(at=self._clock.now(), why=why))
+        await self._record_once(comm_id, CancelRequested(at=self._ports.clock.now(), why=why))
         return Acknowledged()
 
     async def get(self, request: GetGroup) -> GroupSnapshot:
@@ -214,7 +209,7 @@ class GroupSetup:
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
-        return await self._memberships.page(request.agent_id, after=request.after, limit=request.limit)
+        return await self._ports.memberships.page(request.agent_id, after=request.after, limit=request.limit)
 
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
@@ -228,22 +223,22 @@ class GroupSetup:
             ConflictError: The cursor names no entry of the log: it is of a log that is gone.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
-        head = await self._ledger.head(comm_id)
+        head = await self._ports.ledger.head(comm_id)
         if head is None:
-            if await self._open.find(comm_id) is not None:
+            if await self._ports.open_groups.find(comm_id) is not None:
                 return Entries(entries=(), complete=True)
-            await self._memberships.remove(agent_id, comm_id)
+            await self._ports.memberships.remove(agent_id, comm_id)
             raise NotFoundError(f"There is no group {comm_id}.")
         if not head.entry.state.is_member(agent_id):
-            await self._memberships.remove(agent_id, comm_id)
+            await self._ports.memberships.remove(agent_id, comm_id)
             raise ForbiddenError(f"{agent_id} is no member of {comm_id}.")
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
-                await self._memberships.remove(agent_id, comm_id)
+                await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
         behind, most = max(0, request.after - 1), MAX_PAYLOAD_BYTES + _PAGE_BYTES
-        found = list(await self._log.read(comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
+        found = list(await self._ports.log.read(comm_id, after=behind, limit=_PAGE_ENTRIES + 1, max_bytes=most))
         if request.after and (not found or found.pop(0).seq != request.after):
             raise ConflictError(f"{request.after} is no entry of {comm_id}.", hint="Forget what is known of it and ask from 0.")
         entries: list[SequencedEntry] = []
@@ -259,7 +254,7 @@ class GroupSetup:
 
     async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
         comm_id = comm_id_of_goal(request.goal_id)
-        record = await self._goals.find(comm_id)
+        record = await self._ports.goals.find(comm_id)
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         goal = record.goal
@@ -272,9 +267,9 @@ class GroupSetup:
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
-        opened = SubgroupOpened(at=self._clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
+        opened = SubgroupOpened(at=self._ports.clock.now(), task_id=parent.task_id, by=request.owner, subgroup=comm_id)
         try:
-            state = (await self._ledger.record(parent.comm_id, opened)).state
+            state = (await self._ports.ledger.record(parent.comm_id, opened)).state
         except IllegalEventError as refusal:
             state = (await self._existing(parent.comm_id)).entry.state
             task = state.task(parent.task_id)
@@ -314,18 +309,18 @@ class GroupSetup:
     def _cards_of(self, agent_ids: tuple[AgentId, ...]) -> tuple[AgentCard, ...]:
         cards = []
         for agent_id in dict.fromkeys(agent_ids):
-            record = self._registry.card(agent_id)
+            record = self._ports.registry.card(agent_id)
             if record is None:
                 raise NoAgentError(f"{agent_id} cannot join: it is not registered.")
-            if not self._registry.is_online(agent_id):
+            if not self._ports.registry.is_online(agent_id):
                 raise self._absence(agent_id)
             cards.append(record.card.model_copy(update={"examples": record.card.examples[:_EXAMPLES_SHOWN]}))
         return tuple(abridged(card, _CARDS_BYTES // len(cards)) for card in cards)
 
     def _absence(self, agent_id: AgentId) -> IoaError:
         """Tell an agent that restarts, or that could not be heard for a moment, from one that is gone."""
-        silence = self._registry.silence(agent_id)
-        if not self._registry.is_lost(agent_id) or (silence is not None and silence <= _AWAY):
+        silence = self._ports.registry.silence(agent_id)
+        if not self._ports.registry.is_lost(agent_id) or (silence is not None and silence <= _AWAY):
             return UnavailableError(f"{agent_id} is away for a moment.", hint="Ask again.")
         return NoAgentError(f"{agent_id} cannot join: it is not online.")
 
@@ -340,13 +335,13 @@ class GroupSetup:
 
     async def _has_ended(self, goal_id: GoalId) -> bool:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
-        return await self._ledger.head(comm_id_of_goal(goal_id)) is None and await self._endings.of(goal_id) is not None
+        return await self._ports.ledger.head(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is not None
 
     async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, usage: Usage = NOTHING) -> None:
         goal_id = record.goal.goal_id
         event = LaunchAbandoned.model_validate(
             {
-                "at": self._clock.now(),
+                "at": self._ports.clock.now(),
                 "comm_id": comm_id_of_goal(goal_id),
                 "goal_id": goal_id,
                 "by": by,
@@ -359,19 +354,19 @@ class GroupSetup:
 
     async def _record_once(self, comm_id: CommId, event: Event) -> None:
         try:
-            await self._ledger.record(comm_id, event)
+            await self._ports.ledger.record(comm_id, event)
         except IllegalEventError as refusal:
             if refusal.code is not RejectionCode.GROUP_ENDED:
                 raise ConflictError(refusal.message) from None
 
     async def _existing(self, comm_id: CommId) -> StoredEntry:
-        head = await self._ledger.head(comm_id)
+        head = await self._ports.ledger.head(comm_id)
         if head is None:
             raise NotFoundError(f"There is no group {comm_id}.")
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:
-        for stored in await self._log.read(comm_id, after=0, limit=1):
+        for stored in await self._ports.log.read(comm_id, after=0, limit=1):
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None

@@ -19,7 +19,7 @@ from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
-from ioa_registry.registry import Registry
+from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
 
@@ -30,7 +30,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         view, leases, sessions = NatsRegistryView(client, settings.lease), NatsLeases(client), NatsSessions(client)
         cards = NatsCards(client)
         remover = AgentRemover(cards, view, NatsAgentRemoval(client), SystemClock())
-        registry = Registry(
+        ports = RegistryPorts(
             cards=cards,
             leases=leases,
             sessions=sessions,
@@ -39,9 +39,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             log=NatsGroupLog(client),
             work=NatsWorkQueue(js),
             clock=SystemClock(),
-            lease=settings.lease,
-            renew_every=settings.renew_every,
         )
+        registry = Registry(ports, settings.lease, settings.renew_every)
         renew = answer_as(Renew, registry.renew, lambda asked: asked.agent_id)
         endpoints = [
             Endpoint("register", subjects.ANY_REGISTER, answer_as(Register, registry.register, lambda asked: asked.card.agent_id)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
@@ -38,30 +39,25 @@ _MAX_TOLD, _MAX_TOLD_CHARS = 20, 500
 _log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True)
+class RegistryPorts:
+    """What a registry keeps agents in, and what else it asks."""
+
+    cards: CardStore
+    leases: LeaseStore
+    sessions: SessionStore
+    view: LivenessView
+    memberships: Memberships
+    log: GroupLog
+    work: WorkQueue
+    clock: Clock
+
+
 class Registry:
     """Answer the requests of `ioa.v1.registry`."""
 
-    def __init__(
-        self,
-        cards: CardStore,
-        leases: LeaseStore,
-        sessions: SessionStore,
-        view: LivenessView,
-        memberships: Memberships,
-        log: GroupLog,
-        work: WorkQueue,
-        clock: Clock,
-        lease: timedelta,
-        renew_every: timedelta,
-    ) -> None:
-        self._cards = cards
-        self._leases = leases
-        self._sessions = sessions
-        self._view = view
-        self._memberships = memberships
-        self._log = log
-        self._work = work
-        self._clock = clock
+    def __init__(self, ports: RegistryPorts, lease: timedelta, renew_every: timedelta) -> None:
+        self._ports = ports
         self._lease = lease
         self._renew_every = renew_every
         self._epoch = ""
@@ -77,13 +73,13 @@ class Registry:
         card = request.card
         check_card_size(card)
         await self._claim(request)
-        known = await self._cards.get(card.agent_id)
+        known = await self._ports.cards.get(card.agent_id)
         if known is None or known.card != card:
-            registered_at = known.registered_at if known else self._clock.now()
-            await self._cards.put(CardRecord(card=card, registered_at=registered_at))
-        await self._work.ensure_pool(card.pool)
+            registered_at = known.registered_at if known else self._ports.clock.now()
+            await self._ports.cards.put(CardRecord(card=card, registered_at=registered_at))
+        await self._ports.work.ensure_pool(card.pool)
         session = request.session.session if request.session else None
-        await self._leases.renew(card.agent_id, Renewal(session=session))
+        await self._ports.leases.renew(card.agent_id, Renewal(session=session))
         return await self._answer(card.agent_id, advice(card))
 
     async def renew(self, request: Renew) -> Lease:
@@ -93,28 +89,28 @@ class Registry:
             NotFoundError: The agent has never registered; it should now.
             SupersededError: Another process has taken the id over.
         """
-        await self._sessions.check(request.agent_id, request.session)
-        if self._view.card(request.agent_id) is None and await self._cards.get(request.agent_id) is None:
+        await self._ports.sessions.check(request.agent_id, request.session)
+        if self._ports.view.card(request.agent_id) is None and await self._ports.cards.get(request.agent_id) is None:
             raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
-        await self._leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
+        await self._ports.leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
     async def deregister(self, request: Deregister) -> Acknowledged:
         """Take an agent offline at once, without forgetting it. A process that holds the id no more takes nobody offline."""
-        held = await self._sessions.read(request.agent_id)
+        held = await self._ports.sessions.read(request.agent_id)
         if held is not None and held.claim is not None:
             if held.claim.session.session != request.session:
                 _log.info("not_its_own_to_end", agent_id=request.agent_id, session=request.session)
                 return Acknowledged()
-            if not await self._sessions.remove(request.agent_id, revision=held.revision):
+            if not await self._ports.sessions.remove(request.agent_id, revision=held.revision):
                 return Acknowledged()
-        await self._leases.release(request.agent_id)
+        await self._ports.leases.release(request.agent_id)
         return Acknowledged()
 
     async def get(self, request: GetAgents) -> Agents:
         """Look agents up by id; with `more`, ask again for those behind the last one."""
         await self._until_whole()
-        found = (self._view.card(agent_id) for agent_id in request.agent_ids)
+        found = (self._ports.view.card(agent_id) for agent_id in request.agent_ids)
         return fill_page(self._status(record) for record in found if record is not None)
 
     async def list(self, request: ListAgents) -> Agents:
@@ -122,15 +118,16 @@ class Registry:
         await self._until_whole()
         chosen = (
             self._status(record)
-            for record in self._view.cards()
+            for record in self._ports.view.cards()
             if (request.after is None or record.card.agent_id > request.after)
             and (request.pool is None or record.card.pool == request.pool)
-            and (not request.online_only or self._view.is_online(record.card.agent_id))
+            and (not request.online_only or self._ports.view.is_online(record.card.agent_id))
         )
         page = fill_page(chosen, limit=request.limit)
         if request.after is not None:
             return page
-        return page.model_copy(update={"unreadable": tuple(one[:_MAX_TOLD_CHARS] for one in self._view.unreadable()[:_MAX_TOLD])})
+        unreadable = self._ports.view.unreadable()[:_MAX_TOLD]
+        return page.model_copy(update={"unreadable": tuple(one[:_MAX_TOLD_CHARS] for one in unreadable)})
 
     def forget_epoch(self) -> None:
         """Ask anew which store the logs are in: the server may have come back without it."""
@@ -139,33 +136,33 @@ class Registry:
     def _status(self, record: CardRecord) -> AgentStatus:
         return AgentStatus(
             card=record.card,
-            online=self._view.is_online(record.card.agent_id),
+            online=self._ports.view.is_online(record.card.agent_id),
             registered_at=record.registered_at,
-            load=self._view.load(record.card.agent_id),
-            model=self._view.model(record.card.agent_id),
+            load=self._ports.view.load(record.card.agent_id),
+            model=self._ports.view.model(record.card.agent_id),
         )
 
     async def _claim(self, request: Register) -> None:
         """Take the id for the process that asks, unless another one that lives holds it."""
         agent_id = request.card.agent_id
         for _ in range(_CLAIM_ATTEMPTS):
-            held = await self._sessions.read(agent_id)
+            held = await self._ports.sessions.read(agent_id)
             claim, revision = (held.claim, held.revision) if held is not None else (None, 0)
             if claim is not None and not _succeeds(request, claim):
                 await self._until_whole()
-                if self._view.is_online(agent_id):
+                if self._ports.view.is_online(agent_id):
                     raise self._refusal(request.card, claim)
             if request.session is not None:
                 mine = Claim(session=request.session, card=_digest(request.card))
-                done = claim == mine or await self._sessions.write(agent_id, mine, revision=revision)
+                done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
-                done = claim is None or await self._sessions.remove(agent_id, revision=revision)
+                done = claim is None or await self._ports.sessions.remove(agent_id, revision=revision)
             if done:
                 return
         raise UnavailableError(f"Too many processes register as {agent_id} at once.", hint="Are they meant to be one agent?")
 
     def _refusal(self, card: AgentCard, claim: Claim) -> IoaError:
-        silence = self._view.silence(card.agent_id)
+        silence = self._ports.view.silence(card.agent_id)
         heard = "" if silence is None else f" It was last heard {silence.total_seconds():.0f} s ago."
         holder = f"{claim.session.whereabouts}.{heard}"
         if claim.card == _digest(card):
@@ -180,17 +177,17 @@ class Registry:
     async def _until_whole(self) -> None:
         try:
             async with asyncio.timeout(_WHOLE_WITHIN.total_seconds()):
-                await self._view.whole()
+                await self._ports.view.whole()
         except TimeoutError:
             raise UnavailableError("The registry has not read its records yet.", hint="Ask again.") from None
 
     async def _answer(self, agent_id: AgentId, warnings: tuple[str, ...]) -> Lease:
-        joined = await _told(self._memberships.newest(agent_id), 0)
+        joined = await _told(self._ports.memberships.newest(agent_id), 0)
         epoch = self._epoch or await _told(self._ask_epoch(), "")
         return Lease(duration=self._lease, renew_every=self._renew_every, joined=joined, epoch=epoch, warnings=warnings)
 
     async def _ask_epoch(self) -> str:
-        self._epoch = await self._log.epoch()
+        self._epoch = await self._ports.log.epoch()
         return self._epoch
 
 

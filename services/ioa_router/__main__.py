@@ -72,7 +72,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
             async with (
                 background(
-                    consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, side_by_side=16),
+                    consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=16),
                     progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
                     sessions.follow(),
                     clock.follow(),

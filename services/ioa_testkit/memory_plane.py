@@ -33,11 +33,11 @@ from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa_discovery.assessment import Assessor
-from ioa_groups.intake import Intake
+from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
-from ioa_groups.setup import GroupSetup, GroupTimeouts
-from ioa_registry.registry import Registry
+from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 from ioa_router.router import Router
 from ioa_testkit.memory_discovery import MemoryDiscovery
@@ -167,7 +167,7 @@ class MemoryControlPlane:
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
         timeouts = GroupTimeouts(3, minute, task_lease, 10 * minute, minute, model_patience)
-        self.setup = GroupSetup(
+        ports = GroupSetupPorts(
             self.ledger,
             self.log,
             self.records,
@@ -176,29 +176,19 @@ class MemoryControlPlane:
             self.open_groups,
             endings,
             clock,
-            timeouts,
             self.sessions,
         )
+        self.setup = GroupSetup(ports, timeouts)
         self.router = Router(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions)
-        self.registry = Registry(
-            self.cards,
-            self.leases,
-            self.sessions,
-            self.view,
-            self.memberships,
-            self.log,
-            self.work,
-            clock,
-            _LEASE,
-            renew_every,
-        )
+        agents = RegistryPorts(self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock)
+        self.registry = Registry(agents, _LEASE, renew_every)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
-        self._intake = Intake(
+        taking = IntakePorts(
             self.records,
             self.work,
             self.timers,
@@ -210,8 +200,8 @@ class MemoryControlPlane:
             endings,
             Leaders(self.discovery, self.work, self.view, clock),
             clock,
-            timedelta(seconds=1),
         )
+        self._intake = Intake(taking, timedelta(seconds=1))
         self.dead_letters = MemoryDeadLetterBox(self.dead, clock, self.publish)
         self._published: asyncio.Queue[_Published] = asyncio.Queue()
         self._numbers = count(1)

@@ -123,7 +123,7 @@ class PlaneNetwork:
             self._listeners.remove(listener)
 
     async def take_goals(
-        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int, anybodys: bool = True
+        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
         """Lead goals, one of the pool and one of anybody's at a time.
 

@@ -22,7 +22,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import in_words
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, task_id_of_turn
+from ioa.protocol.ids import AgentId, GoalId, MessageId, TaskId, comm_id_of_goal, task_id_of_turn
 from ioa.protocol.messages import (
     TASK_REPORTS,
     AsyncTaskAssignment,
@@ -151,6 +151,16 @@ class ScriptedMember:
         return await self._group.result()
 
 
+@dataclass(frozen=True)
+class ScriptedGroupPorts:
+    """What a group is asked about and spoken in by, and what stamps and names the messages."""
+
+    client: SystemClient
+    network: AgentNetwork
+    clock: Clock
+    ids: IdSource
+
+
 class ScriptedGroup:
     """A group with the agent under test and scripted members, which are found by their names: `group["lead"]`.
 
@@ -160,24 +170,16 @@ class ScriptedGroup:
 
     def __init__(
         self,
-        client: SystemClient,
-        network: AgentNetwork,
-        clock: Clock,
-        ids: IdSource,
+        ports: ScriptedGroupPorts,
         goal_id: GoalId,
-        comm_id: CommId,
         agent_id: AgentId,
         members: Sequence[AgentId],
         progress: Sequence[Progress],
         within: timedelta,
     ) -> None:
         self.agent_id = agent_id
-        self._client = client
-        self._network = network
-        self._clock = clock
-        self._ids = ids
+        self._ports = ports
         self._goal_id = goal_id
-        self._comm_id = comm_id
         self._members = {member: ScriptedMember(self, member) for member in members}
         self._within = within
         self._news: list[News] = []
@@ -240,7 +242,7 @@ class ScriptedGroup:
             ScriptError: The group does not end in time.
         """
         await self._until(lambda: bool(self.log) and self.state.phase.is_terminal, "The group has not ended")
-        return await self._client.wait_for_result(self._goal_id)
+        return await self._ports.client.wait_for_result(self._goal_id)
 
     def hear(self, news: News) -> None:
         """Take in what happened."""
@@ -271,7 +273,7 @@ class ScriptedGroup:
             raise ScriptError(f"{sender} cannot say that: {in_words(error, 'line')}.", so_far=self.transcript) from None
         message = self._message(sender, payload)
         try:
-            answer = await self._network.say(message)
+            answer = await self._ports.network.say(message)
         except IoaError as error:
             raise ScriptError(f"{sender}'s line was not taken: {error}", so_far=self.transcript) from None
         if isinstance(answer, Rejected):
@@ -286,13 +288,13 @@ class ScriptedGroup:
         state = self.state
         task = state.task(payload.task_id) if isinstance(payload, TASK_REPORTS) else None
         header = Header(
-            message_id=MessageId(self._ids.new("m")),
-            comm_id=self._comm_id,
+            message_id=MessageId(self._ports.ids.new("m")),
+            comm_id=comm_id_of_goal(self._goal_id),
             sender=sender,
             state=state.phase,
             turn=state.turn if task is None else task.turn,
             after=self.log[-1].seq,
-            sent_at=self._clock.now(),
+            sent_at=self._ports.clock.now(),
         )
         return Message(header=header, payload=payload)
 
@@ -310,7 +312,7 @@ class ScriptedGroup:
         for message in self.messages():
             payload = message.payload
             if isinstance(payload, InformTaskResult) and payload.task_id == task_id:
-                files = {artifact.name: await self._client.fetch(artifact) for artifact in payload.artifacts}
+                files = {artifact.name: await self._ports.client.fetch(artifact) for artifact in payload.artifacts}
                 progress = [one for one in self.progress if one.task_id == task_id]
                 return Answer(payload.task_conclusion, payload.outcome is TaskOutcome.DONE, files, progress)
         raise ScriptError(f"Task {task_id} was closed without a result of its assignee.", so_far=self.transcript)

@@ -35,7 +35,7 @@ from ioa_testkit.log_lines import handed_to_logging
 from ioa_testkit.observed_agent import observed
 from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
-from ioa_testkit.scripted_group import ScriptedGroup
+from ioa_testkit.scripted_group import ScriptedGroup, ScriptedGroupPorts
 
 _GRACE = timedelta(milliseconds=200)
 _MODEL_PATIENCE = timedelta(seconds=2)
@@ -184,20 +184,9 @@ class System:
             goal_id = await plane.client.launch(order, files)
             request = LaunchGroup(owner=scripted[0], members=(under_test, *scripted[1:]), goal_id=goal_id)
             await self._until_answered(lambda: plane.network.launch(request), "The group could not be opened")
-            comm_id = comm_id_of_goal(goal_id)
-            group = ScriptedGroup(
-                plane.client,
-                plane.network,
-                SystemClock(),
-                RandomIds(),
-                goal_id,
-                comm_id,
-                under_test,
-                scripted,
-                progress,
-                self.within,
-            )
-            async with beside(plane.client.follow(comm_id, group.hear)):
+            ports = ScriptedGroupPorts(plane.client, plane.network, SystemClock(), RandomIds())
+            group = ScriptedGroup(ports, goal_id, under_test, scripted, progress, self.within)
+            async with beside(plane.client.follow(comm_id_of_goal(goal_id), group.hear)):
                 await group.until_open()
                 yield group
 

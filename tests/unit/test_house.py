@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 OURS = re.compile(r"(?:ioa|ioa_[a-z]+|tests\.rig|benchmarks|tools)(?:\.[a-z_]+)+")
 ELSEWHERE = re.compile(r"ioa\.v1\..*|ioa\.(?:dead|goal|result)s?|.*\.(?:py|typed|yaml|toml|json|jsonl|md|conf|log|txt|sqlite)")
 """Subjects of NATS and names of files look like modules."""
-NAMES_SERVICES = {"libs/ioa/runtime/census.py"}
+NAMES_SERVICES = {"libs/ioa/runtime/open_work_metrics.py"}
 """A metric that is called as one of them."""
 
 

@@ -359,7 +359,7 @@ class AgentClient:
 
     async def _take_goals(self) -> None:
         me, at_once, leads = self._card, self._options.goals_at_once, self._card.leads is not False
-        await self._network.take_goals(me.agent_id, me.pool, self._leader, side_by_side=at_once, anybodys=leads)
+        await self._network.take_goals(me.agent_id, me.pool, self._leader, max_concurrent=at_once, anybodys=leads)
 
     async def _tidy(self) -> None:
         """Forget, again and again, the groups that ended long ago."""

@@ -23,7 +23,7 @@ from ioa.protocol.messages import (
     Thinking,
     rejects_of,
 )
-from ioa.protocol.outcomes import MAX_NEED_CHARS, Outcome, name_of_task
+from ioa.protocol.outcomes import MAX_RECORDED_NEED_CHARS, Outcome, name_of_task
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -120,7 +120,7 @@ class GroupHistory:
         return Outcome(
             pool=pool,
             agent_id=spec.assignee,
-            need=(spec.task_abstract or spec.task_desc)[:MAX_NEED_CHARS],
+            need=(spec.task_abstract or spec.task_desc)[:MAX_RECORDED_NEED_CHARS],
             done=record.outcome is TaskOutcome.DONE,
             at=closed,
             seconds=max(0.0, (closed - given).total_seconds()),

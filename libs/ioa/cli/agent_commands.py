@@ -50,12 +50,12 @@ def search(
 ) -> None:
     """Find the agents that fit a need, best first; several needs are searched side by side."""
     with reported(as_json=as_json):
-        from ioa.cli.agents import Asked, search_agents
+        from ioa.cli.agents import SearchOptions, search_agents
         from ioa.cli.foreground import run_to_end
 
         filters = {"online": not everybody, "pool": pool, "tags": tags, "version": version}
-        asked = Asked(needs, count, filters, without, budget)
-        run_to_end(search_agents(url, asked, why, Terminal(as_json=as_json)))
+        options = SearchOptions(needs, count, filters, without, budget)
+        run_to_end(search_agents(url, options, why, Terminal(as_json=as_json)))
 
 
 @agents.command()

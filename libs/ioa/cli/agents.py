@@ -28,7 +28,7 @@ _MEASURES = {Signal.TEXT: "cosine", Signal.EXAMPLES: "cosine", Signal.BM25: "BM2
 
 
 @dataclass(frozen=True)
-class Asked:
+class SearchOptions:
     """A search as it is put on the command line: the needs, and what holds for all of them."""
 
     needs: Sequence[str]
@@ -61,9 +61,9 @@ async def list_agents(url: str | None, online: bool, terminal: Terminal) -> None
         terminal.print(_agent_table(found), *_advice_on(found))
 
 
-async def search_agents(url: str | None, asked: Asked, why: bool, terminal: Terminal) -> None:
+async def search_agents(url: str | None, options: SearchOptions, why: bool, terminal: Terminal) -> None:
     """Ask discovery for each need."""
-    search = asked.search()
+    search = options.search()
     async with open_reached_system(url) as system:
         result = await system.search(search)
     if terminal.as_json:
@@ -78,7 +78,7 @@ async def search_agents(url: str | None, asked: Asked, why: bool, terminal: Term
             terminal.print(*(part for place, hit in enumerate(need.hits, 1) for part in _explanation(place, hit)))
         else:
             terminal.print(_hit_table(need.hits))
-    if asked.budget is not None:
+    if options.budget is not None:
         terminal.print(Text(), Text(f"all needs, {len(result.merged)} agents", style="bold"), _hit_table(result.merged))
 
 

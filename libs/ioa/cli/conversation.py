@@ -18,7 +18,7 @@ from rich.text import Text
 
 from ioa.cli.console import create_console
 from ioa.cli.terminal import Output, Terminal
-from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskView, Tone, Transcript, entry_document, progress_document
+from ioa.client.transcript import CONCLUSION, CONTROL_PLANE, Line, TaskStatus, Tone, Transcript, entry_document, progress_document
 from ioa.foreign_text import shown, shown_in_line
 from ioa.group.events import Said
 from ioa.ports.group_log import StoredEntry
@@ -145,7 +145,7 @@ def line_text(line: Line, started: datetime, width: int, excerpt: int | None = N
     return Text("\n").join(rows)
 
 
-def task_table(tasks: Sequence[TaskView]) -> RenderableType:
+def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:
     """Lay out tasks with their status."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for head in ("task", "assignee", "status", "seconds"):
@@ -179,7 +179,7 @@ def _cell(text: str, width: int) -> str:
     return f"{text:{width}}" if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _task_status(task: TaskView, now: datetime) -> Text:
+def _task_status(task: TaskStatus, now: datetime) -> Text:
     text = Text(f"{task.task_id} ") + Text(task.assignee, style=speaker_style(task.assignee))
     text.append(f"  {_excerpt(task.task_desc, 1)}")
     part = f" {task.fraction:.0%}" if task.fraction is not None else ""

@@ -88,7 +88,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class TaskView:
+class TaskStatus:
     """A task and where it stands now, for a table or a footer. `started_at` is None while it waits for others."""
 
     task_id: TaskId
@@ -110,7 +110,7 @@ class Transcript:
     base_depth: int | None = None
     states: dict[CommId, GroupState] = field(default_factory=dict)
     _known: dict[tuple[CommId, TaskId], Task] = field(default_factory=dict)
-    _tasks: dict[tuple[CommId, TaskId], TaskView] = field(default_factory=dict)
+    _tasks: dict[tuple[CommId, TaskId], TaskStatus] = field(default_factory=dict)
 
     def read(self, stored: StoredEntry) -> list[Line]:
         """Take the next entry and say what happened."""
@@ -140,7 +140,7 @@ class Transcript:
             for speaker, act, text, tone, files in _of_message(said.message)
         ]
 
-    def tasks(self, comm_id: CommId | None = None) -> list[TaskView]:
+    def tasks(self, comm_id: CommId | None = None) -> list[TaskStatus]:
         """List the tasks given out so far, of all groups or of one, in order."""
         return [task for (group, _), task in self._tasks.items() if comm_id in (None, group)]
 
@@ -148,7 +148,7 @@ class Transcript:
         """Every task of a group as it was seen last, those that have left its state since included."""
         return [task for (group, _), task in self._known.items() if group == comm_id]
 
-    def open_tasks(self) -> list[TaskView]:
+    def open_tasks(self) -> list[TaskStatus]:
         """List the tasks that run now, or wait."""
         return [task for task in self._tasks.values() if task.ended_at is None]
 
@@ -227,7 +227,7 @@ class Transcript:
             elif known is not None and known.started_at is None:
                 detail = ""
             began = None if isinstance(task, WaitingTask) else known.started_at if known else None
-            self._tasks[key] = TaskView(
+            self._tasks[key] = TaskStatus(
                 task.task_id,
                 state.comm_id,
                 task.assignee,

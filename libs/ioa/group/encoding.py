@@ -1,7 +1,7 @@
-"""The encoding of a group's tasks, which each entry carries.
+"""The encoding of a group's state, which each entry carries.
 
-All open tasks but one or two are as the entry before left them. So each is encoded once, and found again by its identity. What a
-task has by default is left out, which is most of it.
+Most of it is as the entry before left it: who is in the group and what it is held to, and all open tasks but one or two. So these
+parts are encoded once and found again. What a task has by default is left out, which is most of it.
 """
 
 from __future__ import annotations
@@ -9,9 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ioa.group.state import GroupState, Task
-from ioa.protocol.codec import encode_list, encode_value
+from ioa.protocol.codec import encode_items, encode_list, encode_map_head, encode_value
+from ioa.protocol.ids import CommId
 
 _MAX_REMEMBERED = 8_192
+
+_LASTING = {"comm_id", "goal_id", "owner", "members", "limits", "depth", "parent"}
+"""The first fields of a state: they change when a member is lost or comes back, and never else."""
+_APART = {*_LASTING, "tasks"}
+_HEAD = encode_map_head(len(GroupState.model_fields))
 
 
 class _EncodedTasks:
@@ -37,6 +43,29 @@ class _EncodedTasks:
 _tasks = _EncodedTasks()
 
 
-def encode_tasks(state: GroupState) -> bytes:
-    """Encode the tasks of a group, so that they decode to the same."""
-    return encode_list(_tasks.encode(state.tasks))
+class _EncodedLasting:
+    """The last encoding of each group's lasting fields. They are forgotten all together when they are many."""
+
+    def __init__(self) -> None:
+        self._known: dict[CommId, tuple[tuple[object, ...], bytes]] = {}
+
+    def encode(self, state: GroupState) -> bytes:
+        # Compared are, nearly always, the same objects: this looks at nothing in them.
+        fields = state.comm_id, state.goal_id, state.owner, state.members, state.limits, state.depth, state.parent
+        known = self._known.get(state.comm_id)
+        if known is not None and known[0] == fields:
+            return known[1]
+        data = encode_items(state.model_dump(mode="json", include=_LASTING))
+        if len(self._known) >= _MAX_REMEMBERED:
+            self._known.clear()
+        self._known[state.comm_id] = fields, data
+        return data
+
+
+_lasting = _EncodedLasting()
+
+
+def encode_state(state: GroupState) -> bytes:
+    """Encode a state, so that it decodes to the same."""
+    changing = {**state.model_dump(mode="json", exclude=_APART), "tasks": None}
+    return _HEAD + _lasting.encode(state) + encode_items(changing)[:-1] + encode_list(_tasks.encode(state.tasks))

@@ -5,15 +5,14 @@ Event names are past tense. `Said` carries a member's message; the others come f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
 from ioa.errors import InvalidInputError
-from ioa.group.encoding import encode_tasks
+from ioa.group.encoding import encode_state
 from ioa.group.state import Charter, GroupState, ParentTask, Sketch
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_value, read_field
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
@@ -180,7 +179,7 @@ def name_of(kind: Kind) -> str:
 class Entry(Model):
     """One entry of a group's log: what happened, who may see it, and the state it led to.
 
-    The state comes last, and its tasks last in it: nearly all of a large entry, which is encoded apart.
+    The state comes last, which is nearly all of a large entry and is encoded apart.
     """
 
     version: Version = 1
@@ -193,29 +192,21 @@ MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000
 """Leaves room for what an entry is wrapped in when it is pushed or synchronised: what is in the log must be deliverable."""
 
 
-@dataclass(frozen=True)
-class EncodedEntry:
+class EncodedEntry(NamedTuple):
     """An entry with its encoding, which is made once: the log keeps it as it is, and each push carries it as it is."""
 
     entry: Entry
     data: bytes
 
 
-_TASKS = {"state": {"tasks"}}
-
-
 def encode_entry(entry: Entry) -> EncodedEntry:
-    """Encode an entry, around its tasks, which are the last of it.
+    """Encode an entry, around its state, which is the last of it.
 
     Raises:
         PayloadTooLargeError: It does not fit.
     """
-    fields = entry.model_dump(mode="json", exclude=_TASKS if entry.state.tasks else None)
-    if not entry.state.tasks:
-        data = encode_value(fields)
-    else:
-        fields["state"]["tasks"] = None  # the one byte that the tasks take the place of
-        data = encode_value(fields)[:-1] + encode_tasks(entry.state)
+    fields = entry.model_dump(mode="json", exclude={"state"})
+    data = encode_around({**fields, "state": None}, encode_state(entry.state))
     check_size(data, MAX_ENTRY_BYTES, Entry.__name__)
     return EncodedEntry(entry, data)
 

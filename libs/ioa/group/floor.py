@@ -57,9 +57,14 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
         return NO_TURN_LEFT.apply(state, at)
     if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
-    until, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
-    stage = Discussing(holder=agent_id, until=until, since=since)
-    return state.model_copy(update={"stage": stage, "turn": state.turn + 1})
+    return state.model_copy(update=_granted(state, agent_id, at))
+
+
+def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
+    """Count a turn and give the floor to another member: both in one copy, unless no turn or no budget would be left."""
+    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
+        return grant(take_turn(state, **changed), agent_id, at)
+    return take_turn(state, **changed, **_granted(state, agent_id, at))
 
 
 def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: timedelta) -> tuple[datetime, datetime | None]:
@@ -133,6 +138,11 @@ def mark_lost(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
 def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
     """Record that a member's lease stands."""
     return _mark(state, agent_id, lost=False, lost_at=None)
+
+
+def _granted(state: GroupState, agent_id: AgentId, at: datetime) -> dict[str, object]:
+    until, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
+    return {"stage": Discussing(holder=agent_id, until=until, since=since), "turn": state.turn + 1}
 
 
 def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupState:

@@ -7,8 +7,8 @@ was. What is legal when, and what follows, stands in `ioa.group.table`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, owed_effects
@@ -19,8 +19,7 @@ from ioa.group.table import STATE_RULES_IN, TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
 
 
-@dataclass(frozen=True)
-class Transition:
+class Transition(NamedTuple):
     """Where the group stands now and what has to be done about it."""
 
     state: GroupState

@@ -130,7 +130,7 @@ class SequencedEntry(Model):
 
 def encode_sequenced(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
     """Encode a `SequencedEntry` around an entry that is encoded already."""
-    return encode_around({"seq": seq, "previous_seq": previous_seq}, "entry", entry.data)
+    return encode_around({"seq": seq, "previous_seq": previous_seq, "entry": None}, entry.data)
 
 
 class Entries(Model):
@@ -169,5 +169,5 @@ class SayReply(Model):
 
 def encode_accepted(entry: EncodedEntry, *, seq: int, previous_seq: int) -> bytes:
     """Encode a `SayReply` that accepts a message, around its entry, which is encoded already."""
-    sequenced = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
-    return encode_around({}, "answer", encode_around({"outcome": "accepted", "seq": seq}, "entry", sequenced))
+    sequenced = {"seq": seq, "previous_seq": previous_seq, "entry": None}
+    return encode_around({"answer": {"outcome": "accepted", "seq": seq, "entry": sequenced}}, entry.data)

@@ -172,7 +172,7 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
         why = f"{speaker} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     remarks = monologue.check_remark(state, said)
-    return floor.grant(floor.take_turn(state, monologue=remarks), speaker, said.at)
+    return floor.take_turn_and_grant(state, speaker, said.at, monologue=remarks)
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupState:

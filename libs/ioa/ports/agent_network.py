@@ -118,7 +118,7 @@ class AgentNetwork(Protocol):
         """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""
 
     async def take_goals(
-        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int, anybodys: bool = True
+        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
         """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. What is no goal is set aside."""
 

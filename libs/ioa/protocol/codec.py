@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import msgpack
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.model import Model
@@ -38,9 +39,9 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
     return data
 
 
-def encode_around(fields: Mapping[str, int | str], last: str, encoded: bytes) -> bytes:
-    """Encode a map whose last value, under the name `last`, is encoded already."""
-    head: bytes = msgpack.packb({**fields, last: None})
+def encode_around(fields: Mapping[str, object], encoded: bytes) -> bytes:
+    """Encode a map whose very last value, in the innermost map that stands last, is None and encoded already."""
+    head: bytes = msgpack.packb(fields)
     return head[:-1] + encoded  # None is the one byte that the value takes the place of
 
 
@@ -48,6 +49,17 @@ def encode_value(value: object) -> bytes:
     """Encode plain data."""
     data: bytes = msgpack.packb(value)
     return data
+
+
+def encode_map_head(count: int) -> bytes:
+    """Encode how many items the map has whose encoded items follow."""
+    head: bytes = msgpack.Packer().pack_map_header(count)
+    return head
+
+
+def encode_items(fields: Mapping[str, object]) -> bytes:
+    """Encode what a map holds, for a map that is put together of several."""
+    return encode_value(fields)[len(encode_map_head(len(fields))) :]
 
 
 def encode_list(encoded: Sequence[bytes]) -> bytes:
@@ -75,11 +87,11 @@ def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_
     """
     raw = _unpacked(kind, data, max_payload_bytes)
     # msgpack reads nothing but UTF-8, and a text cannot be longer than all, so that most payloads need not be walked through. Of
-    # those with a zero most have it in a number.
+    # those with a zero most have it in a number, which JSON does not show.
     try:
-        if len(data) > MAX_TEXT_CHARS or (b"\0" in data and "\\x00" in repr(raw)):
+        if len(data) > MAX_TEXT_CHARS or (b"\0" in data and b"\\u0000" in to_json(raw, bytes_mode="base64", fallback=repr)):
             check_texts(raw, kind.__name__)
-    except RecursionError:
+    except (RecursionError, ValueError):
         raise InvalidInputError("The payload is nested too deep.") from None
     return validate(kind, raw)
 

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from ioa.protocol.model import Model
 
-MAX_COUNT = 10_000
+MAX_LOAD = 10_000
 """Who has more to do says this much."""
 
-Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
+_Number = Annotated[int, Field(ge=0, le=MAX_LOAD)]
 
 
 class Load(Model):
@@ -23,14 +23,14 @@ class Load(Model):
         slots: How many tasks it does at once.
     """
 
-    tasks: Count = 0
-    groups: Count = 0
-    slots: Annotated[int, Field(ge=1, le=MAX_COUNT)] = 1
+    tasks: _Number = 0
+    groups: _Number = 0
+    slots: Annotated[int, Field(ge=1, le=MAX_LOAD)] = 1
 
     @classmethod
     def counted(cls, *, tasks: int, groups: int, slots: int) -> Load:
         """Make a load of any counts; what is too large is cut."""
-        return cls(tasks=min(tasks, MAX_COUNT), groups=min(groups, MAX_COUNT), slots=max(1, min(slots, MAX_COUNT)))
+        return cls(tasks=min(tasks, MAX_LOAD), groups=min(groups, MAX_LOAD), slots=max(1, min(slots, MAX_LOAD)))
 
     @property
     def busy(self) -> float:

@@ -216,6 +216,8 @@ Payload = Annotated[
 TASK_REPORTS = (InformTaskProgress, InformTaskResult)
 """The kinds an assignee may send without the floor."""
 
+_ASSIGNMENTS = (SyncTaskAssignment, AsyncTaskAssignment)
+
 MAY_REJECT = (Discussion, SyncTaskAssignment, AsyncTaskAssignment, Pause, ConcludeGroupDiscussion, Conclusion)
 """The kinds that may reject results beside what they say."""
 
@@ -272,7 +274,7 @@ class Message(Model):
 
     @model_validator(mode="after")
     def _task_ids_are_unique(self) -> Message:
-        if isinstance(self.payload, SyncTaskAssignment | AsyncTaskAssignment):
+        if isinstance(self.payload, _ASSIGNMENTS):
             ids = [task.task_id for task in self.payload.tasks]
             if len(set(ids)) != len(ids):
                 raise ValueError("an assignment names one task id twice")

@@ -29,7 +29,7 @@ HALF_LIFE = timedelta(days=7)
 """After this time an outcome counts half."""
 KEEP = timedelta(days=30)
 """After this time it is forgotten."""
-MAX_NEED_CHARS = 500
+MAX_RECORDED_NEED_CHARS = 500
 MAX_REPORTED = 256
 """Tasks of one group that are reported at once."""
 
@@ -60,7 +60,7 @@ class Outcome(Model):
 
     pool: PoolIdField
     agent_id: AgentIdField
-    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)]
+    need: Annotated[str, Field(max_length=MAX_RECORDED_NEED_CHARS)]
     done: bool
     at: Time
     seconds: Annotated[float, Field(ge=0, le=1e9)]
@@ -77,7 +77,7 @@ class TaskReport(Model):
     task_id: TaskIdField
     assignee: AgentIdField | None = None
     outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] | None = None
-    need: Annotated[str, Field(max_length=MAX_NEED_CHARS)]
+    need: Annotated[str, Field(max_length=MAX_RECORDED_NEED_CHARS)]
     at: Time
     seconds: Annotated[float, Field(ge=0, le=1e9)]
     usage: Usage = NOTHING

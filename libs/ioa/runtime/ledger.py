@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import structlog
 
@@ -59,8 +60,7 @@ _MAX_CACHED_BYTES = 32_000_000
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """An event that is in the log, and where the group stands since.
 
     Attributes:

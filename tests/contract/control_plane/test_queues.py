@@ -41,9 +41,11 @@ async def left(client: Client) -> int:
 
 
 @asynccontextmanager
-async def worker(client: Client, work: Work, side_by_side: int = 1, set_aside: SetAside = nothing_is_poison) -> AsyncIterator[None]:
+async def worker(
+    client: Client, work: Work, max_concurrent: int = 1, set_aside: SetAside = nothing_is_poison
+) -> AsyncIterator[None]:
     """Somebody who works."""
-    async with background(consume(client, WORK, ANY_AGENT, work, set_aside=set_aside, side_by_side=side_by_side)):
+    async with background(consume(client, WORK, ANY_AGENT, work, set_aside=set_aside, max_concurrent=max_concurrent)):
         yield
 
 
@@ -213,7 +215,7 @@ async def test_work_is_done_side_by_side_up_to_a_limit(nats_client: Client) -> N
         done.release()
 
     await offer(nats_client, *"abcdef")
-    async with worker(nats_client, work, side_by_side=3):
+    async with worker(nats_client, work, max_concurrent=3):
         for _ in range(6):
             await asyncio.wait_for(done.acquire(), 10)
     assert most == 3

@@ -172,7 +172,7 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
     refused: list[str] = []
     endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
-        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(at_once=2, waiting=2)),
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=2, waiting=2)),
         asyncio.TaskGroup() as group,
     ):
         await heard(nats_client)
@@ -201,7 +201,7 @@ async def test_one_lanes_thousand_requests_stand_in_nobodys_way(nats_client: Cli
     endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
     async with (
         asyncio.TaskGroup() as group,
-        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(at_once=3, lane_at_once=2)),
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=3, lane_max_concurrent=2)),
     ):
         requester = NatsRequester(nats_client)
         await heard(nats_client)
@@ -234,7 +234,7 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
             return "refused"
 
     endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, lane=_lane)
-    bounds = Bounds(at_once=2, lane_at_once=1, lane_waiting=2, waiting_bytes=10_000)
+    bounds = Bounds(max_concurrent=2, lane_max_concurrent=1, lane_waiting=2, waiting_bytes=10_000)
     async with (
         asyncio.TaskGroup() as group,
         open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds),
@@ -270,7 +270,7 @@ async def test_what_its_caller_has_given_up_is_dropped(nats_client: Client, own:
     endpoint, before = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own), dropped()
     async with (
         asyncio.TaskGroup() as group,
-        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(at_once=1)),
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)),
     ):
         requester = NatsRequester(nats_client)
         await heard(nats_client)
@@ -342,7 +342,7 @@ async def test_leaving_answers_what_waits(nats_client: Client, own: bool) -> Non
     endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
     async with (
         asyncio.TaskGroup() as group,
-        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(at_once=1)),
+        open_service(nats_client, "ioa-test", "Answers tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)),
     ):
         requester = NatsRequester(nats_client)
         await heard(nats_client)

@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console, RenderableType
 
-from ioa.cli.agents import Asked, _advice_on, _explanation
+from ioa.cli.agents import SearchOptions, _advice_on, _explanation
 from ioa.errors import InvalidInputError
 from ioa.protocol.cards import AgentCard, AgentStatus
 from ioa.protocol.ids import AgentId, PoolId
@@ -100,13 +100,13 @@ def test_poor_cards_are_named_once_for_each_pool() -> None:
 
 def test_a_search_is_made_of_options() -> None:
     """What the options say holds for every need."""
-    asked = Asked(["one", "two"], 3, {"online": False, "tags": ["x"], "version": None}, ["me"], 4)
+    options = SearchOptions(["one", "two"], 3, {"online": False, "tags": ["x"], "version": None}, ["me"], 4)
     filters = Filters(online=False, tags=("x",))
     needs = (Need(text="one", k=3, filters=filters), Need(text="two", k=3, filters=filters))
-    assert asked.search() == Search(needs=needs, exclude=(AgentId("me"),), budget=4)
+    assert options.search() == Search(needs=needs, exclude=(AgentId("me"),), budget=4)
 
 
 def test_options_that_make_no_search_are_refused() -> None:
     """The message names what is wrong."""
     with pytest.raises(InvalidInputError, match="no filter 'colour'"):
-        Asked(["one"], 3, {"colour": "red"}).search()
+        SearchOptions(["one"], 3, {"colour": "red"}).search()

@@ -16,6 +16,18 @@ def _entry(why: str = "") -> Entry:
     return Entry(event=story.log[-1].model_copy(update={"why": why}), state=story.state, audience=story.state.living())
 
 
+def test_members_that_are_lost_and_return_are_encoded_as_they_are() -> None:
+    """What lasts in a state is encoded once and found again, and anew when it changes: each entry is the whole encoded at once."""
+    stories = [launched("ada", "bob", "eve")]
+    stories.append(stories[-1].says("ada", to="bob"))
+    stories.append(stories[-1].loses("eve"))
+    stories.append(stories[-1].says("bob", to="ada"))
+    stories.append(stories[-1].regains("eve"))
+    stories.append(launched("ada", "bob", "eve", max_turns=3))
+    entries = [Entry(event=one.log[-1], state=one.state, audience=one.state.living()) for one in stories]
+    assert [encode_entry(entry).data for entry in entries] == list(map(encode, entries))
+
+
 @pytest.mark.parametrize("seq", [1, 127, 128, 70_000, 2**53])
 def test_a_push_is_put_together_from_an_encoded_entry(seq: int) -> None:
     """What is put together around the encoded entry is, byte for byte, the whole encoded at once, and decodes to it."""

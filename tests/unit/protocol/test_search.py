@@ -9,7 +9,7 @@ import pytest
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import decode, encode, validate
 from ioa.protocol.ids import AgentId
-from ioa.protocol.load import MAX_COUNT, Load
+from ioa.protocol.load import MAX_LOAD, Load
 from ioa.protocol.search import Filters, Need, Search
 
 
@@ -63,7 +63,7 @@ def test_the_flat_list_of_the_paper_makes_a_need_of_each() -> None:
 
 def test_a_load_beyond_all_bounds_is_cut() -> None:
     """No count of an agent, however wrong, keeps it from renewing its lease."""
-    assert Load.counted(tasks=10**9, groups=10**9, slots=0) == Load(tasks=MAX_COUNT, groups=MAX_COUNT, slots=1)
+    assert Load.counted(tasks=10**9, groups=10**9, slots=0) == Load(tasks=MAX_LOAD, groups=MAX_LOAD, slots=1)
 
 
 def test_busy_is_tasks_for_each_slot() -> None:

@@ -30,12 +30,12 @@ from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
-from ioa_groups.intake import Intake
+from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
-from ioa_groups.setup import GroupSetup, GroupTimeouts
-from ioa_registry.registry import Registry
+from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
+from ioa_registry.registry import Registry, RegistryPorts
 from ioa_router.router import Router
 from tests.unit.group.scenario import card, charter, limits
 
@@ -91,7 +91,7 @@ class Plane:
         ]
         for router in self.routers:
             self.progress.listen(router.hear)
-        self.setup = GroupSetup(
+        ports = GroupSetupPorts(
             ledger=self.ledgers[0],
             log=self.log,
             goals=self.goals,
@@ -100,11 +100,11 @@ class Plane:
             open_groups=self.open_groups,
             endings=self.endings,
             clock=self.clock,
-            timeouts=TIMEOUTS,
             sessions=self.sessions,
         )
+        self.setup = GroupSetup(ports, TIMEOUTS)
         self.leaders = Leaders(self.discovery, self.work, self.view, self.clock)
-        self.intake = Intake(
+        self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
             timers=self.timers,
@@ -116,12 +116,12 @@ class Plane:
             endings=self.endings,
             leaders=self.leaders,
             clock=self.clock,
-            patience=LEASE,
         )
+        self.intake = Intake(self.intake_ports, LEASE)
         self.removal = MemoryGoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.goals)
         self.janitor = Janitor(MemoryGoalPages(self.goals), self.results, self.log, self.ended, self.removal, self.clock)
         self.watch = MembershipWatch(self.ledgers[0], self.view, self.memberships, self.clock)
-        self.registry = Registry(
+        agents = RegistryPorts(
             cards=self.cards,
             leases=self.leases,
             sessions=self.sessions,
@@ -130,9 +130,8 @@ class Plane:
             log=self.log,
             work=self.work,
             clock=self.clock,
-            lease=LEASE,
-            renew_every=LEASE / 3,
         )
+        self.registry = Registry(agents, LEASE, LEASE / 3)
 
     async def join(self, *agents: AgentId, level: int = 0) -> None:
         """Register agents, whose software knows the rules of a level."""

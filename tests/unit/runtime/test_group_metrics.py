@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from prometheus_client import REGISTRY
@@ -15,8 +16,9 @@ from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.group_metrics import count_entry
+from ioa_groups.intake import Intake
 from tests.unit.group.scenario import Scenario, launched
-from tests.unit.runtime.plane import ADA, BOB, Plane
+from tests.unit.runtime.plane import ADA, BOB, LEASE, Plane
 
 Since = Callable[..., float]
 
@@ -118,9 +120,9 @@ async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
 async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Since) -> None:
     """An accepted goal, and one that cannot be read."""
     plane = Plane()
-    plane.intake._dead = CountedDeadLetters(plane.dead)
+    intake = Intake(replace(plane.intake_ports, dead=CountedDeadLetters(plane.dead)), LEASE)
     for data in (b"Count to ten.", b"\xff"):
-        await plane.intake.accept("ioa.v1.goal", data, repr(data))
+        await intake.accept("ioa.v1.goal", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)
 
 

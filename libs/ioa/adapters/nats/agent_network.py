@@ -200,7 +200,7 @@ class NatsAgentNetwork:
             self._routers.popitem(last=False)
 
     async def take_goals(
-        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, side_by_side: int, anybodys: bool = True
+        self, agent_id: AgentId, pool: PoolId, leader: GoalLeader, *, max_concurrent: int, anybodys: bool = True
     ) -> None:
         """Take goals off the pool's queue, and off everybody's if `anybodys`. Group setup sets aside what is no goal."""
 
@@ -218,7 +218,7 @@ class NatsAgentNetwork:
 
         async with asyncio.TaskGroup() as group:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
-                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, side_by_side=side_by_side))
+                group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
 
     async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""

@@ -87,7 +87,7 @@ def into_dead_letters(dead: DeadLetters) -> SetAside:
     return set_aside
 
 
-async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, side_by_side: int = 1) -> None:
+async def consume(client: Client, stream: str, durable: str, work: Work, *, set_aside: SetAside, max_concurrent: int = 1) -> None:
     """Do `work` for each message, for ever; acknowledge it when `work` returns.
 
     A message whose work raises comes back after 1, 2, 4 and at most 30 s, to this worker or to another. If that was because
@@ -95,7 +95,7 @@ async def consume(client: Client, stream: str, durable: str, work: Work, *, set_
     Any other error counts, and the fifth one has the message set aside and taken off the queue. While work goes on the message
     stays with this worker. Cancelling gives unfinished messages back at once.
     """
-    worker = _Worker(work, set_aside, asyncio.Semaphore(side_by_side))
+    worker = _Worker(work, set_aside, asyncio.Semaphore(max_concurrent))
     slots = worker.slots
     async with asyncio.TaskGroup() as group:
         subscription = await client.jetstream().pull_subscribe_bind(durable, stream)

@@ -80,17 +80,17 @@ class Bounds:
     """How much a replica takes on.
 
     Attributes:
-        at_once: How many requests are answered side by side.
+        max_concurrent: How many requests are answered side by side.
         waiting: How many more may wait for that.
         waiting_bytes: How much memory those may take.
-        lane_at_once: How many of one lane are answered side by side.
+        lane_max_concurrent: How many of one lane are answered side by side.
         lane_waiting: How many of one lane may wait.
     """
 
-    at_once: int = 1_000
+    max_concurrent: int = 1_000
     waiting: int = 50_000
     waiting_bytes: int = 128_000_000
-    lane_at_once: int = 64
+    lane_max_concurrent: int = 64
     lane_waiting: int = 4_000
 
 
@@ -202,7 +202,7 @@ class _Answering:
             return
         request = Request(message) if isinstance(message, Msg) else message
         lane = self._lane(endpoint, request.subject)
-        if self._in_flight < self._bounds.at_once and lane.in_flight < lane.most and not lane.waiting:
+        if self._in_flight < self._bounds.max_concurrent and lane.in_flight < lane.most and not lane.waiting:
             self._start(lane, endpoint, request)
         elif self._has_room_to_wait(endpoint, lane, request):
             self._waiting += 1
@@ -218,9 +218,9 @@ class _Answering:
 
     def _lane(self, endpoint: Endpoint, subject: str) -> _Lane:
         if endpoint.lane is None:
-            key, most = f"endpoint {endpoint.name}", self._bounds.at_once
+            key, most = f"endpoint {endpoint.name}", self._bounds.max_concurrent
         else:
-            key, most = endpoint.lane(subject), self._bounds.lane_at_once
+            key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(key, most)
@@ -252,7 +252,7 @@ class _Answering:
             self._in_flight -= 1
             lane.in_flight -= 1
             self._give_turn(lane)
-            while self._turns and self._in_flight < self._bounds.at_once:
+            while self._turns and self._in_flight < self._bounds.max_concurrent:
                 self._serve(self._turns.popleft())
             if not lane.in_flight and not lane.waiting:
                 self._lanes.pop(lane.key, None)

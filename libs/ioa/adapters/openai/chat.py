@@ -85,7 +85,7 @@ class OpenAiChat:
         self._where = _without_secrets(settings.base_url)
         self._context = settings.context
         self._asking_context = asyncio.Lock()
-        self._side_by_side = asyncio.Semaphore(settings.concurrency)
+        self._concurrent = asyncio.Semaphore(settings.concurrency)
 
     @property
     def dialect(self) -> Dialect:
@@ -121,7 +121,7 @@ class OpenAiChat:
         """
         check_calls(messages)
         try:
-            async with asyncio.timeout(limits.timeout.total_seconds()), self._side_by_side:
+            async with asyncio.timeout(limits.timeout.total_seconds()), self._concurrent:
                 return await self._ask(Request(tuple(messages), shape, limits, tuple(tools), may_call))
         except TimeoutError:
             raise UnavailableError(

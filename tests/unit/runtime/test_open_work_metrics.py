@@ -15,7 +15,7 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, Discussion, TaskSpec
-from ioa.runtime.census import SAMPLE, Census
+from ioa.runtime.open_work_metrics import SAMPLE, OpenWorkMetrics
 from tests.unit.runtime.plane import ADA, BOB, GOAL, Plane
 
 
@@ -41,17 +41,17 @@ def value(name: str, **labels: str) -> float | None:
 async def test_groups_and_tasks_are_counted_by_where_they_stand() -> None:
     """An open group with a task shows in its phase, and no more once it has ended."""
     plane, standings = Plane(), FixedStandings()
-    census = Census(plane.log, standings, plane.open_groups)
-    await census.take()
+    metrics = OpenWorkMetrics(plane.log, standings, plane.open_groups)
+    await metrics.measure()
     seen = [(value("ioa_groups", phase="handing"), value("ioa_tasks", state="running"))]
     await plane.open(ADA, BOB)
     task = TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Count the lines.")
     await plane.says(ADA, AsyncTaskAssignment(tasks=(task,)))
-    await census.take()
+    await metrics.measure()
     seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))
     plane.clock.advance_to((await plane.state()).limits.deadline)
     await plane.fire_due()
-    await census.take()
+    await metrics.measure()
     seen.append((value("ioa_groups", phase="handing"), value("ioa_tasks", state="running")))
     assert seen == [(0, 0), (1, 1), (0, 0)]
 
@@ -68,14 +68,14 @@ async def test_idle_groups_are_not_read_again() -> None:
         return await last(comm_id)  # type: ignore[arg-type]
 
     plane.log.last = counted  # type: ignore[method-assign, assignment]
-    census = Census(plane.log, FixedStandings(), plane.open_groups)
+    metrics = OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups)
     for _ in range(3):
-        await census.take()
+        await metrics.measure()
     idle = reads
     plane.log.last = last  # type: ignore[method-assign]
     await plane.says(ADA, Discussion(content="Let us begin.", next_speaker=BOB))
     plane.log.last = counted  # type: ignore[method-assign, assignment]
-    await census.take()
+    await metrics.measure()
     assert (idle, reads) == (1, 2)
 
 
@@ -84,11 +84,11 @@ async def test_queues_and_streams_are_shown_as_they_stand() -> None:
     plane, standings = Plane(), FixedStandings()
     queue = QueueStats("pool-writers", waiting=3, taken=2)
     standings.streams = [StreamStats("IOA_WORK", messages=5, size_bytes=700, queues=(queue,))]
-    census = Census(plane.log, standings, plane.open_groups)
-    await census.take()
+    metrics = OpenWorkMetrics(plane.log, standings, plane.open_groups)
+    await metrics.measure()
     standings.is_there = False
     with pytest.raises(UnavailableError):
-        await census.take()
+        await metrics.measure()
     labels = {"stream": "IOA_WORK", "consumer": "pool-writers"}
     assert (value("ioa_queue_waiting", **labels), value("ioa_queue_taken", **labels)) == (3, 2)
     assert (value("ioa_stream_messages", stream="IOA_WORK"), value("ioa_stream_bytes", stream="IOA_WORK")) == (5, 700)
@@ -109,5 +109,5 @@ async def test_many_groups_are_estimated_from_some() -> None:
         return await last(comm_id)
 
     plane.log.last = counted  # type: ignore[method-assign]
-    await Census(plane.log, FixedStandings(), plane.open_groups, random.Random(7)).take()
+    await OpenWorkMetrics(plane.log, FixedStandings(), plane.open_groups, random.Random(7)).measure()
     assert (value("ioa_groups", phase="discussing"), reads) == (3 * SAMPLE, SAMPLE)

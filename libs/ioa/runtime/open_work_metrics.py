@@ -47,7 +47,7 @@ size = Gauge("ioa_stream_bytes", "Bytes that a stream holds", ["stream"])
 _log = structlog.get_logger(__name__)
 
 
-class Census:
+class OpenWorkMetrics:
     """Count what is open and what waits."""
 
     def __init__(
@@ -65,12 +65,12 @@ class Census:
         while True:
             started = loop.time()
             try:
-                await self.take()
+                await self.measure()
             except UnavailableError as error:
                 _log.warning("census_put_off", error=error.message)
             await asyncio.sleep(max(every.total_seconds(), _SHARE * (loop.time() - started)))
 
-    async def take(self) -> None:
+    async def measure(self) -> None:
         """Count once.
 
         Raises:
