@@ -214,7 +214,7 @@ def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str 
     may_wait = view.charter.limits.level >= TASKS_WAIT
     legal = [task.spec.task_id for task in view.tasks if task.outcome in (_USABLE if may_wait else (TaskOutcome.DONE,))]
     if may_wait:
-        kinds, listed = "tasks that are done or open, or are given out by this same message", _listed([*legal, *names])
+        kinds, listed = "tasks that are done, rejected or open, or are given out by this same message", _listed([*legal, *names])
     else:
         kinds, listed = "tasks that are done", _listed(legal)
     for used in uses:

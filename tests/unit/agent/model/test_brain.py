@@ -288,7 +288,7 @@ async def test_takes_a_repaired_answer() -> None:
         ),
         (
             decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9"])]),
-            "names tasks that are done or open, or are given out by this same message: none are yet.",
+            "names tasks that are done, rejected or open, or are given out by this same message: none are yet.",
         ),
         (
             decision(type="CONCLUDE", goal_reached=True, content="x", answer_from=["t9"]),
