@@ -33,6 +33,7 @@ _GAP = "  "
 _LEAST_TEXT_WIDTH = 30
 _LEAST_ROOM = 10
 _MAX_FOOTER_TASKS = 8
+_MAX_EXCERPT_LINE_CHARS = 400
 _MEASURE = create_console(io.StringIO())
 """Rich measures text by a console; nothing is written to this one."""
 
@@ -190,10 +191,15 @@ def _task_status(task: TaskStatus, now: datetime) -> Text:
     return text
 
 
+def _row(line: str) -> str:
+    more = len(line) - _MAX_EXCERPT_LINE_CHARS
+    return f"{line[:_MAX_EXCERPT_LINE_CHARS]}… {more:,} more characters" if more > 0 else line
+
+
 def _excerpt(text: str, lines: int | None) -> str:
     if lines is None:
         return text
-    all_lines = [line for line in text.splitlines() if line.strip()]
+    all_lines = [_row(line) for line in text.splitlines() if line.strip()]
     if len(all_lines) <= lines:
         return "\n".join(all_lines)
     return "\n".join([*all_lines[:lines], f"… {len(all_lines) - lines} more lines" if lines > 1 else "…"])

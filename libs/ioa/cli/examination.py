@@ -335,7 +335,8 @@ def models_finding(agents: Sequence[AgentStatus]) -> Finding:
         return Finding(
             "agent models",
             Health.PROBLEM,
-            f"The models of {len(failing)} agents fail: {'; '.join(named)}{more}.",
+            f"{'The model of 1 agent fails' if len(failing) == 1 else f'The models of {len(failing)} agents fail'}: "
+            f"{'; '.join(named)}{more}.",
             "The logs of these agents say why (model_did_not_decide); check IOA_LLM_BASE_URL, IOA_LLM_MODEL and the key there.",
         )
     models = sorted({status.model.name for status in agents if status.model is not None})

@@ -31,7 +31,7 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal_id: GoalId)
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
     comm_id = comm_id_of_goal(goal_id)
     with ConversationView(terminal, beside=True) as view:
-        view.wait_for("waiting for an agent to take the goal")
+        view.wait_for("waiting for an agent to take the goal and form its team")
         if await system.result(goal_id) is not None:
             for stored in await conversation(system, comm_id):
                 view.show(stored)
@@ -48,7 +48,7 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal_id: GoalId)
 
 def _say_waiting(terminal: Terminal, view: ConversationView) -> None:
     if not view.transcript.states and not terminal.progress.is_live:
-        terminal.note("waiting for an agent to take the goal; `ioa agents` shows who is there")
+        terminal.note("waiting for an agent to take the goal and form its team; `ioa agents` shows who is there")
 
 
 async def tell_result(system: SystemClient, terminal: Terminal, result: GoalResult, out: Path | None) -> ExitCode:

@@ -556,13 +556,15 @@ async def test_a_stranger_in_a_group_is_left_alone(company: Company) -> None:
 
 
 async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
-    """The result says that there is no agent, and for which need."""
-    await company.start(idle("lead"), ScriptedBrain(teams=[NobodyFits(needs=("a horoscope", "a poem"))]))
+    """The result says that there is no agent, for which need, and what to do; to reword it only if the nearest would do."""
+    nobody = NobodyFits(needs=("a horoscope", "a poem"), nearest="Nearest is ada.")
+    await company.start(idle("lead"), ScriptedBrain(teams=[nobody]))
     company.network.clock.advance(timedelta(seconds=6))  # else it might be too new to be found
 
     result = await company.has_done()
 
-    assert (result.reason, "“a horoscope”; “a poem”" in result.content) == (Reason.NO_AGENT, True)
+    told = "“a horoscope”; “a poem”. Nearest is ada. If that would do, say it in such words; else start an agent that can;"
+    assert (result.reason, told in result.content) == (Reason.NO_AGENT, True)
 
 
 @pytest.mark.parametrize("failure", [ForbiddenError("The searches are spent."), ValueError("no idea")])

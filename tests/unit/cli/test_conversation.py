@@ -55,6 +55,14 @@ def test_a_long_message_is_cut_to_an_excerpt() -> None:
     assert [row[40:] for row in shown] == ["1", "2", "… 3 more lines"]
 
 
+def test_a_long_line_is_cut_in_an_excerpt() -> None:
+    """A result of one long line does not fill the screen, and says how much is left out; without an excerpt it is whole."""
+    text = "x" * 5_800
+    shown = line_text(_line(text=text), START, 1_000, excerpt=4).plain
+    assert shown.endswith("x… 5,400 more characters") and shown.count("\n") == 0
+    assert line_text(_line(text=text), START, 10_000).plain.endswith(text)
+
+
 def test_speakers_keep_their_colour() -> None:
     """The same agent has the same colour every time; the control plane is dim."""
     assert (speaker_style("ada") == speaker_style("ada"), speaker_style("·")) == (True, "dim")

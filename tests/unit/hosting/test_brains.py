@@ -70,7 +70,7 @@ def test_the_doctor_names_agents_whose_models_fail() -> None:
     well, failing = models_finding(agents[:2]), models_finding(agents)
     assert (well.health, well.message) == (Health.OK, "none fails of large")
     assert failing.health is Health.PROBLEM
-    assert failing.message == "The models of 1 agents fail: eve: tiny failed 7 times and never answered."
+    assert failing.message == "The model of 1 agent fails: eve: tiny failed 7 times and never answered."
 
 
 def test_an_address_without_a_model_is_refused() -> None:

@@ -58,7 +58,11 @@ class ModelVariables(Model):
     llm_context: int | None = Field(
         default=None, ge=1_000, description="tokens that fit into a request with its answer; else the server is asked, else 128,000"
     )
-    llm_max_prompt: int = Field(default=100_000, ge=500, description="the most tokens of a prompt, however large the context")
+    llm_max_prompt: int = Field(
+        default=100_000,
+        ge=500,
+        description="the most tokens of a prompt, however large the context; what its model READs comes on top",
+    )
     llm_max_answer: int = Field(default=16_000, ge=16, description="the most tokens of an answer, its reasoning included")
     llm_timeout: Seconds = Field(default=timedelta(seconds=120), description="for one answer, with the retries of its transport")
     llm_patience: Seconds = Field(

@@ -166,7 +166,7 @@ def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:
         forced = _FORCED.get(stage.forced) if stage.forced else None
         yield f"{forced}: conclude with what there is." if forced else "The discussion has ended: state the conclusion."
     elif view.state.turns_left <= _FEW_TURNS or (tokens is not None and tokens < 2 * prompt_tokens):
-        yield "Little is left: finish with what is sure to fit, or conclude with what there is."
+        yield "Little is left: finish with what is sure to fit, or conclude with what there is. The conclusion takes no turn."
 
 
 def _time(at: datetime) -> str:

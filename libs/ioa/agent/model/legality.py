@@ -47,6 +47,8 @@ _MAX_WHY_CHARS = 2_000
 _USABLE = (None, TaskOutcome.DONE, TaskOutcome.REJECTED)
 _MAX_PASS_CHARS = 1_000
 _MAX_NAMED = 40
+_MAX_TOLD_TASKS = 4
+"""Of so many tasks an answer is told what is wrong: few repairs are left, and one for each mistake would use them up."""
 
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
     "DISCUSSION": (Discussion,),
@@ -195,11 +197,14 @@ def _of_assignment(said: Assign, view: GroupView) -> str | None:
         return f"{len(said.tasks)} tasks are too many for one message; {MAX_TASKS_PER_ASSIGNMENT} may be given out at once."
     assignees = list(dict.fromkeys((*view.reachable, view.me)))
     names = [task.name for task in said.tasks if task.name]
-    for task in said.tasks:
-        problem = _of_member(task.assignee, assignees, view) or _of_text("task_desc", task.task_desc, may_be_empty=False)
-        problem = problem or _of_uses(task.uses, names, view)
-        if problem:
-            return problem
+    problems = (
+        _of_member(task.assignee, assignees, view)
+        or _of_text("task_desc", task.task_desc, may_be_empty=False)
+        or _of_uses(task.uses, names, view)
+        for task in said.tasks
+    )
+    if wrong := list(dict.fromkeys(filter(None, problems))):
+        return " ".join(wrong[:_MAX_TOLD_TASKS])
     if cycle := find_cycle({task.name: task.uses for task in said.tasks if task.name}):
         return f"{_listed(cycle)} wait for each other; let one of them begin."
     return _of_text("all tasks together", "".join([said.content, *(task.task_desc for task in said.tasks)]))
@@ -209,7 +214,7 @@ def _of_uses(uses: Sequence[str], names: Sequence[str], view: GroupView) -> str 
     may_wait = view.charter.limits.level >= TASKS_WAIT
     legal = [task.spec.task_id for task in view.tasks if task.outcome in (_USABLE if may_wait else (TaskOutcome.DONE,))]
     if may_wait:
-        kinds, listed = "tasks that are done or open, or are given out by this same message", _listed([*legal, *names])
+        kinds, listed = "tasks that are done, rejected or open, or are given out by this same message", _listed([*legal, *names])
     else:
         kinds, listed = "tasks that are done", _listed(legal)
     for used in uses:
@@ -245,12 +250,13 @@ def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
     told = [task.spec.task_id for task in view.tasks if task.outcome not in (None, TaskOutcome.REJECTED)]
     unknown = [task_id for task_id in said.answer_from if task_id not in told]
     if unknown:
-        return f"{_listed(unknown)} is no result; `answer_from` names some of {_listed(told) or 'none: there are no results'}."
+        open_ones = f"names some of {_listed(told)}" if told else "stays empty, as there are no results"
+        return f"{_listed(unknown)} is no result; `answer_from` {open_ones}."
     files = answer_files(view)
     missing = [file for file in said.files if file not in files]
     if missing:
-        known = _listed(list(files)) or "none: there are no files"
-        return f"{_listed(missing)} is no file of a task; `files` names some of {known}."
+        open_ones = f"names some of {_listed(list(files))}" if files else "stays empty, as there are no files"
+        return f"{_listed(missing)} is no file of a task; `files` {open_ones}."
     if len(set(said.files)) > MAX_ARTIFACTS:
         return f"{len(said.files)} files are too many; {MAX_ARTIFACTS} may go with an answer."
     return None

@@ -288,7 +288,15 @@ async def test_takes_a_repaired_answer() -> None:
         ),
         (
             decision(type="ASSIGN", mode="wait", tasks=[given("bob", "x", uses=["t9"])]),
-            "names tasks that are done or open, or are given out by this same message: none are yet.",
+            "names tasks that are done, rejected or open, or are given out by this same message: none are yet.",
+        ),
+        (
+            decision(type="CONCLUDE", goal_reached=True, content="x", answer_from=["t9"]),
+            "`t9` is no result; `answer_from` stays empty, as there are no results.",
+        ),
+        (
+            decision(type="CONCLUDE", goal_reached=True, content="x", files=["t9/a.csv"]),
+            "`t9/a.csv` is no file of a task; `files` stays empty, as there are no files.",
         ),
     ],
 )
@@ -297,6 +305,15 @@ async def test_is_told_what_would_be_legal(answer: str, told: str) -> None:
     ann, model = brain(answer, DISCUSS)
     assert await ann.speak(launched().view(ANN)) == Discussion(content="Which month?", next_speaker=BOB)
     assert told in model.asked[1].messages[-1].content
+
+
+async def test_is_told_at_once_of_all_tasks_that_are_wrong() -> None:
+    """One repair mends an assignment with several mistakes, since few repairs are left; the same mistake is told once."""
+    tasks = [given("eve", "x"), given("eve", "y"), given("bob", "z", uses=["t9"])]
+    ann, model = brain(decision(type="ASSIGN", mode="wait", tasks=tasks), DISCUSS)
+    await ann.speak(launched().view(ANN))
+    told = model.asked[1].messages[-1].content
+    assert [told.count(part) for part in ("`eve` is no member", "`t9` is no task")] == [1, 1]
 
 
 async def test_passes_at_once_when_the_model_refuses() -> None:
