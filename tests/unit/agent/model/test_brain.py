@@ -12,12 +12,13 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
+from ioa import Agent
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
-from ioa.hosting.brains import open_mind
+from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, Team, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
@@ -194,7 +195,7 @@ async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> 
     """The counts are plain values, whatever was counted."""
     environment = {"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1", "IOA_LLM_MODEL": "tiny"}
     with capture_logs() as lines:
-        async with open_mind(environment) as opened:
+        async with open_minds([Agent("writer", "Writes letters")], environment) as [opened]:
             assert isinstance(opened.brain, ModelBrain) and opened.chat is not None
             opened.brain.tally.decisions["speak"] += 2
             opened.brain.tally.not_decided("speak", Cause.TOO_SLOW, "it took long", instead="pass")
