@@ -177,7 +177,7 @@ class Crew:
         self._ids = ids
 
     async def serve(self, hosted: Sequence[tuple[Hosted, Mind]], stop: Stop) -> None:
-        """Run agents, each with what it thinks with, side by side until they are told to stop. One that ends in an error leaves the others alone.
+        """Run agents side by side until they are told to stop. One that ends in an error leaves the others alone.
 
         The process is not ready from then on. When no agent is left, the first error is raised, so that whoever looks after the
         process starts it again.

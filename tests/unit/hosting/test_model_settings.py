@@ -106,15 +106,16 @@ def test_a_key_goes_to_no_address_but_its_own(tmp_path: Path) -> None:
     first = f'[model]\nbase_url = "{URL}"\nmodel = "m"\napi_key_file = "key"\n'
     other = 'base_url = "https://other.example.com"'
     own = ModelSettings(URL, "m", SecretStr(KEY))
-    for env, model in (
-        (_file(tmp_path, f"{first}[agents.writer]\n{other}"), None),
-        (_file(tmp_path, f"{first}[models.large]\n{other}"), "large"),
-        (_file(tmp_path, f"{first}[models.large]\n{other}\n[agents.writer]\nmodel = 'large'"), None),
-        (_file(tmp_path, f"[model]\n{other}"), own),
-        (_file(tmp_path, first) | {"IOA_LLM_BASE_URL": "https://other.example.com"}, None),
-        (_file(tmp_path, f"[model]\n{other}\nmodel = 'm'") | {"OPENAI_API_KEY": KEY}, None),
-    ):
-        settings = _had(env, model)
+    cases: list[tuple[str, dict[str, str], ModelSettings | str | None]] = [
+        (f"{first}[agents.writer]\n{other}", {}, None),
+        (f"{first}[models.large]\n{other}", {}, "large"),
+        (f"{first}[models.large]\n{other}\n[agents.writer]\nmodel = 'large'", {}, None),
+        (f"[model]\n{other}", {}, own),
+        (first, {"IOA_LLM_BASE_URL": "https://other.example.com"}, None),
+        (f"[model]\n{other}\nmodel = 'm'", {"OPENAI_API_KEY": KEY}, None),
+    ]
+    for text, env, model in cases:
+        settings = _had(_file(tmp_path, text) | env, model)
         assert (settings.base_url, settings.api_key) == ("https://other.example.com", None)
     assert _had(_file(tmp_path, f"{first}[agents.writer]\nmodel = 'n'")).api_key == SecretStr(KEY)
 

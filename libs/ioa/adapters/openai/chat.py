@@ -99,7 +99,8 @@ class OpenAiChat:
         """
         async with self._asking_context:
             if self._context is None:
-                self._context = await self._ask_context()
+                told = await self._ask_context()
+                self._context = told if self._context is None else self._context  # else a refusal has told meanwhile
         return self._context or DEFAULT_CONTEXT_TOKENS
 
     async def answer(
@@ -134,7 +135,7 @@ class OpenAiChat:
         while True:
             response = await self._send_patiently(chat_body(self._settings, request, dialect), limits)
             if response.is_success:
-                self._dialect = dialect
+                self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
                 return dialect.read_calls(read_completion(response.text, self._where, self._quoted), request)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):

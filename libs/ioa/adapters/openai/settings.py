@@ -1,8 +1,8 @@
 """Which language model is asked, and what that may take: one class of settings, and where each of them may be said.
 
-Each setting is a variable `IOA_LLM_…`, a key in a table of the TOML file that `IOA_LLM_CONFIG` names, and a field of `ModelSettings`,
-which an agent's author may give. Operators know the deployment and authors know the agent, so what is said nearer to both wins:
-built in, then the author's, the file's `[model]`, the environment, and the file's `[agents.<pool>]`.
+Each setting is a variable `IOA_LLM_…`, a key in a table of the TOML file that `IOA_LLM_CONFIG` names, and a field of
+`ModelSettings`, which an agent's author may give. Whoever runs an agent decides over its author, and what is said of one agent goes
+over what is said of all: built in, author, the file's `[model]`, environment, the file's `[agents.<pool>]`.
 
 They are read once, when a process starts. An error names the variable, or the file with its table and key. The file holds no keys,
 and a key appears in no error, log or repr; it never goes to another address than the one it was given with.
@@ -65,7 +65,7 @@ HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]
 
 @checked_dataclass(frozen=True, config=ConfigDict(hide_input_in_errors=True))
 class ModelSettings:
-    """A language model, what each request to it says, and what its answers may take; [Settings](models.md#settings) has the table."""
+    """A language model, what each request to it says, and what its answers may take; `docs/models.md` has the table."""
 
     base_url: Annotated[str, AfterValidator(_address)] = Field(
         description="where the language model is; usually ends in `/v1` (else `OPENAI_BASE_URL`)"
@@ -73,7 +73,7 @@ class ModelSettings:
     model: str = Field(description="which model (else `OPENAI_MODEL`); none: agents are led by rules")
     api_key: SecretStr | None = Field(
         default=None,
-        description="its key (else `OPENAI_API_KEY`), which is not sent to an address that is said nearer to the agent",
+        description="its key (else `OPENAI_API_KEY`), which goes to no address that is said in another place",
     )
     api_key_header: HeaderName = Field(
         default=DEFAULT_KEY_HEADER, description="the header that carries the key; any other carries it without `Bearer`"
@@ -118,8 +118,8 @@ class ModelSettings:
             own: What its author says: settings, or the name of a table `[models.<name>]`.
 
         Raises:
-            InvalidInputError: `IOA_LLM_BASE_URL` stands without a model or file, a file cannot be read, there is no table of the name, or a
-                value is malformed.
+            InvalidInputError: `IOA_LLM_BASE_URL` stands without a model or file, a file cannot be read, there is no table of the
+                name, or a value is malformed.
         """
         settings = cls.layered(env, pool, own)
         if settings.model:
@@ -282,18 +282,13 @@ class _ModelFile:
 
 
 def _tables(written: Mapping[str, object], path: Path) -> dict[str, Values]:
-    where, found = f"{CONFIG}: {path}", dict[str, object]()
+    found: dict[str, object] = {}
     for name, said in written.items():
+        where = f"{CONFIG}: {path}: [{name}]"
         if name not in _TABLES:
-            raise InvalidInputError(
-                f"{where}: [{name}] is no table of it (the nearest is [{_nearest(name, _TABLES)}]).", hint=_HINT
-            )
-        found |= (
-            {name: said}
-            if name == "model"
-            else {f"{name}.{each}": one for each, one in _as_table(said, f"{where}: [{name}]").items()}
-        )
-    return {name: _table(_as_table(said, f"{where}: [{name}]"), f"{where}: [{name}]") for name, said in found.items()}
+            raise InvalidInputError(f"{where} is no table of it (the nearest is [{_nearest(name, _TABLES)}]).", hint=_HINT)
+        found |= {name: said} if name == "model" else {f"{name}.{each}": one for each, one in _as_table(said, where).items()}
+    return {name: _table(said, f"{CONFIG}: {path}: [{name}]") for name, said in found.items()}
 
 
 def _as_table(said: object, where: str) -> Values:
@@ -302,7 +297,8 @@ def _as_table(said: object, where: str) -> Values:
     return said
 
 
-def _table(said: Values, where: str) -> Values:
+def _table(written: object, where: str) -> Values:
+    said = _as_table(written, where)
     pointers, known = ("api_key_env", "api_key_file"), {*_NAMES, "api_key_env", "api_key_file"} - {"api_key"}
     if "api_key" in said:
         raise InvalidInputError(
