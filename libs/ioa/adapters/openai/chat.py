@@ -98,9 +98,8 @@ class OpenAiChat:
         The server is asked once, and again only if it could not be reached. What refusals tell counts from then on.
         """
         async with self._asking_context:
-            if self._context is None:
-                told = await self._ask_context()
-                self._context = told if self._context is None else self._context  # else a refusal has told meanwhile
+            told = await self._ask_context() if self._context is None else None
+            self._context = self._context or told  # a refusal may have told meanwhile
         return self._context or DEFAULT_CONTEXT_TOKENS
 
     async def answer(
