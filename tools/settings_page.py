@@ -7,14 +7,14 @@ latter are described here. The names are also those of `ioa.runtime.known_settin
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 
 from ioa.runtime import known_settings
@@ -30,7 +30,7 @@ _KINDS: dict[object, str] = {
     timedelta: "duration",
     str: "text",
     SecretStr: "text",
-    dict[str, Any]: "JSON",
+    Mapping[str, Any]: "JSON",
     datetime: "time with its zone (ISO 8601)",
 }
 
@@ -54,14 +54,29 @@ class Section:
         names: What `ioa.runtime.known_settings` lists for it.
         classes: Each as MODULE:CLASS.
         others: Settings that are no field of a class.
+        prefix: What stands before the names of the classes' fields.
+        page: Which page has its table in the place of this one.
     """
 
     title: str
     names: str
     classes: tuple[str, ...]
     others: tuple[Setting, ...] = ()
+    prefix: str = ""
+    page: str = ""
 
 
+MODELS = Section(
+    "Language models",
+    known_settings.MODELS,
+    ("ioa.adapters.openai.settings:ModelSettings",),
+    (
+        Setting("IOA_LLM_API_KEY_FILE", "path", "", "a file that holds the key instead"),
+        Setting("IOA_LLM_CONFIG", "path", "", "a TOML file that says more, agent by agent"),
+    ),
+    prefix="llm_",
+    page="[Run with a language model](models.md#settings)",
+)
 SECTIONS = (
     Section("Every process, and the command `ioa`", known_settings.PROCESS, ("ioa.runtime.settings:ProcessSettings",)),
     Section(
@@ -73,12 +88,13 @@ SECTIONS = (
     Section(
         "Agents",
         known_settings.AGENTS,
-        ("ioa.hosting.host:WorkerSettings", "ioa.adapters.openai.settings:ModelVariables"),
+        ("ioa.hosting.host:WorkerSettings",),
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
             Setting("IOA_CARD", "path", "", "a JSON file whose fields replace those of the agent's card"),
         ),
     ),
+    MODELS,
     Section(
         "Tests and benchmarks",
         known_settings.TESTS,
@@ -114,12 +130,15 @@ def settings_of(section: Section) -> Iterator[Setting]:
     """List a section's settings, in the order of the code."""
     for named in section.classes:
         module, _, name = named.partition(":")
-        kind: type[BaseModel] = getattr(import_module(module), name)
-        inherited = {field for base in kind.__mro__[1:] for field in getattr(base, "model_fields", {})}
-        for field, info in kind.model_fields.items():
+        kind: type[Any] = getattr(import_module(module), name)
+        inherited = {field for base in kind.__mro__[1:] for field in getattr(base, "__pydantic_fields__", {})}
+        fields: Mapping[str, FieldInfo] = kind.__pydantic_fields__
+        for field, info in fields.items():
+            name = variable(f"{section.prefix}{field}")
             # A double that stands in for agents reads what agents read.
-            if field not in inherited and (variable(field) in section.names.split() or variable(field) not in known_settings.KNOWN):
-                yield Setting(variable(field), _kind(info), _shown(info.default), info.description or "")
+            if field not in inherited and (name in section.names.split() or name not in known_settings.KNOWN):
+                default = None if info.is_required() else info.get_default(call_default_factory=True)
+                yield Setting(name, _kind(info), _shown(default), info.description or "")
     yield from section.others
 
 
@@ -135,11 +154,14 @@ def render() -> str:
         if {one.name for one in settings} != set(section.names.split()):
             differing = sorted({one.name for one in settings} ^ set(section.names.split()))
             raise RuntimeError(f"known_settings and the settings of {section.title!r} differ in {', '.join(differing)}.")
-        rows = [f"| `{one.name}` | {one.kind} | {one.default} | {one.meaning} |" for one in settings]
-        parts.append(
-            "\n".join([f"## {section.title}", "", "| setting | value | default | what it says |", "|---|---|---|---|", *rows])
-        )
+        parts.append(f"## {section.title}\n\n{f'{section.page} has the table.' if section.page else table(settings)}")
     return "\n\n".join(parts) + "\n"
+
+
+def table(settings: Iterable[Setting]) -> str:
+    """Write settings as a table."""
+    rows = [f"| `{one.name}` | {one.kind} | {one.default} | {one.meaning} |" for one in settings]
+    return "\n".join(["| setting | value | default | what it says |", "|---|---|---|---|", *rows])
 
 
 def _kind(info: FieldInfo) -> str:

@@ -19,7 +19,7 @@ from ioa.agent.rules import RuleBrain
 from ioa.client.watching import conversation, watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import LaunchGroup
-from ioa.hosting.brains import Mind, check_models, mind_of, open_own_mind
+from ioa.hosting.brains import Mind, check_models, mind_of, open_minds
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.ports.system_client import SystemClient
@@ -209,7 +209,7 @@ class System:
             check_models(agents, {})
         stop = StopSignal()
         async with AsyncExitStack() as stack:
-            minds = [await stack.enter_async_context(open_own_mind(agent, shared, {})) for agent in agents]
+            minds = await stack.enter_async_context(open_minds(agents, {}, shared))
             followed = [observed(agent, progress.append) for agent in agents]
             clients = [self._client(plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):

@@ -222,7 +222,7 @@ class AgentDefinition:
     leads: bool | None = None
     patience: timedelta | None = None
     needs_sandbox: bool = False
-    model: ModelSettings | ChatModel | None = field(default=None, kw_only=True, repr=False)
+    model: ModelSettings | ChatModel | str | None = field(default=None, kw_only=True, repr=False)
     instructions: str = field(default="", kw_only=True, repr=False)
     brain: Brain | None = field(default=None, kw_only=True, repr=False)
     _function: TaskFunction | None = field(default=None, init=False, repr=False)

@@ -39,124 +39,128 @@ class Mind:
 
 
 @asynccontextmanager
-async def open_mind(environment: Mapping[str, str]) -> AsyncIterator[Mind]:
-    """Open a model brain when a model is configured, else the rule brain, to which the other falls back if that is asked for.
+async def open_minds(
+    agents: Sequence[AgentDefinition], environment: Mapping[str, str], shared: Mind | None = None
+) -> AsyncIterator[list[Mind]]:
+    """Open what each of these agents thinks with: a model where one is configured, else rules; its author's brain, if there is one.
 
-    What only a model needs is imported only for one: it would be a fifth of the time in which an agent starts. At the end the
-    log says how the model has served.
+    Agents with the same model have one client of it together. What only a model needs is imported only for one: it would be a
+    fifth of the time in which an agent starts. At the end the log says how each model has served.
+
+    Args:
+        agents: Whose minds are returned, in this order.
+        environment: Where models are configured.
+        shared: What agents think with whose authors gave them no model, in the place of what is configured.
 
     Raises:
-        InvalidInputError: A variable is malformed; the message names it.
+        InvalidInputError: A setting is malformed; the message names it.
     """
-    settings = model_of(environment)
-    if settings is None:
-        yield Mind(RuleBrain())
-        return
-    async with _open_model(settings, environment) as mind:
-        yield mind
-
-
-@asynccontextmanager
-async def open_own_mind(agent: AgentDefinition, shared: Mind, environment: Mapping[str, str]) -> AsyncIterator[Mind]:
-    """Open what one agent thinks with: what its author gave it, and for the rest what all agents of the process share."""
+    opened: list[tuple[ModelSettings | None, Mind]] = [(None, Mind(RuleBrain()))]
+    minds: list[Mind] = []
     async with AsyncExitStack() as stack:
-        mind = shared
-        if agent.model is not None:
-            mind = await stack.enter_async_context(_open_own_model(agent.model, environment))
-        yield mind if agent.brain is None else replace(mind, brain=agent.brain)
+        for agent in agents:
+            if shared is not None and (agent.model is None or isinstance(agent.model, str)):
+                mind = shared
+            elif (own := _own_model(agent)) is not None:
+                mind = mind_of(own, settings=_configured(environment, agent))
+            else:
+                settings = model_of(environment, agent)
+                found = next((mind for known, mind in opened if known == settings), None)
+                if settings is not None and found is None:
+                    found = await stack.enter_async_context(_open_model(settings))
+                    opened.append((settings, found))
+                assert found is not None
+                mind = found
+            minds.append(mind if agent.brain is None else replace(mind, brain=agent.brain))
+        yield minds
 
 
 @asynccontextmanager
-async def _open_own_model(model: ModelSettings | ChatModel, environment: Mapping[str, str]) -> AsyncIterator[Mind]:
-    from ioa.adapters.openai.settings import ModelSettings
-
-    if not isinstance(model, ModelSettings):
-        yield mind_of(model, budget=budget_of(environment), fallback=_fallback_of(environment))
-        return
-    async with _open_model(model, environment) as mind:
-        yield mind
-
-
-@asynccontextmanager
-async def _open_model(settings: ModelSettings, environment: Mapping[str, str]) -> AsyncIterator[Mind]:
+async def _open_model(settings: ModelSettings) -> AsyncIterator[Mind]:
     from ioa.adapters.openai.chat import open_openai_chat
     from ioa.agent.model import Tally
 
-    tally, fallback = Tally(), _fallback_of(environment)
+    tally = Tally()
     async with open_openai_chat(settings) as chat:
         try:
-            yield mind_of(chat, name=settings.model, budget=budget_of(environment), tally=tally, fallback=fallback)
+            yield mind_of(chat, name=settings.model, settings=settings, tally=tally)
         finally:
             _log.info("model_served", model=settings.model, **tally.summary())
+
+
+def _own_model(agent: AgentDefinition) -> ChatModel | None:
+    """Return the model that an agent's author has made, and not only described."""
+    if agent.model is None or isinstance(agent.model, str):
+        return None
+    from ioa.adapters.openai.settings import ModelSettings
+
+    return None if isinstance(agent.model, ModelSettings) else agent.model
+
+
+def _configured(environment: Mapping[str, str], agent: AgentDefinition) -> ModelSettings:
+    from ioa.adapters.openai.settings import ModelSettings
+
+    return ModelSettings.layered(environment, agent.agent_id)
 
 
 def mind_of(
     model: ChatModel,
     *,
     name: str = "model",
+    settings: ModelSettings | None = None,
     budget: Budget | None = None,
     tally: Tally | None = None,
-    fallback: RuleBrain | None = None,
 ) -> Mind:
-    """Think with one language model, in turns as in tasks. Where it fails nobody decides, unless there is a `fallback`."""
+    """Think with one language model, in turns as in tasks. Where it fails nobody decides, unless its settings name a fallback."""
     from ioa.agent.model import Budget, ModelBrain
     from ioa.agent.model.chat import ModelChat
 
-    budget = budget or Budget()
+    budget = budget or (Budget() if settings is None else budget_of(settings))
+    fallback = RuleBrain() if settings is not None and settings.fallback == "rules" else None
     return Mind(ModelBrain(model, fallback, name=name, budget=budget, tally=tally), ModelChat(model, budget))
-
-
-def _fallback_of(environment: Mapping[str, str]) -> RuleBrain | None:
-    from ioa.adapters.openai.settings import ModelVariables
-
-    return RuleBrain() if ModelVariables.read(environment).llm_fallback == "rules" else None
 
 
 def check_models(agents: Sequence[AgentDefinition], environment: Mapping[str, str]) -> None:
     """Check that each agent has a model which can do nothing without one.
 
     Raises:
-        InvalidInputError: One has none; the message names the variable that gives it one.
+        InvalidInputError: One has none, or a setting is malformed; the message names the variable, or the file with table and key.
     """
-    lacking = [agent for agent in agents if agent.needs_model and agent.model is None]
-    if lacking and model_of(environment) is None:
-        raise no_model(lacking[0].agent_id)
+    for agent in agents:
+        if _own_model(agent) is None and model_of(environment, agent) is None and agent.needs_model:
+            raise no_model(agent.agent_id)
 
 
-def budget_of(environment: Mapping[str, str]) -> Budget:
-    """Read what a decision by a model may take.
-
-    Raises:
-        InvalidInputError: A variable is malformed; the message names it.
-    """
-    from ioa.adapters.openai.settings import ModelVariables
+def budget_of(settings: ModelSettings) -> Budget:
+    """Return what a decision by a model may take."""
     from ioa.agent.model import Budget
 
-    own = ModelVariables.read(environment)
     return Budget(
-        max_prompt=own.llm_max_prompt,
-        max_answer=own.llm_max_answer,
-        answer_timeout=own.llm_timeout,
-        decision_timeout=own.llm_patience,
-        temperature=own.llm_temperature,
-        prompt_price=own.llm_price_in,
-        cached_price=own.llm_price_cached,
-        answer_price=own.llm_price_out,
-        now=own.llm_now,
+        max_prompt=settings.max_prompt,
+        max_answer=settings.max_answer,
+        answer_timeout=settings.timeout,
+        decision_timeout=settings.patience,
+        temperature=settings.temperature,
+        prompt_price=settings.price_in,
+        cached_price=settings.price_cached,
+        answer_price=settings.price_out,
+        now=settings.now,
     )
 
 
-def model_of(environment: Mapping[str, str]) -> ModelSettings | None:
-    """Read which model is configured; None if none is.
+def model_of(environment: Mapping[str, str], agent: AgentDefinition | None = None) -> ModelSettings | None:
+    """Read which model is configured, for one agent or for those of which nothing more is said; None if none is.
 
     Raises:
-        InvalidInputError: A variable is malformed; the message names it.
+        InvalidInputError: A setting is malformed; the message names the variable, or the file with table and key.
     """
-    if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
+    own = None if agent is None else agent.model
+    if own is None and not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
         return None
-    from ioa.adapters.openai.chat import ModelSettings
+    from ioa.adapters.openai.settings import ModelSettings
 
-    return ModelSettings.from_environment(environment)
+    own = own if isinstance(own, ModelSettings | str) else None
+    return ModelSettings.from_environment(environment, "" if agent is None else agent.agent_id, own)
 
 
 @dataclass(frozen=True)

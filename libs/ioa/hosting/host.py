@@ -28,7 +28,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
-from ioa.hosting.brains import Mind, check_models, open_mind, open_own_mind
+from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
@@ -137,8 +137,10 @@ async def _serve(hosted: Sequence[Hosted], environment: Mapping[str, str], setti
     names = ",".join(one.agent_id for one in hosted[:_NAMED])
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats(names)))
-        mind = await stack.enter_async_context(open_mind(environment))
-        await Crew(settings, mind, NatsAgentNetwork(client), SystemClock(), RandomIds(), environment).serve(hosted, stop)
+        minds = await stack.enter_async_context(open_minds([one.agent for one in hosted], environment))
+        await Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds()).serve(
+            list(zip(hosted, minds, strict=True)), stop
+        )
 
 
 def in_sandbox(hosted: Sequence[Hosted], settings: WorkerSettings) -> Sequence[Hosted]:
@@ -165,20 +167,16 @@ class Crew:
     def __init__(
         self,
         settings: WorkerSettings,
-        mind: Mind,
         network: AgentNetwork,
         clock: Clock,
         ids: IdSource,
-        environment: Mapping[str, str],
     ) -> None:
         self._settings = settings
-        self._mind = mind
-        self._environment = environment
         self._network = network
         self._clock = clock
         self._ids = ids
 
-    async def serve(self, hosted: Sequence[Hosted], stop: Stop) -> None:
+    async def serve(self, hosted: Sequence[tuple[Hosted, Mind]], stop: Stop) -> None:
         """Run agents side by side until they are told to stop. One that ends in an error leaves the others alone.
 
         The process is not ready from then on. When no agent is left, the first error is raised, so that whoever looks after the
@@ -187,9 +185,9 @@ class Crew:
         errors: list[Exception] = []
         with ExitStack() as ended:
 
-            async def take_part(one: Hosted) -> None:
+            async def take_part(one: Hosted, mind: Mind) -> None:
                 try:
-                    await self._run(one, stop)
+                    await self._run(one, mind, stop)
                 except Exception as error:
                     errors.append(error)
                     why = str(error) if isinstance(error, IoaError) else ""
@@ -197,12 +195,12 @@ class Crew:
                     ended.enter_context(readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False))
 
             async with asyncio.TaskGroup() as group:
-                for one in hosted:
-                    group.create_task(take_part(one))
+                for one, mind in hosted:
+                    group.create_task(take_part(one, mind))
         if len(errors) == len(hosted):
             raise errors[0]
 
-    async def _run(self, one: Hosted, stop: Stop) -> None:
+    async def _run(self, one: Hosted, mind: Mind, stop: Stop) -> None:
         """Run an agent until it is told to stop, or as one more replica of it if another process runs it already.
 
         Raises:
@@ -210,7 +208,7 @@ class Crew:
             IoaError: The agent's folder or memory cannot be used.
         """
         try:
-            return await self._run_as(one.agent_id, one.agent, stop, self._options.takeover)
+            return await self._run_as(one.agent_id, one.agent, mind, stop, self._options.takeover)
         except AlreadyRunningError as error:
             if self._settings.has_own_key:
                 raise
@@ -219,7 +217,7 @@ class Crew:
             agent_id = parse_agent_id(f"{one.agent_id}-{number}")
             _log.warning("joins_as_replica", agent_id=agent_id, of=one.agent_id, why=refusal.message)
             try:
-                return await self._run_as(agent_id, one.agent, stop, timedelta(0))
+                return await self._run_as(agent_id, one.agent, mind, stop, timedelta(0))
             except AlreadyRunningError as error:
                 refusal = error
         raise refusal
@@ -236,13 +234,12 @@ class Crew:
             keep=settings.agent_keep,
         )
 
-    async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, stop: Stop, takeover: timedelta) -> None:
+    async def _run_as(self, agent_id: AgentId, agent: AgentDefinition, mind: Mind, stop: Stop, takeover: timedelta) -> None:
         folder, session = self._settings.agent_data / agent_id, new_session(self._clock, self._ids)
         options = replace(self._options, files=folder / "groups", takeover=takeover)
         async with (
             locked_folder(folder, session),
             open_sqlite_store(folder / "memory.sqlite") as store,
-            open_own_mind(agent, self._mind, self._environment) as mind,
         ):
             card, clock, ids = agent.card_as(agent_id), self._clock, self._ids
             client = AgentClient(agent, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)

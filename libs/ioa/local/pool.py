@@ -75,9 +75,9 @@ def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable
 def _has_model(environment: Mapping[str, str]) -> bool:
     if not any(name.startswith(("IOA_LLM_", "OPENAI_")) for name in environment):
         return False
-    from ioa.adapters.openai.chat import ModelSettings  # what only a model needs is imported only for one
+    from ioa.adapters.openai.settings import models_named  # what only a model needs is imported only for one
 
-    return ModelSettings.from_environment(environment) is not None
+    return models_named(environment)
 
 
 def _absolute(agent: PooledAgent, folder: Path) -> PooledAgent:

@@ -79,12 +79,14 @@ class AnswerLimits:
         max_tokens: Where the server cuts the answer; what a model reasons before it answers counts.
         timeout: For the whole call with all its retries.
         effort: How much to reason; None leaves it to the model's settings.
+        cache_key: The same for requests that begin alike, so that a provider sends them where their beginning was read before.
     """
 
     max_tokens: int
     timeout: timedelta
     temperature: float = 0.2
     effort: Effort | None = None
+    cache_key: str | None = None
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ def react_agent(
     version: str = "1",
     may_team_up: bool = False,
     instructions: str = "",
-    model: ModelSettings | ChatModel | None = None,
+    model: ModelSettings | ChatModel | str | None = None,
     brain: Brain | None = None,
     max_steps: int = 8,
     max_tokens: int | None = None,

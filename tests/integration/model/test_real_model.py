@@ -43,7 +43,9 @@ async def test_what_a_small_model_is_made_to_say_is_legal(llama_url: str) -> Non
 
     Where twenty goals share one processor core, such a model is mostly too slow to be heard (`test_real_system`); here it is heard.
     """
-    budget = replace(budget_of(FRUGAL), answer_timeout=timedelta(seconds=60), decision_timeout=timedelta(seconds=60))
+    budget = replace(
+        budget_of(ModelSettings.layered(FRUGAL)), answer_timeout=timedelta(seconds=60), decision_timeout=timedelta(seconds=60)
+    )
     team = worked(max_turns=2, floor_timeout=timedelta(minutes=5), conclusion_timeout=timedelta(minutes=5))
     async with open_openai_chat(ModelSettings(llama_url, "smollm2")) as chat:
         brain = ModelBrain(chat, CurtBrain(), budget=budget)

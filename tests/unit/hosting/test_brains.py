@@ -82,6 +82,7 @@ def test_an_address_without_a_model_is_refused() -> None:
 def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
     """Each variable says one thing, an empty one nothing; an error names its variable."""
     said = {
+        "IOA_LLM_MODEL": "large",
         "IOA_LLM_MAX_PROMPT": "9000",
         "IOA_LLM_MAX_ANSWER": "800",
         "IOA_LLM_TIMEOUT": "PT1M",
@@ -92,7 +93,9 @@ def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
         "IOA_LLM_PRICE_OUT": "10",
         "IOA_LLM_NOW": "2031-02-03T04:05:00Z",
     }
-    assert budget_of(said) == Budget(
+    settings = model_of(said)
+    assert settings is not None
+    assert budget_of(settings) == Budget(
         max_prompt=9_000,
         max_answer=800,
         answer_timeout=timedelta(minutes=1),
@@ -103,4 +106,4 @@ def test_what_a_decision_may_take_is_read_off_the_environment() -> None:
         now=datetime(2031, 2, 3, 4, 5, tzinfo=UTC),
     )
     with pytest.raises(InvalidInputError, match=r"^IOA_LLM_MAX_PROMPT: "):
-        budget_of(said | {"IOA_LLM_MAX_PROMPT": "few"})
+        model_of(said | {"IOA_LLM_MAX_PROMPT": "few"})

@@ -33,9 +33,9 @@ async def _serving(
 ) -> AsyncIterator[asyncio.Task[None]]:
     stop = Stop()
     settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
-    crew = Crew(settings, Mind(ScriptedBrain()), network, network.clock, CountedIds(), {})
+    crew, mind = Crew(settings, network, network.clock, CountedIds()), Mind(ScriptedBrain())
     with capture_logs():
-        serving = asyncio.create_task(crew.serve([host(idle(name)) for name in agents], stop))
+        serving = asyncio.create_task(crew.serve([(host(idle(name)), mind) for name in agents], stop))
         try:
             yield serving
         finally:

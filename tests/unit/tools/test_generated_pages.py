@@ -16,13 +16,14 @@ from ioa.adapters.nats.permissions import covers, of_agent, of_user
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
-from tools import cli_page, protocol_page, subjects_page
+from tools import cli_page, models_page, protocol_page, subjects_page
 
 ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
-    ("name", "main"), [("cli", cli_page.main), ("protocol", protocol_page.main), ("subjects", subjects_page.main)]
+    ("name", "main"),
+    [("cli", cli_page.main), ("models", models_page.main), ("protocol", protocol_page.main), ("subjects", subjects_page.main)],
 )
 def test_the_page_is_current_and_a_stale_one_is_refused(name: str, main: Callable[[list[str]], None], tmp_path: Path) -> None:
     """The document is what would be generated; the check names the command that mends another one, and the command does."""

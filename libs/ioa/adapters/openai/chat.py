@@ -98,8 +98,8 @@ class OpenAiChat:
         The server is asked once, and again only if it could not be reached. What refusals tell counts from then on.
         """
         async with self._asking_context:
-            if self._context is None:
-                self._context = await self._ask_context()
+            told = await self._ask_context() if self._context is None else None
+            self._context = self._context or told  # a refusal may have told meanwhile
         return self._context or DEFAULT_CONTEXT_TOKENS
 
     async def answer(
@@ -134,7 +134,7 @@ class OpenAiChat:
         while True:
             response = await self._send_patiently(chat_body(self._settings, request, dialect), limits)
             if response.is_success:
-                self._dialect = dialect
+                self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
                 return dialect.read_calls(read_completion(response.text, self._where, self._quoted), request)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):

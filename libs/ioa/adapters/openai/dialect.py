@@ -24,7 +24,7 @@ from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, Tool, ToolCall, with_own_ids
 
 _LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
-_GIVEN_UP = ("temperature", "seed", "reasoning_effort")
+_GIVEN_UP = ("temperature", "seed", "reasoning_effort", "prompt_cache_key")
 """What a server may refuse without harm to the answer."""
 _ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
 _LEAST_ANSWER_TOKENS = 64
@@ -79,6 +79,11 @@ def _weaker(way: _Way) -> _Way | None:
     return ways[at] if (at := ways.index(way) + 1) < len(ways) else None
 
 
+def _weakest(one: _Way, other: _Way) -> _Way:
+    ways = list(type(one))
+    return max(one, other, key=ways.index)
+
+
 @dataclass(frozen=True)
 class Dialect:
     """What a server takes. `most_answer_tokens` is what it lets an answer have; None if it never said."""
@@ -110,6 +115,19 @@ class Dialect:
             return None if weaker is None else replace(self, tools=weaker)
         simpler = None if request.shape is None else _weaker(self.format)
         return None if simpler is None else replace(self, format=simpler)
+
+    def joined(self, other: Dialect) -> Dialect:
+        """Return the weaker way in each respect: of two requests that are under way together none undoes what the other learned."""
+        limits = [one.most_answer_tokens for one in (self, other) if one.most_answer_tokens is not None]
+        return Dialect(
+            format=_weakest(self.format, other.format),
+            tools=_weakest(self.tools, other.tools),
+            tokens_field="max_completion_tokens"
+            if "max_completion_tokens" in (self.tokens_field, other.tokens_field)
+            else "max_tokens",
+            given_up=self.given_up | other.given_up,
+            most_answer_tokens=min(limits, default=None),
+        )
 
     def answer_tokens(self, wanted: int) -> int:
         """Return the limit that an answer is asked with."""
@@ -146,6 +164,7 @@ def chat_body(settings: ModelSettings, request: Request, dialect: Dialect) -> di
         "temperature": limits.temperature,
         "seed": settings.seed,
         "reasoning_effort": limits.effort or settings.reasoning_effort,
+        "prompt_cache_key": limits.cache_key,
     }
     body: dict[str, Any] = {
         "model": settings.model,

@@ -192,7 +192,7 @@ class ModelBrain:
             return alone
         self.tally.decisions["approach"] += 1
         try:
-            question = Question(self._approach_question(task), task.group.meter, sits_out=_SITS_OUT)
+            question = Question(self._approach_question(task), task.group.meter, sits_out=_SITS_OUT, about=_about(task.group))
             said = await self._dialogue.decide(question, Approach, lambda said: None)
         except NoUsableAnswer as failure:
             self._note_failure("approach", failure, instead="alone" if self._fallback is None else "rules")
@@ -230,7 +230,7 @@ class ModelBrain:
 
         is_prolonged = view.state.patience_of(view.me) is not None  # by the client, as long as it is thought
         within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
-        question = Question(text, view.meter, within=within, reader=Reader(view))
+        question = Question(text, view.meter, within=within, reader=Reader(view), about=_about(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
         self._memory.note_thought(view, said.thought)
         return said
@@ -302,6 +302,11 @@ class ModelBrain:
         lasted = (view.at - mine.since).total_seconds()
         floor = view.state.limits.floor_timeout.total_seconds()
         await self._sleep(min(max(lasted, FIRST_PAUSE), LONGEST_PAUSE, floor / 2))
+
+
+def _about(view: GroupView) -> tuple[str, ...]:
+    """Whose question it is, and in which group: its prompts grow at their end."""
+    return view.me, view.state.comm_id
 
 
 def _within(view: GroupView, room: int) -> GroupView:

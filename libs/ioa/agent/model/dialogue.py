@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,7 +19,7 @@ from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
 from ioa.json_text import find_object
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
 from ioa.retry import pauses
@@ -54,6 +55,7 @@ class Question:
         within: How long the decision may take, besides what the budget says.
         reader: Answers what the model wants to read first; None if there is nothing to read.
         sits_out: How long to ask again a model that is away; None: as long as the decision may take.
+        about: What questions with the same beginning have in common, such as the agent and the group.
     """
 
     text: Callable[[int], str]
@@ -61,6 +63,7 @@ class Question:
     within: timedelta | None = None
     reader: Reader | None = None
     sits_out: timedelta | None = None
+    about: tuple[str, ...] = ()
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -89,7 +92,7 @@ class Dialogue:
         """
         timeout = min(self._budget.decision_timeout, question.within or self._budget.decision_timeout)
         patience = min(timeout, question.sits_out or timeout)
-        asking = _Asking(self._model, self._prompts.system, question, self._budget, self._tally, patience, self._sleep)
+        asking = _Asking(self._model, self._prompts, question, self._budget, self._tally, patience, self._sleep)
         try:
             async with asyncio.timeout(timeout.total_seconds()):
                 return await self._rounds(asking, question, shape, objection)
@@ -133,7 +136,14 @@ class _Asking:
     """The running conversation of one decision, which is never cut: what has to be shorter is the question at its beginning."""
 
     def __init__(
-        self, model: ChatModel, system: str, question: Question, budget: Budget, tally: Tally, patience: timedelta, sleep: Sleep
+        self,
+        model: ChatModel,
+        prompts: Prompts,
+        question: Question,
+        budget: Budget,
+        tally: Tally,
+        patience: timedelta,
+        sleep: Sleep,
     ) -> None:
         self._patience = patience.total_seconds()
         self._sleep = sleep
@@ -141,7 +151,8 @@ class _Asking:
         self.away: UnavailableError | None = None
         """Why the model is away; None while it answers."""
         self._model = model
-        self._system = system
+        self._system = prompts.system
+        self._cache_key = cache_key(prompts.version, *question.about)
         self._question = question
         self._budget = budget
         self._tally = tally
@@ -218,9 +229,13 @@ class _Asking:
         if self._is_doubled:
             free = context - sum(tokens_of(message.content) for message in messages)
             self.limit = min(2 * self.limit, max(self.limit, free))
-        return AnswerLimits(
-            self.limit, self._budget.answer_timeout, self._budget.temperature, effort="low" if self._is_hurried else None
-        )
+        effort: Effort | None = "low" if self._is_hurried else None
+        return AnswerLimits(self.limit, self._budget.answer_timeout, self._budget.temperature, effort, self._cache_key)
+
+
+def cache_key(*about: str) -> str:
+    """Return 64 hex digits that tell nobody what they are about, and are the same for the same."""
+    return hashlib.sha256("\n".join(about).encode()).hexdigest()
 
 
 def _read(answer: ModelAnswer, shape: type[A]) -> tuple[A | None, str]:

@@ -109,7 +109,8 @@ class TeamFormation:
             searched = bool(findings.found)
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
-        return await self._dialogue.decide(Question(text, mission.meter, sits_out=_SITS_OUT), Formation, objection)
+        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=(mission.me.agent_id, mission.text))
+        return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
         """Search for what has not been searched yet; False when no search is left."""

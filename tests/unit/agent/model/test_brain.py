@@ -12,12 +12,13 @@ from itertools import count
 import pytest
 from structlog.testing import capture_logs
 
+from ioa import Agent
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.model import Budget, Cause, ModelBrain
 from ioa.errors import IoaError, ModelError, UnavailableError
 from ioa.group.events import MemberLost
 from ioa.group.state import Ended, GroupState
-from ioa.hosting.brains import open_mind
+from ioa.hosting.brains import open_minds
 from ioa.ports.brain import Alone, Brain, Mission, NobodyFits, TaskView, Team, UndecidedError
 from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.decisions import DecidedBy
@@ -194,12 +195,22 @@ async def test_a_process_that_used_a_model_ends_with_its_counts_in_the_log() -> 
     """The counts are plain values, whatever was counted."""
     environment = {"IOA_LLM_BASE_URL": "http://127.0.0.1:9/v1", "IOA_LLM_MODEL": "tiny"}
     with capture_logs() as lines:
-        async with open_mind(environment) as opened:
+        async with open_minds([Agent("writer", "Writes letters")], environment) as [opened]:
             assert isinstance(opened.brain, ModelBrain) and opened.chat is not None
             opened.brain.tally.decisions["speak"] += 2
             opened.brain.tally.not_decided("speak", Cause.TOO_SLOW, "it took long", instead="pass")
     [line] = [line for line in lines if line["event"] == "model_served"]
     assert (line["model"], line["decisions"], line["undecided"]) == ("tiny", {"speak": 2}, {"speak:too_slow": 1})
+
+
+async def test_questions_of_one_agent_in_one_group_share_a_key_of_the_cache() -> None:
+    """Providers look for the beginning of a prompt where they have read it; the key tells them neither agent nor group."""
+    keys = []
+    for me in (ANN, ANN, BOB):
+        one, model = brain(DISCUSS)
+        await one.speak(replace(launched().view(ANN), me=me))
+        keys.append(model.asked[0].limits.cache_key or "")
+    assert (keys[0] == keys[1], keys[0] == keys[2], [len(bytes.fromhex(key)) for key in keys]) == (True, False, [32] * 3)
 
 
 @pytest.mark.parametrize(

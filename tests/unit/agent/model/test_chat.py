@@ -13,7 +13,7 @@ from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import do_task
 from ioa.agent.rules import RuleBrain
 from ioa.errors import from_wire, row_of
-from ioa.hosting.brains import Mind, open_own_mind
+from ioa.hosting.brains import open_minds
 from ioa.hosting.host import host, serve_hosted
 from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
@@ -200,5 +200,5 @@ async def test_an_agents_own_model_works_for_it(ioa_system: System) -> None:
     )
     goal = await ioa_system.run("write a letter", agents=[agent], model=shared)
     assert (goal.succeeded, goal.content, shared.asked) == (True, "Good day!", [])
-    async with open_own_mind(Agent("writer", "Writes letters", model=own), Mind(RuleBrain()), {}) as mind:
+    async with open_minds([Agent("writer", "Writes letters", model=own)], {}) as [mind]:
         assert isinstance(mind.brain, ModelBrain) and mind.chat is not None

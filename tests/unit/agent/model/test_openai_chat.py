@@ -16,7 +16,7 @@ import pytest
 from pydantic import SecretStr
 
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
-from ioa.adapters.openai.dialect import AnswerFormat, strict_schema
+from ioa.adapters.openai.dialect import AnswerFormat, Dialect, ToolFormat, strict_schema
 from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.budget import tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError
@@ -277,6 +277,61 @@ async def test_each_setting_of_a_request_is_sent_and_given_up_where_it_is_refuse
         (None, 7, 0.5),
     ]
     assert "response_format" not in script.bodies[0]
+
+
+async def test_the_key_of_a_cache_is_sent_until_it_is_refused() -> None:
+    """A server that does not know it is spared from then on; what is merged into each request goes over it."""
+    limits = replace(LIMITS, cache_key="ours")
+    no = refused("Unrecognized request argument supplied: prompt_cache_key")
+    with serving(completion("a"), no, completion("b"), completion("c"), completion("d")) as (url, script):
+        async with httpx.AsyncClient() as client:
+            model = OpenAiChat(ModelSettings(url, "tiny"), client)
+            for _ in range(3):
+                await model.answer(ASK, SHAPE, limits)
+            await OpenAiChat(ModelSettings(url, "tiny", extra={"prompt_cache_key": "own"}), client).answer(ASK, SHAPE, limits)
+    assert [body.get("prompt_cache_key") for body in script.bodies] == ["ours", "ours", None, None, "own"]
+    assert [body["response_format"]["type"] for body in script.bodies] == ["json_schema"] * 5
+
+
+async def test_what_was_learned_is_never_unlearned() -> None:
+    """A question that was under way while another was refused does not set those after it back."""
+    is_asked, go, bodies = asyncio.Event(), asyncio.Event(), list[dict[str, object]]()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        bodies.append(json.loads(request.content))
+        if len(bodies) == 1:
+            is_asked.set()
+            await go.wait()
+        elif "temperature" in bodies[-1]:
+            return httpx.Response(400, text="temperature is not supported")
+        return httpx.Response(200, text=completion("a").body)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client, asyncio.TaskGroup() as group:
+        model = OpenAiChat(ModelSettings("http://x/v1", "tiny"), client)
+        first = group.create_task(model.answer(ASK, SHAPE, LIMITS))
+        await is_asked.wait()
+        await model.answer(ASK, SHAPE, LIMITS)
+        go.set()
+        await first
+        await model.answer(ASK, SHAPE, LIMITS)
+    assert ["temperature" in body for body in bodies] == [True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "learned",
+    [
+        Dialect(format=AnswerFormat.PLAIN),
+        Dialect(tools=ToolFormat.TEXT),
+        Dialect(tokens_field="max_completion_tokens"),
+        Dialect(given_up=frozenset({"seed"})),
+        Dialect(most_answer_tokens=64),
+    ],
+)
+def test_two_dialects_make_the_weaker_one(learned: Dialect) -> None:
+    """Whatever was learned stays learned, in whichever order the answers come."""
+    other = Dialect(AnswerFormat.JSON, ToolFormat.SCHEMA, given_up=frozenset({"temperature"}), most_answer_tokens=100)
+    assert Dialect().joined(learned) == learned.joined(Dialect()) == learned
+    assert learned.joined(other) == other.joined(learned)
 
 
 async def test_retries_what_a_retry_can_help() -> None:
