@@ -14,6 +14,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ioa.runtime.exit_code import ExitCode
 from tests.e2e.command_line import TIMEOUT_SECONDS, CommandLine, is_alive, running_system
 
 
@@ -68,7 +69,9 @@ def test_a_part_that_dies_is_started_again(command: CommandLine) -> None:
     with running_system(command, "--pool", command.write_pool("greeter")) as running:
         for name in ("nats-server", "ioa_router"):
             os.kill(running.pids[name], signal.SIGKILL)
-            done = command.run("run", "Greet Ada", "--timeout", "60")
+            done, deadline = command.run("run", "Greet Ada", "--timeout", "60"), time.monotonic() + TIMEOUT_SECONDS
+            while done.returncode == ExitCode.UNREACHABLE and time.monotonic() < deadline:  # it takes the server a moment
+                done = command.run("run", "Greet Ada", "--timeout", "60")
             assert done.returncode == 0, (name, done.stdout, done.stderr)
 
 
