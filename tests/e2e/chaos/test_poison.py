@@ -150,7 +150,10 @@ async def test_nobody_dies_of_poison(town: Fleet, nats_server: NatsServer) -> No
         await town.until_online()
         fresh = await town.publish_mix(10, seed=1)
         ended = [await eventually(lambda one=one: result_of(client, one), within=timedelta(seconds=60)) for one in fresh]  # type: ignore[misc]
-        failed = [await eventually(lambda one=one: result_of(client, one)) for one in (SPOILED, REFUSED)]  # type: ignore[misc]
+        failed = [
+            await eventually(lambda one=one: result_of(client, one), within=timedelta(seconds=60))  # type: ignore[misc]
+            for one in (SPOILED, REFUSED)
+        ]
         await eventually(lambda: left(client), lambda count: count == 0, within=timedelta(seconds=60))
         letters = await eventually(lambda: dead_letters(client), lambda found: len(found) >= 4)
 
