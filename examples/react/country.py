@@ -153,7 +153,7 @@ def create_site(country: Country, port: int = 0) -> ThreadingHTTPServer:
 
     class Site(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self._answer(*files.get(self.path, ("", "")))
+            self._answer(*files.get(self.path, ("", "There is no such page.")))
 
         def do_POST(self) -> None:
             form = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
