@@ -51,10 +51,10 @@ class Country:
     def question(self) -> str:
         """What needs all four sources, as a goal that rules can take apart."""
         return (
-            f"1. Find the town whose mayor is {self.asked.mayor} in the knowledge graph\n"
-            "2. Find what toll its council has agreed on at last, in the transcripts, using the result\n"
-            "3. Look up the length of its roads in the register on the web site, using all results\n"
-            "4. Compute with Python code toll * road kilometres * the carts of all months in carts.csv, using all results"
+            f"- Find the town whose mayor is {self.asked.mayor} in the knowledge graph\n"
+            "- Find the toll agreed on by the council of the result in the transcripts\n"
+            "- Look up the length of the roads for the results in the register on the web site\n"
+            "- Compute with Python code for the results: toll by road kilometres by the carts of all months in carts.csv"
         )
 
     @property
