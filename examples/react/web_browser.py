@@ -149,7 +149,10 @@ class ChromiumEngine:
 
     async def shown(self) -> tuple[str, str]:
         """Return the address of the open page, and its HTML as scripts have left it."""
-        return self._page.url, await self._page.content()
+        if (address := self._page.url) == "about:blank":
+            return "", ""
+        check_site(address, self._site)  # a link may lead to another port of the host
+        return address, await self._page.content()
 
     async def click(self, number: int) -> None:
         """Click a part, and wait for the page that follows."""
