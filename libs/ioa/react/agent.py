@@ -61,6 +61,7 @@ def react_agent(
     tags: Sequence[str] = (),
     version: str = "1",
     may_team_up: bool = False,
+    needs_sandbox: bool = False,
     instructions: str = "",
     model: ModelSettings | ChatModel | str | None = None,
     brain: Brain | None = None,
@@ -83,6 +84,7 @@ def react_agent(
         tags: As of any agent.
         version: As of any agent.
         may_team_up: As of any agent.
+        needs_sandbox: As of any agent.
         instructions: How it is to go about its tasks.
         model: A model of its own.
         brain: As of any agent.
@@ -107,6 +109,7 @@ def react_agent(
         tags,
         version,
         may_team_up,
+        needs_sandbox=needs_sandbox,
         model=model,
         instructions=instructions,
         brain=brain,

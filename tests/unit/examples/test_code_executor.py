@@ -1,0 +1,59 @@
+"""The agent that runs Python: a real sandbox, and the files of a task."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from code_executor import agent, run_python
+from ioa import InvalidInputError
+from ioa.react import Observation
+from ioa.testing import RecordingContext, input_file, upstream
+
+
+@pytest.fixture
+def ctx(tmp_path: Path) -> RecordingContext:
+    """A task with a file of its goal, and one of a result that it builds on."""
+    (tmp_path / "carts.csv").write_text("month,carts\n1,40\n2,2\n")
+    (tmp_path / "made.txt").write_text("7")
+    given, before = [input_file(tmp_path / "carts.csv")], [upstream("count", "Seven.", tmp_path / "made.txt")]
+    (tmp_path / "work").mkdir()
+    return RecordingContext(tmp_path / "work", inputs=given, results=before)
+
+
+def _run(code: str, ctx: RecordingContext, *keep: str) -> Observation:
+    brought = run_python.call({"code": code, "keep": keep}, ctx)
+    assert isinstance(brought, Observation)
+    return brought
+
+
+def test_it_computes_from_files_and_keeps_what_is_asked_for(ctx: RecordingContext) -> None:
+    """Files of the goal and of results lie side by side; what one run writes the next one reads, and the result gets."""
+    code = "print(sum(int(line.split(',')[1]) for line in open('carts.csv').readlines()[1:]) * int(open('made.txt').read()))"
+    assert _run(code, ctx).text == "294\nFiles: carts.csv, made.txt"
+    _run("open('sum.txt', 'w').write('294')", ctx)
+    brought = _run("print(open('sum.txt').read())", ctx, "sum.txt", "lost.txt")
+    assert brought.text.splitlines()[0::2] == ["294", "Not kept, since there is no such file: lost.txt"]
+    assert [path.read_text() for path in brought.files] == ["294"]
+
+
+def test_code_that_fails_is_told(ctx: RecordingContext) -> None:
+    """The model reads what went wrong, and can do better; code that no command can hold is refused."""
+    assert "ZeroDivisionError" in (told := _run("1 / 0", ctx).text) and told.startswith("The code ")
+    with pytest.raises(InvalidInputError, match="longer than 100,000 bytes"):
+        _run("#" * 100_001, ctx)
+
+
+def test_nothing_outside_is_handed_out(ctx: RecordingContext, tmp_path: Path) -> None:
+    """A link that code leaves is no file of its folder, so that no secret of the agent's own user becomes a result."""
+    (tmp_path / "secret").write_text("secret")
+    code = f"import os; os.symlink({str(tmp_path / 'secret')!r}, 'link.txt')"
+    for name in ("link.txt", "../../secret"):
+        brought = _run(code if name == "link.txt" else "", ctx, name)
+        assert brought.files == [] and "no such file" in brought.text
+
+
+def test_it_starts_only_where_code_is_confined() -> None:
+    """As any agent that runs code of strangers."""
+    assert agent.needs_sandbox

@@ -1,0 +1,62 @@
+"""The tools over a graph of facts: a real store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from country import make_country
+from ioa import InvalidInputError
+from knowledge import MAX_ROWS, Graph
+
+COUNTRY = make_country(1)
+TOWN = COUNTRY.towns[0]
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    """The graph of a country."""
+    (tmp_path / "graph.ttl").write_text(COUNTRY.triples)
+    return Graph(tmp_path / "graph.ttl")
+
+
+def test_entities_are_found_by_their_names(graph: Graph) -> None:
+    """Each with all that is known of it, in the IRIs that a query needs; case does not count, nor does any sign in a name."""
+    found = graph.find_entity(TOWN.mayor.upper(), 1).splitlines()
+    assert found[0] == f"<http://country.test/{TOWN.mayor.replace(' ', '_')}>"
+    assert f"<http://country.test/mayorOf>\t<http://country.test/{TOWN.name}>" in found
+    assert graph.find_entity('") } #') == "Nothing is called '\") } #'."
+
+
+def test_queries(graph: Graph) -> None:
+    """Each kind of query is answered, in lines; numbers can be reckoned with."""
+    older = sum(town.founded < TOWN.founded for town in COUNTRY.towns)
+    select = "PREFIX : <http://country.test/> SELECT (COUNT(?town) AS ?n) { ?town :founded ?year FILTER(?year < %d) }"
+    assert graph.sparql(select % TOWN.founded) == f"?n\n{older}"
+    assert graph.sparql("ASK { ?nobody <http://country.test/mayorOf> <http://country.test/Nowhere> }") == "no"
+    assert graph.sparql("SELECT ?s { ?s <http://country.test/none> ?o }") == "?s\nNothing."
+    built = graph.sparql(
+        f"PREFIX : <http://country.test/> CONSTRUCT {{ ?m :rules ?t }} {{ ?m :mayorOf ?t FILTER(?t = :{TOWN.name}) }}"
+    )
+    assert built.split("\t")[1] == "<http://country.test/rules>"
+
+
+def test_long_answers_are_cut(graph: Graph) -> None:
+    """The model is told that there is more."""
+    lines = graph.sparql("SELECT * { ?s ?p ?o }").splitlines()
+    assert (len(lines), lines[-1]) == (MAX_ROWS + 2, f"… more than {MAX_ROWS} rows; ask for less.")
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ("SELECT * { SERVICE <http://127.0.0.1:8222/> { ?s ?p ?o } }", "neither SERVICE"),
+        (r"SELECT * { \u0053ERVICE <http://127.0.0.1:8222/> { ?s ?p ?o } }", "neither SERVICE"),
+        ("INSERT DATA { <http://a.test/> <http://b.test/> 1 }", "no SPARQL query"),
+    ],
+)
+def test_a_query_reads_this_graph_alone(query: str, why: str, graph: Graph) -> None:
+    """It changes nothing and asks no other server, however it spells that."""
+    with pytest.raises(InvalidInputError, match=why):
+        graph.sparql(query)

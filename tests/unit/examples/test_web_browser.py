@@ -1,0 +1,149 @@
+"""The tools over a web site: a real server, and each engine that is here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from country import create_site, make_country
+from ioa import InvalidInputError, UnavailableError
+from web_browser import Browser, find_chromium, open_chromium_engine, open_http_engine, readable, web_browser
+
+COUNTRY = make_country(1)
+TOWN = COUNTRY.towns[0]
+
+
+class Forms(BaseHTTPRequestHandler):
+    """A page with a form, a page that says how it was asked for, and one that leads elsewhere."""
+
+    def do_GET(self) -> None:
+        self.send_response(302 if self.path == "/away" else 200)
+        self.send_header("Location", "http://away.test/")
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        form = (
+            "<form action=/sent><select name=unit><option value=k>km<option>mile</select><input type=checkbox name=no>"
+            "<input type=hidden name=h value=1><button name=b value=2>Go</button></form><button>Script</button>"
+        )
+        script = "<p></p><script>document.querySelector('p').textContent = 'Scripts run.'</script>"
+        self.wfile.write({"/": form, "/script": script}.get(self.path, self.path).encode())
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Log nothing."""
+
+
+@contextmanager
+def _serving(server: ThreadingHTTPServer) -> Iterator[str]:
+    with server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[str]:
+    """The pages of a country, on this machine."""
+    with _serving(create_site(COUNTRY)) as address:
+        yield address
+
+
+@asynccontextmanager
+async def _browsing(engine: str, site: str, folder: Path) -> AsyncIterator[Browser]:
+    chromium = find_chromium()
+    if engine == "chromium" and not chromium:
+        pytest.skip("needs a Chromium, and pip install 'internet-of-agents[browser]'")
+    async with open_http_engine(site) if engine == "http" else open_chromium_engine(site, chromium) as opened:
+        yield Browser(opened, site, folder)
+
+
+@pytest.fixture(params=["http", "chromium"])
+async def browser(request: pytest.FixtureRequest, site: str, tmp_path: Path) -> AsyncIterator[Browser]:
+    """A browser at the site, by each engine."""
+    async with _browsing(request.param, site, tmp_path) as opened:
+        yield opened
+
+
+async def test_a_person_s_way_to_a_figure(browser: Browser, site: str) -> None:
+    """Links are followed, a form is filled in and sent, and its answer is read; a file is downloaded for the result."""
+    home = await browser.open()
+    assert f"{site}\nThe country" in home and "[1] North\n" in home
+    assert "[6] Register of roads" in home
+    register = await browser.click(6)
+    assert register.splitlines()[-3:] == ["Town [1: field town = '']", "[2] Look up", "[3] Carts by month"]
+    await browser.fill(1, TOWN.name)
+    assert f"{TOWN.name} has {TOWN.road_km} km of roads." in await browser.click(2)
+    brought = await browser.download("/carts.csv")
+    assert brought.text.startswith("carts.csv, ") and [path.read_text() for path in brought.files] == [COUNTRY.carts]
+
+
+async def test_finding_on_a_page(browser: Browser) -> None:
+    """Lines come with their neighbours; a row of a table is one line."""
+    await browser.open("/north")
+    assert f"{TOWN.name} | {TOWN.people}" in await browser.find(TOWN.name.upper())
+    assert await browser.find("zebra") == "None of these words is on the page."
+
+
+async def test_what_cannot_be_done_is_told(browser: Browser) -> None:
+    """Another site, a page that is not there, and a part that is not there."""
+    for address in ("http://localhost:1/", "file:///etc/passwd"):
+        with pytest.raises(InvalidInputError, match="Stay on this site"):
+            await browser.open(address)
+    with pytest.raises(UnavailableError, match="answers 404"):
+        await browser.open("/nowhere")
+    with pytest.raises(UnavailableError, match="answers 404"):
+        await browser.download("/nowhere.zip")
+    with pytest.raises(InvalidInputError, match=r"no \[99\]"):
+        await browser.click(99)
+
+
+def test_how_a_page_reads() -> None:
+    """Each block is a line, in reading order, with parts by number; what only a browser reads is left out."""
+    html = (
+        "<h1>Town</h1><script>let a = '<a href=x>'</script><p>The <b>old</b> mill.</p><table><tr><th>A</th><td>1</td></tr></table>"
+        "<form><select name=unit><option>km<option selected>mile</select><textarea name=note>Hi</textarea>"
+        "<input type=hidden name=h><input type=submit value=Go></form>"
+    )
+    assert readable(html).splitlines() == [
+        "Town",
+        "The old mill.",
+        "A | 1",
+        "[1: field unit = 'mile' of km, mile] [2: field note = 'Hi'] [3] Go",
+    ]
+
+
+async def test_without_scripts_forms_are_sent_as_they_stand(tmp_path: Path) -> None:
+    """With hidden fields, choices and ticked boxes; nothing else that is clicked does anything, which is told."""
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
+        async with _browsing("http", site, tmp_path) as browser:
+            await browser.open()
+            await browser.fill(1, "km")
+            with pytest.raises(InvalidInputError, match=r"no choice 'league'. Take one of km, mile"):
+                await browser.fill(1, "league")
+            with pytest.raises(InvalidInputError, match="without scripts"):
+                await browser.click(4)
+            assert await browser.click(3) == f"{site}sent?b=2&unit=k&h=1\n/sent?b=2&unit=k&h=1"
+
+
+@pytest.mark.parametrize(("engine", "said"), [("http", ""), ("chromium", "Scripts run.")])
+async def test_what_only_a_page_decides(engine: str, said: str, tmp_path: Path) -> None:
+    """Scripts run where the card does not say otherwise; and no page sends the browser to what only this machine reaches."""
+    with _serving(ThreadingHTTPServer(("127.0.0.1", 0), Forms)) as site:
+        async with _browsing(engine, site, tmp_path) as browser:
+            assert (await browser.open("/script")).partition("\n")[2] == said
+            with pytest.raises(Exception, match=r"Stay on this site|ERR_NAME_NOT_RESOLVED"):
+                await browser.open("/away")
+
+
+def test_the_card_says_whether_scripts_run() -> None:
+    """So that discovery can choose."""
+    assert web_browser("http://a.test/").tags == ["web", "no scripts"]
+    assert "no scripts" not in web_browser("http://a.test/", "/usr/bin/chromium").description
