@@ -52,10 +52,14 @@
 {{- end }}
 {{- end -}}
 
-{{/* Takes `model`: baseUrl, name, existingSecret, secretKey. */}}
+{{/* Takes `model`: baseUrl, name, existingSecret, secretKey, config. */}}
 {{- define "ioa.model.env" -}}
 {{- with .model }}
-{{- if .baseUrl -}}
+{{- if .config }}
+- name: IOA_LLM_CONFIG
+  value: /etc/ioa/agent/models.toml
+{{- end }}
+{{- if .baseUrl }}
 - name: IOA_LLM_BASE_URL
   value: {{ .baseUrl | quote }}
 - name: IOA_LLM_MODEL
