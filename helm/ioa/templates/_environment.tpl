@@ -64,11 +64,11 @@
   value: {{ .baseUrl | quote }}
 - name: IOA_LLM_MODEL
   value: {{ required "model.name is missing: which model should the agents use?" .name | quote }}
-{{- with .existingSecret }}
+{{- end }}
+{{- if and .existingSecret (or .baseUrl .config) }}
 - name: IOA_LLM_API_KEY
   valueFrom:
-    secretKeyRef: {name: {{ . }}, key: {{ $.model.secretKey }}}
-{{- end }}
+    secretKeyRef: {name: {{ .existingSecret }}, key: {{ .secretKey }}}
 {{- end }}
 {{- end }}
 {{- end -}}
