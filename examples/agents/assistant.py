@@ -50,7 +50,7 @@ async def run(task: str, ctx: TaskContext) -> str:
     Raises:
         InvalidInputError: No model is configured.
     """
-    settings = ModelSettings.from_environment(os.environ)
+    settings = ModelSettings.from_environment(os.environ, agent.agent_id)
     if settings is None:
         raise InvalidInputError("No language model is configured.", hint="Set IOA_LLM_BASE_URL, IOA_LLM_API_KEY and IOA_LLM_MODEL.")
     async with open_openai_chat(settings) as chat:

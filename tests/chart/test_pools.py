@@ -102,6 +102,19 @@ def test_a_pool_may_have_a_model_of_its_own() -> None:
     }  # fmt: skip
 
 
+def test_a_file_says_which_model_each_agent_has() -> None:
+    """It lies beside the agent's own files, and changing it restarts the pods."""
+    config = '[agents.a]\nbase_url = "https://m/v1"\nmodel = "small"\n'
+    rendered = render({"model": {"config": config}, "agentPools": [{"name": "a", "target": "a:a"}]})
+
+    environment = environment_of(rendered.one("StatefulSet", "ioa-a"))
+    told = {key: value for key, value in environment.items() if key.startswith("IOA_LLM")}
+    assert (told, rendered.one("ConfigMap", "ioa-a")["data"]["models.toml"]) == (
+        {"IOA_LLM_CONFIG": "/etc/ioa/agent/models.toml"},
+        config,
+    )
+
+
 def test_without_a_model_no_agent_is_told_of_one() -> None:
     """An empty variable would be taken for a model."""
     assert [key for key in environment_of(_pool()) if key.startswith("IOA_LLM")] == []

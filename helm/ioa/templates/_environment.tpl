@@ -52,19 +52,23 @@
 {{- end }}
 {{- end -}}
 
-{{/* Takes `model`: baseUrl, name, existingSecret, secretKey. */}}
+{{/* Takes `model`: baseUrl, name, existingSecret, secretKey, config. */}}
 {{- define "ioa.model.env" -}}
 {{- with .model }}
-{{- if .baseUrl -}}
+{{- if .config }}
+- name: IOA_LLM_CONFIG
+  value: /etc/ioa/agent/models.toml
+{{- end }}
+{{- if .baseUrl }}
 - name: IOA_LLM_BASE_URL
   value: {{ .baseUrl | quote }}
 - name: IOA_LLM_MODEL
   value: {{ required "model.name is missing: which model should the agents use?" .name | quote }}
-{{- with .existingSecret }}
+{{- end }}
+{{- if and .existingSecret (or .baseUrl .config) }}
 - name: IOA_LLM_API_KEY
   valueFrom:
-    secretKeyRef: {name: {{ . }}, key: {{ $.model.secretKey }}}
-{{- end }}
+    secretKeyRef: {name: {{ .existingSecret }}, key: {{ .secretKey }}}
 {{- end }}
 {{- end }}
 {{- end -}}

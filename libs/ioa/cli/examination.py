@@ -258,7 +258,7 @@ async def _model() -> Finding:
         settings = model_of(os.environ)
     except InvalidInputError as error:
         return Finding("model", Health.PROBLEM, error.message, error.hint)
-    return model_finding(None if settings is None else await ask_model(settings))
+    return model_finding(None if settings is None else await ask_model(settings, thoroughly=True))
 
 
 def model_finding(standing: ModelStanding | None) -> Finding:
@@ -272,7 +272,14 @@ def model_finding(standing: ModelStanding | None) -> Finding:
             f"{standing.model} at {standing.host} does not serve as agents ask it: {standing.failure.message}",
             standing.failure.hint,
         )
-    return Finding("model", Health.OK, f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s")
+    told = f"{standing.model} at {standing.host} answered in {standing.seconds:.1f} s"
+    if standing.context:
+        told += f" and takes {standing.context:,} tokens"
+    if standing.calls_tools is False:
+        return Finding(
+            "model", Health.WARNING, f"{told}, but calls no tool.", "Agents that use tools need a model that calls them."
+        )
+    return Finding("model", Health.OK, told)
 
 
 async def _services(inspection: Inspection) -> Finding:

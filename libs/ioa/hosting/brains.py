@@ -172,12 +172,16 @@ class ModelStanding:
         host: Where it is.
         seconds: How long it took to say a word.
         failure: Why it did not.
+        context: Tokens that fit into a request with its answer, as far as is known; 0 if that was not looked into.
+        calls_tools: Whether it calls a tool when it is told to; None if that was not looked into.
     """
 
     model: str
     host: str
     seconds: float
     failure: IoaError | None = None
+    context: int = 0
+    calls_tools: bool | None = None
 
 
 _WORD_TOKENS = 200
@@ -190,25 +194,37 @@ class _Word(BaseModel):
     word: str
 
 
-async def ask_model(settings: ModelSettings) -> ModelStanding:
-    """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes."""
+async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> ModelStanding:
+    """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes.
+
+    With `thoroughly` it is asked to call a tool too, and the server for the model's context.
+    """
     from urllib.parse import urlsplit
 
     from ioa.adapters.openai.chat import open_openai_chat
     from ioa.json_text import find_object
-    from ioa.ports.chat_model import AnswerLimits, ChatMessage
+    from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
-    asked, failure = monotonic(), None
+    asked, seconds, failure = monotonic(), 0.0, None
+    context, calls_tools = 0, None
+    limits = AnswerLimits(max_tokens=_WORD_TOKENS, timeout=MODEL_PATIENCE)
     async with open_openai_chat(settings) as chat:
         try:
             question = ChatMessage("user", 'Answer with {"word": "ready"}.')
-            answer = await chat.answer([question], _Word, AnswerLimits(max_tokens=_WORD_TOKENS, timeout=MODEL_PATIENCE))
+            answer = await chat.answer([question], _Word, limits)
+            seconds = monotonic() - asked
             if answer.finish != "length" and (find_object(answer.text) or {}).keys() != {"word"}:
                 raise ModelError(
                     f"It was asked for a JSON object of one word and said {answer.text[:100]!r}.",
                     hint="Take a model that answers in a given form, or see IOA_LLM_FORMAT.",
                 )
+            if thoroughly:
+                context = await chat.context_tokens()
+                tool = Tool("ready", "Say that you are ready.", {"type": "object", "properties": {}})
+                told = await chat.answer([ChatMessage("user", "Call the tool `ready`.")], None, limits, [tool])
+                if told.finish != "length":  # else it was still reasoning
+                    calls_tools = any(call.name == tool.name for call in told.tool_calls)
         except IoaError as error:
             failure = error
-    return ModelStanding(settings.model, host, monotonic() - asked, failure)
+    return ModelStanding(settings.model, host, seconds, failure, context, calls_tools)

@@ -62,6 +62,17 @@ async def test_the_doctor_asks_the_model() -> None:
     assert told == (True, True, True)
 
 
+@pytest.mark.parametrize(("calls", "health"), [([{"id": "1", "function": {"name": "ready"}}], Health.OK), ([], Health.WARNING)])
+async def test_the_doctor_looks_into_context_and_tools(calls: list[object], health: Health) -> None:
+    """What the server says of the model's context is told, and a model that calls no tool is a warning."""
+    listed = {"/v1/models": '{"data": [{"id": "tiny", "context_length": 9000}]}'}
+    with serving(completion('{"word": "ready"}'), completion("", tool_calls=calls), pages=listed) as (url, _):
+        settings = model_of(_environment(url))
+        assert settings is not None
+        finding = model_finding(await ask_model(settings, thoroughly=True))
+    assert (finding.health, "takes 9,000 tokens" in finding.message) == (health, True)
+
+
 def test_the_doctor_names_agents_whose_models_fail() -> None:
     """An agent's environment is not that of the shell: each tells with its lease how its own model answers."""
     at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)

@@ -111,6 +111,8 @@ def test_a_key_goes_to_no_address_but_its_own(tmp_path: Path) -> None:
         (f"{first}[models.large]\n{other}", {}, "large"),
         (f"{first}[models.large]\n{other}\n[agents.writer]\nmodel = 'large'", {}, None),
         (f"[model]\n{other}", {}, own),
+        ("", {"IOA_LLM_API_KEY": KEY}, ModelSettings("https://other.example.com", "m")),
+        ("", {"IOA_LLM_MODEL": "m", "OPENAI_BASE_URL": "https://other.example.com"}, own),
         (first, {"IOA_LLM_BASE_URL": "https://other.example.com"}, None),
         (f"[model]\n{other}\nmodel = 'm'", {"OPENAI_API_KEY": KEY}, None),
     ]

@@ -34,6 +34,7 @@ DEFAULT_KEY_HEADER = "Authorization"
 CONFIG = "IOA_LLM_CONFIG"
 
 _HINT = "docs/models.md says what each setting takes."
+_OF_THE_ADDRESS = ("api_key", "api_key_header")
 _TABLES = ("model", "models", "agents")
 
 Format = Literal["auto", "json_schema", "json_object", "plain"]
@@ -135,12 +136,15 @@ class ModelSettings:
     @classmethod
     def layered(cls, env: Mapping[str, str], pool: str = "", own: ModelSettings | str | None = None) -> ModelSettings:
         """Read the same where a model need not be named, for what is said besides of an agent whose author gave it one."""
-        file = _ModelFile.read(env)
-        values = _usual(env) if not isinstance(own, ModelSettings) else {one.name: getattr(own, one.name) for one in fields(own)}
-        values = _over(values, file.table("model"))
+        file, values = _ModelFile.read(env), _usual(env)
+        of_all = file.table("model")
         if isinstance(own, str):
-            values = _over(values, file.named(own, pool))
-        values = _over(_over(values, _variables(env)), file.of_pool(pool))
+            of_all = _over(of_all, file.named(own, pool))
+        of_all = _over(of_all, _variables(env))
+        if isinstance(own, ModelSettings):
+            of_all = _at_an_address(of_all, values)
+            values = {one.name: getattr(own, one.name) for one in fields(own)}
+        values = _over(_over(values, of_all), file.of_pool(pool))
         if not values["model"]:
             values["base_url"] = ""  # it is somebody else's, and need not be an address
         return cls(**_checked(values, lambda key: f"OPENAI_{key.upper()}"))
@@ -165,8 +169,20 @@ def models_named(env: Mapping[str, str]) -> bool:
 
 def _over(below: Values, said: Values) -> Values:
     """Put what is said nearer over the rest. An address comes with its own key or with none: that of another is not for it."""
-    others = {"api_key", "api_key_header"} if "base_url" in said else set()
+    others = _OF_THE_ADDRESS if "base_url" in said else ()
     return {**{name: value for name, value in below.items() if name not in others}, **said}
+
+
+def _at_an_address(said: Values, usual: Values) -> Values:
+    """Say the usual address of a model that is named for all agents without one, so that an author's address gets none of it.
+
+    A key without a model is for nobody whose author has given a model.
+    """
+    if "base_url" in said:
+        return said
+    if "model" in said:
+        return _over({name: usual[name] for name in ("base_url", "api_key")}, said)
+    return {name: value for name, value in said.items() if name not in _OF_THE_ADDRESS}
 
 
 def _usual(env: Mapping[str, str]) -> Values:
