@@ -97,7 +97,7 @@ async def test_poison_is_set_aside_and_holds_up_nobody(nats_client: Client, monk
 
     await offer(nats_client, "poison", "a", "b")
     letters = NatsDeadLetters(nats_client.jetstream())
-    async with worker(nats_client, work, set_aside=into_dead_letters(letters)):
+    async with worker(nats_client, work, max_concurrent=2, set_aside=into_dead_letters(letters)):
         await eventually(lambda: left(nats_client), lambda count: count == 0)
     kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.undeliverable")
     why = "The work on it failed 5 times: ZeroDivisionError: no ? result"
