@@ -277,5 +277,8 @@ def _too_late(goal: Goal) -> UnavailableError:
 
 def _nobody(formed: NobodyFits) -> str:
     listed = "; ".join(f"“{need}”" for need in formed.needs)
-    nearest = f"{formed.nearest} Say it more like that, or start" if formed.nearest else "Start"
-    return f"No agent was found for: {listed}. {nearest} an agent that can; `ioa agents` lists who is there."
+    nearest = f"{formed.nearest} If that is what is meant, say it more like that. " if formed.nearest else ""
+    return (
+        f"No agent was found for: {listed}. {nearest}Start an agent that can, such as one with a language model; "
+        "`ioa agents` lists who is there."
+    )

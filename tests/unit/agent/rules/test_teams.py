@@ -134,8 +134,8 @@ async def test_a_single_need_without_an_agent_is_named() -> None:
     """A goal of one need that nobody serves fails with that need, and says who came nearest, how near, and what that one does."""
     answer = await BRAIN.form_team(mission("Paint the fence, please."), tools())
     assert answer == NobodyFits(
-        ("Paint the fence, please.",),
-        "Nearest to “Paint the fence, please.” is me (0.05 where 0.35 is needed), which does such as “greets people”.",
+        ("Paint the fence.",),
+        "Nearest to “Paint the fence.” is me (0.05 where 0.35 is needed), which does such as “greets people”.",
     )
 
 
