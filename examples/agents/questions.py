@@ -554,10 +554,13 @@ class _Reader:
 
     def _without(self, end: int) -> str:
         """Offer the question without the words that are not understood: the fewest behind those that are."""
+        heads = [self.text[:end].rstrip(" ,")]
+        heads.append(heads[0].rpartition(" ")[0])  # `in`, before what is no value
         for word in list(re.finditer(r"\S+", self.text[end:]))[:_DROPPED] if self.offers else ():
-            dropped, rest = self.text[end : end + word.end()].strip(), self.text[end + word.end() :]
-            if _is_read(kept := f"{self.text[:end].rstrip(' ,')} {rest.strip()}".strip(), self.table):
-                return f"Without {dropped!r} it is understood: {kept!r}."
+            for head in heads:
+                kept = f"{head} {self.text[end + word.end() :].strip()}".strip(" ?.!,;")
+                if _is_read(kept, self.table):
+                    return f"Without {self.text[len(head) : end + word.end()].strip(' ?.!,;')!r} it is understood: {kept!r}."
         return ""
 
     def _offer(self, *texts: str) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from answers import answer
 from csv_analyst import agent
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError, InvalidInputError
 from questions import understand
 from tables import Table, read_table
 from tests.unit.examples.agent_run import Run
@@ -636,3 +636,38 @@ def test_words_of_another_file_are_explained(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="about one file alone") as refused:
         run(agent, "total quantity per country", inputs=[tmp_path / "orders.csv", tmp_path / "customers.csv"])
     assert "none of orders.csv, customers.csv" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "first", "offered"),
+    [
+        ("how many goats are there", "How many of goats are meant", "how many rows are there"),
+        ("how many goats did they lose", "'did' is not understood here (understood: 'how many goats'", "number of distinct"),
+        ("total goats per farm in winter", "'winter' is not understood here", "'total goats per farm'"),
+        ("total goats of happy people per farm", "'happy' is not understood here", "'total goats per farm'"),
+    ],
+)
+def test_the_word_that_is_not_understood_comes_first(task: str, first: str, offered: str, run: Run, tmp_path: Path) -> None:
+    """It comes before what could be meant in two ways, and what is offered keeps what was understood."""
+    path = tmp_path / "farms.csv"
+    path.write_text("farm,goats\nHill,3\nDale,12\nHill,5\n")
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task, [path])
+    assert error.value.message.startswith(first)
+    assert (offered in error.value.hint) == (offered != "number of distinct")
+
+
+def test_what_is_no_question_about_a_table_is_declined(run: Run, tmp_path: Path) -> None:
+    """Nothing of it was understood, so that somebody else's reason comes before this one."""
+    path = tmp_path / "farms.csv"
+    path.write_text("farm,goats\nHill,3\n")
+    with pytest.raises(DeclinedError):
+        run(agent, "translate the farms", [path])
+
+
+def test_listed_rows_can_be_ordered(run: Run, tmp_path: Path) -> None:
+    """Numbers by size, and by the first column that is listed."""
+    path = tmp_path / "farms.csv"
+    path.write_text("farm,goats\nHill,3\nDale,12\nBank,5\n")
+    done = run(agent, "list goats and farm where goats above 2 in descending order", [path])
+    assert re.findall(r"^- (.+)$", done.text, re.MULTILINE) == ["12, Dale", "5, Bank", "3, Hill"]

@@ -217,6 +217,15 @@ async def test_who_else_fits_stands_by() -> None:
     assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
 
 
+async def test_who_is_near_stands_by_where_somebody_fits() -> None:
+    """Who is a little less similar may be who can; who is far, or fits no better than for a goal that is nobody's, is not asked."""
+    found = tools_of(CARDS, {"chart-maker": {"total": 0.4}, "csv-analyst": {"total": 0.3, "paint": 0.3}, "me": {"total": 0.2}})
+    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
+    assert isinstance(team, Team)
+    assert [(task.assignee, task.others) for task in team.plan] == [("chart-maker", ("csv-analyst",))]
+    assert isinstance(await BRAIN.form_team(mission("Paint the fence"), found), NobodyFits)
+
+
 def task_view(
     text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = ""
 ) -> TaskView:
