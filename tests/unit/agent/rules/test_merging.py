@@ -63,8 +63,7 @@ async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
         ("b", " No text. Send one."),
         (
             "ab",
-            " This is nothing that a, b do, who came nearest. a said: No text. Send one. "
-            + "An agent with a language model may do it.",
+            " This is nothing that a, b do, who came nearest. a said: No text. Send one. An agent with a language model may do it.",
         ),
     ],
 )
