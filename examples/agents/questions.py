@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeVar
 
 import pandas as pd
 
-from ioa import DeclinedError, InvalidInputError
+from ioa import InvalidInputError
 from tables import Column, Table
 from words import fold
 
@@ -123,7 +123,7 @@ def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question
     Raises:
         InvalidInputError: A word is not accounted for, or a question can be read in two ways.
     """
-    fitting, errors = [], list[tuple[int, InvalidInputError]]()
+    fitting, errors = [], []
     for table in tables:
         reader = _Reader(text, table)
         try:
@@ -138,7 +138,7 @@ def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question
         if len(tables) == 1:
             raise nearest
         alone = f"A question is about one file alone, and this one fits none of {', '.join(table.name for table in tables)}."
-        raise type(nearest)(f"{alone} {nearest.message}", hint=nearest.hint)
+        raise InvalidInputError(f"{alone} {nearest.message}", hint=nearest.hint)
     return fitting[0]
 
 
@@ -548,9 +548,7 @@ class _Reader:
             said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
         dates = _DATES if self.table.date_columns else ""
-        asks = re.sub(rf"\b(?:{_LEAD}|{_FILLER})\b", "", understood).strip()
-        kind = InvalidInputError if asks else DeclinedError
-        raise kind(said, hint=" ".join(filter(None, (hint, columns, self._without(end), dates))))
+        raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, self._without(end), dates))))
 
     def _without(self, end: int) -> str:
         """Offer the question without the words that are not understood: the fewest behind those that are."""

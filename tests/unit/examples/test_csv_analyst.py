@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from answers import answer
 from csv_analyst import agent
-from ioa.errors import DeclinedError, InvalidInputError
+from ioa.errors import InvalidInputError
 from questions import understand
 from tables import Table, read_table
 from tests.unit.examples.agent_run import Run
@@ -655,14 +655,6 @@ def test_the_word_that_is_not_understood_comes_first(task: str, first: str, offe
         run(agent, task, [path])
     assert error.value.message.startswith(first)
     assert (offered in error.value.hint) == (offered != "number of distinct")
-
-
-def test_what_is_no_question_about_a_table_is_declined(run: Run, tmp_path: Path) -> None:
-    """Nothing of it was understood, so that somebody else's reason comes before this one."""
-    path = tmp_path / "farms.csv"
-    path.write_text("farm,goats\nHill,3\n")
-    with pytest.raises(DeclinedError):
-        run(agent, "translate the farms", [path])
 
 
 def test_listed_rows_can_be_ordered(run: Run, tmp_path: Path) -> None:

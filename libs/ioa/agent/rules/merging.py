@@ -92,10 +92,9 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
         }.get(standing, "not started")
     records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
     if records and all(record.declined for record in records):
-        asked = ", ".join(record.spec.assignee for record in records)
         return (
-            f"This is nothing that {asked} {'does' if len(records) == 1 else 'do'}, who came nearest. {records[0].spec.assignee} "
-            f"said: {_said(records[0])} An agent with a language model may do it."
+            f"Nobody here does this, as it is said. {records[0].spec.assignee}, who came nearest, says: {_said(records[0])} "
+            "An agent with a language model may do it."
         )
     records = [record for record in records if not record.declined]
     if len(records) < 2:

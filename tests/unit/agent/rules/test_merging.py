@@ -11,6 +11,9 @@ from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charte
 
 SUM = planned("t1", "a", "compute the total in sales.csv")
 CHART = planned("t2", "b", "chart the total in sales.csv", uses=("t1",))
+NOBODY = (
+    " Nobody here does this, as it is said. a, who came nearest, says: No text. Send one. An agent with a language model may do it."
+)
 REPORT = planned("t3", "c", "write a report of both results", uses=("t1", "t2"))
 
 
@@ -61,10 +64,7 @@ async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
         ("", "\n  - a: No text. Send one.\n  - b: No such month."),
         ("a", " No such month. Say which."),
         ("b", " No text. Send one."),
-        (
-            "ab",
-            " This is nothing that a, b do, who came nearest. a said: No text. Send one. An agent with a language model may do it.",
-        ),
+        ("ab", NOBODY),
     ],
 )
 async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str, told: str) -> None:

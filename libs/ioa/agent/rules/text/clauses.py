@@ -66,7 +66,7 @@ _PRODUCT = re.compile(
 )
 """What is made of what is there by then: `a bar chart of it`, `a short report`."""
 _LAST_WORDS = re.compile(
-    r"(?:[,.!]? (?:please|as well|too|(?:many )?thanks|thank you)(?: (?:a lot|very much|in advance))?)++(?=[.!?]*+$)", re.IGNORECASE
+    r"[,.!]? (?:please|as well|too|(?:many )?thanks(?: a lot)?|thank you(?: very much)?)(?=[.!?]*+$)", re.IGNORECASE
 )
 _WORD, _FIRST_WORD = re.compile(r"[^\W_]++"), re.compile(r"[^\W\d_]++")
 _INPUT, _MASKED, _SAYS_SOMETHING = re.compile(INPUT), re.compile(MASKED), re.compile(rf"\w|{MASKED}")
@@ -93,7 +93,10 @@ class Request:
 def without_courtesy(covered: str) -> str:
     """Leave out the greeting, thanks and please around a goal, for every agent alike; what is nothing else stays."""
     polite = _POLITE.match(covered)
-    return _LAST_WORDS.sub("", covered[polite.end() :] if polite else covered).strip() or covered
+    text = covered[polite.end() :] if polite else covered
+    while (shorter := _LAST_WORDS.sub("", text)) != text:
+        text = shorter
+    return text.strip() or covered
 
 
 def requests_of(covered: str) -> list[Request] | None:
