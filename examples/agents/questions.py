@@ -555,7 +555,7 @@ class _Reader:
         heads = [self.text[:end].rstrip(" ,")]
         heads.append(heads[0].rpartition(" ")[0])  # `in`, before what is no value
         for word in list(re.finditer(r"\S+", self.text[end:]))[:_DROPPED] if self.offers else ():
-            for head in heads:
+            for head in filter(None, heads):
                 kept = f"{head} {self.text[end + word.end() :].strip()}".strip(" ?.!,;")
                 if _is_read(kept, self.table):
                     return f"Without {self.text[len(head) : end + word.end()].strip(' ?.!,;')!r} it is understood: {kept!r}."
