@@ -67,8 +67,8 @@ def run(task: str, ctx: TaskContext) -> str:
     title = _TITLE.search(task)
     wish = _WISH.fullmatch(_TITLE.sub("", task).strip().rstrip(".?!"))
     if wish is None:
-        kind = InvalidInputError if re.search(r"chart|plot|graph|histogram|diagram", task, re.IGNORECASE) else DeclinedError
-        raise kind(
+        refusal = InvalidInputError if re.search(r"chart|plot|graph|histogram|diagram", task, re.IGNORECASE) else DeclinedError
+        raise refusal(
             f"{task.strip()!r} is no chart that is drawn here.",
             hint="Ask for a 'bar chart of', 'line chart of', 'pie chart of', 'histogram of' or 'scatter plot of' something.",
         )
