@@ -129,6 +129,8 @@ def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
             return f"list of {_kind(item, models)}{_bounds(schema, 'Items')}"
         case {"type": "string", "format": str(form)}:
             return {"date-time": "time", "duration": "seconds"}[form]
+        case {"type": "boolean"}:
+            return "true or false"
         case {"type": "string"}:
             return f"text{_bounds(schema, 'Length', ' characters')}"
         case {"type": ("integer" | "number") as kind}:

@@ -6,7 +6,7 @@ agents that compute, draw and write. Their results arrive as `ctx.results`.
 
 from __future__ import annotations
 
-from ioa import Agent, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, TaskContext
 
 agent = Agent(
     "analyst-desk",
@@ -16,9 +16,9 @@ agent = Agent(
     examples=[
         "a briefing on orders.csv with total amount per month and a line chart of it",
         "prepare a full briefing on the file: compute the totals, make a bar chart of it and write a report of both",
-        "have a team prepare a complete data briefing",
+        "have a team prepare a complete data briefing", "organise a briefing package for the management",
         "prepare a briefing on data.csv with the average per group, a chart of it and a report",
-        "organise a briefing package for the management", "lead the preparation of a briefing on the data file",
+        "lead the preparation of a briefing on the data file",
     ],
     tags=["briefing", "coordination"],
     may_team_up=True,
@@ -30,10 +30,10 @@ def run(task: str, ctx: TaskContext) -> str:
     """Merge what the team found into one briefing and pass its files on.
 
     Raises:
-        InvalidInputError: No team worked on the task, so there is nothing to edit.
+        DeclinedError: No team worked on the task, so there is nothing to edit.
     """
     if not ctx.results:
-        raise InvalidInputError(
+        raise DeclinedError(
             "The task lists no parts that could be handed out to a team, which is all that is done here.",
             hint="Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'.",
         )

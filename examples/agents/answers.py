@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from ioa import InvalidInputError
-from questions import Condition, Figure, Key, Question, example, offer, unsaid
+from questions import Condition, Figure, Key, Question, unsaid
 from tables import Column, Table
 from words import format_number
 
@@ -80,9 +80,7 @@ def _value(question: Question, table: Table, cells: pd.DataFrame) -> tuple[objec
         return values.corr(cells["other"]), ""
     if operation == "share":
         if not question.conditions:
-            raise InvalidInputError(
-                "All rows together have a share of 100 per cent.", hint=offer(table, f"share of {example(table)}")
-            )
+            raise InvalidInputError("All rows together have a share of 100 per cent.", hint="Say of which rows, or per what.")
         whole, _ = used_rows(replace(question, conditions=()), table)
         return _shares(values.reindex(whole.index, fill_value=0), whole["figure"]).sum(), ""
     value = getattr(values, _METHODS.get(operation, operation))()
@@ -101,12 +99,22 @@ def _listed(question: Question, table: Table, cells: pd.DataFrame, reading: str)
     """The rows themselves: the columns that are asked for, and those that the conditions speak of."""
     columns = dict.fromkeys((*question.figure.columns, *(one.column for one in question.conditions)))
     shown = list(columns if question.figure.columns else table.columns)
-    frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(shown)})
+    index = cells.index
+    if question.limit:  # by what is listed, the first column first
+        keys = {str(at): _ordering(column)[index] for at, column in enumerate(question.figure.columns)}
+        index = pd.DataFrame(keys).sort_values(list(keys), ascending=not question.descending, kind="stable").index
+    frame = pd.DataFrame({at: column.cells[index] for at, column in enumerate(shown)})
     lines = [f"- {', '.join(map(show, row))}" for row in frame.head(SHOWN).itertuples(index=False)]
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
     frame.columns = pd.Index(map(str, shown))
     title = f"rows{where(question)}, as {', '.join(map(str, shown))}"
     return Answer("\n".join([f"{table.name}: {title} ({reading}):", *lines]), reading, frame)
+
+
+def _ordering(column: Column) -> pd.Series:
+    """A column's cells by what they mean: numbers and dates before texts."""
+    cells = column.numbers if column.dates is None else column.dates
+    return column.cells.astype(str) if cells is None else cells
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:

@@ -14,7 +14,7 @@ from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from ioa import InvalidInputError
+from ioa import DeclinedError, InvalidInputError
 
 NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?(?:[eE][+-]?\d{1,3})?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
@@ -81,13 +81,14 @@ def compute(text: str) -> Fraction:
     """Compute an expression of numbers, signs, percentages and functions.
 
     Raises:
-        InvalidInputError: It is no expression, divides by zero, or grows beyond reason.
+        DeclinedError: It is no expression.
+        InvalidInputError: It divides by zero, or grows beyond reason.
     """
     if len(text) > _MAX_CHARS:
         raise InvalidInputError(f"{text[:60]} … is too large to compute.")
     words = "|".join((*_FUNCTIONS, *_SCALES, "pi", "of"))
     for wrong in re.sub(rf"{NUMBER}|\b(?:{words})\b|[-+*/^()%!×÷−]", " ", text, flags=re.ASCII).split():
-        raise InvalidInputError(f"{wrong!r} is not arithmetic.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.")
+        raise DeclinedError(f"{wrong!r} is not arithmetic.", hint="Write it as in '(3 + 4) * 5' or '12 miles in km'.")
     source = " ".join(text.replace(",", "").split())
     for pattern, python in _PYTHON:
         source = re.sub(pattern, python, source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 import statistics
@@ -25,6 +26,11 @@ agent = Agent(
     tags=["math", "units"],
     may_team_up=False,
 )  # fmt: skip
+_MONTHS = "|".join([*calendar.month_name[1:], *calendar.month_abbr[1:]])
+_DATE = re.compile(
+    rf"\b(?:\d{{4}}-\d\d-\d\d|(?:\d{{1,2}}\.? )?(?:{_MONTHS})(?: \d+)+)\b",
+    re.IGNORECASE,
+)
 _VALUE = rf"-?[€$£]?{NUMBER}"
 _LEAD = re.compile(
     r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)"
@@ -45,6 +51,8 @@ _WORDS = (
 def run(task: str, ctx: TaskContext) -> str:
     """Compute the expression the task holds and show it beside its value."""
     text = _LEAD.sub("", re.sub(r"[?.= ]+$", "", _with_results(task, ctx).strip()))
+    if date := _DATE.search(text):
+        raise InvalidInputError(f"Dates such as {date[0]} are not computed here.", hint="Numbers, percentages and units are.")
     if len(signs := set(re.findall(r"[€$£](?=\d)", text))) > 1:
         raise InvalidInputError(f"{' and '.join(sorted(signs))} are two currencies, whose rate is not known here.")
     text = re.sub(r"[€$£](?=\d)", "", text)

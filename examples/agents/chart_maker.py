@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from csv_analyst import read_tables
-from ioa import Agent, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from task_files import TABLES, named_in, upstream_files
 from words import fold
 
@@ -36,13 +36,18 @@ agent = Agent(
 )  # fmt: skip
 _TITLE = re.compile(r",?\s*(?:titled|called|with the title)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _WISH = re.compile(
-    r"\s*(?:(?:please|make|draw|create|a|an|the)\s+)*(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)"
+    r"\s*(?:(?:please|make|draw|create|show|give|me|us|a|an|the)\s+)*(?:(?P<kind>bar|line|pie)\s+(?:chart|plot|graph|diagram)"
     r"|(?P<points>histogram|scatter)(?:\s*plot)?|chart|plot|graph|visuali[sz]e|diagram)\b\s*(?:of\s+)?(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _EARLIER = r"(?:(?:it|that|this|them|these|those|both)(?: results?| figures?)?|the (?:results?|figures?|totals?))?"
-_TIME = r"\d{4}(?:-\d\d(?:-\d\d)?|-Q\d|-W\d\d)?"
+_TIMES = {
+    "Y": (r"\d{4}", "%Y"), "M": (r"\d{4}-\d\d", "%Y-%m"), "D": (r"\d{4}-\d\d-\d\d", "%Y-%m-%d"), "Q": (r"\d{4}-Q\d", "%Y-Q%q"),
+    "W": (r"\d{4}-W\d\d", "%G-W%V"),
+}  # fmt: skip
+"""How the years, months, days, quarters and weeks of a table are written."""
 _UNITS = {"bar": "values", "pie": "values", "histogram": "rows", "line": "points", "scatter": "points"}
+_GAPS = 12
 _MOST = {"bar": 60, "pie": 12}
 
 
@@ -62,7 +67,8 @@ def run(task: str, ctx: TaskContext) -> str:
     title = _TITLE.search(task)
     wish = _WISH.fullmatch(_TITLE.sub("", task).strip().rstrip(".?!"))
     if wish is None:
-        raise InvalidInputError(
+        refusal = InvalidInputError if re.search(r"chart|plot|graph|histogram|diagram", task, re.IGNORECASE) else DeclinedError
+        raise refusal(
             f"{task.strip()!r} is no chart that is drawn here.",
             hint="Ask for a 'bar chart of', 'line chart of', 'pie chart of', 'histogram of' or 'scatter plot of' something.",
         )
@@ -78,7 +84,8 @@ def run(task: str, ctx: TaskContext) -> str:
         names.append(f"{name}-{number}.png" if f"{name}.png" in names else f"{name}.png")
         ctx.artifact(names[-1], draw(chart.frame, kind, shown), "image/png")
         word = {"histogram": "histogram", "scatter": "scatter plot"}.get(kind, f"{kind} chart")
-        lines.append(f"{names[-1]}: a {word} titled '{shown}', {len(chart.frame)} {_UNITS[kind]} ({chart.reading}).")
+        gaps = _gaps(chart.frame) if kind == "line" else ""
+        lines.append(f"{names[-1]}: a {word} titled '{shown}', {len(chart.frame)} {_UNITS[kind]} ({chart.reading}).{gaps}")
     return "\n".join(lines)
 
 
@@ -149,8 +156,39 @@ def _words(text: str) -> str:
 
 def _fitting_kind(frame: pd.DataFrame) -> str:
     """A line for what follows in time, bars for everything else."""
-    times = frame.iloc[:, 0].astype(str)
-    return "line" if len(frame) > 2 and bool(times.str.fullmatch(_TIME).all()) and times.is_unique else "bar"
+    return "line" if len(frame) > 2 and _periods(frame) is not None else "bar"
+
+
+def _periods(frame: pd.DataFrame) -> pd.PeriodIndex | None:
+    """The times that a table's labels are, if each is one of its own and all are of one length."""
+    import pandas as pd
+
+    labels = frame.iloc[:, 0].astype(str)
+    for length, (written, form) in _TIMES.items():
+        if labels.str.fullmatch(written).all() and labels.is_unique:
+            try:
+                days = pd.to_datetime(labels + "-1", format=f"{form}-%u") if length == "W" else labels.str.replace("-Q", "Q")
+                return pd.PeriodIndex(days, freq=length)
+            except ValueError:  # such as a 13th month
+                return None
+    return None
+
+
+def _written(periods: pd.PeriodIndex) -> list[str]:
+    length = periods.freqstr[0]
+    return list((periods if length == "Q" else periods.start_time).strftime(_TIMES[length][1]))
+
+
+def _gaps(frame: pd.DataFrame) -> str:
+    """Say which times between the first and the last have no value, since a line runs on over them."""
+    import pandas as pd
+
+    if (periods := _periods(frame)) is None:
+        return ""
+    missing = pd.period_range(periods.min(), periods.max()).difference(periods)
+    some = ", ".join(_written(missing[:_GAPS]))
+    more = f" and {len(missing) - _GAPS} more" if len(missing) > _GAPS else ""
+    return f" No value: {some}{more}; the line runs on over {'it' if len(missing) == 1 else 'them'}." if len(missing) else ""
 
 
 def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
@@ -159,6 +197,8 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     Raises:
         InvalidInputError: The table cannot be drawn that way.
     """
+    import pandas as pd
+    from matplotlib import colormaps
     from matplotlib.figure import Figure  # it takes longer to load than an agent to start
     from matplotlib.ticker import StrMethodFormatter
 
@@ -178,7 +218,10 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     axis.set(xlabel=label, ylabel="number of rows" if kind == "histogram" else name)
     match kind:
         case "pie":
-            axis.pie(list(values), labels=labels, autopct="%.1f %%", startangle=90, counterclock=False)
+            axis.pie(list(values), startangle=90, counterclock=False, colors=colormaps["tab20"].colors)  # type: ignore[attr-defined]
+            shares = [f"{one}: {part:.1f} %" for one, part in zip(labels, values / values.sum() * 100, strict=True)]
+            axis.legend(shares, loc="center left", bbox_to_anchor=(1, 0.5), frameon=False)
+            axis.set(xlabel="", ylabel=name)
         case "scatter":
             axis.scatter(frame[label], values, s=14, alpha=0.6)
         case "histogram":
@@ -189,7 +232,12 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
             axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))
             axis.set(xlabel=name, ylabel=label)
         case _:
-            axis.plot(range(len(labels)), list(values), marker="o", markersize=3)
+            places = list(range(len(labels)))
+            if (periods := _periods(frame)) is not None:  # by time: a month without a value has its width, too
+                first, last = periods.min(), periods.max()
+                values = values.set_axis(periods.asi8 - first.ordinal).sort_index()
+                places, labels = list(values.index), _written(pd.period_range(first, last))
+            axis.plot(places, list(values), marker="o", markersize=3)
             step = -(-len(labels) // 14)
             axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35)
             axis.yaxis.set_major_formatter(StrMethodFormatter("{x:,.10g}"))

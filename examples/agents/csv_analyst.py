@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ioa import Agent, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, TaskContext
 from task_files import TABLES, have, named_in, pick_inputs, upstream_files
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ agent = Agent(
         "which region had the highest total amount in data.csv", "top 5 customers by total amount in orders.csv",
         "how many rows have a price above 100", "the median salary where city is Berlin",
         "correlation between price and quantity", "number of distinct customers in this CSV file",
-        "total of price times quantity per product", "how many rows are in the table", "average pages per language in books.json",
+        "total of price times quantity per product", "how many rows are in the table",
+        "average pages per language in this JSON file",
     ],
     tags=["csv", "data", "statistics"],
     may_team_up=False,
@@ -53,7 +54,8 @@ def read_tables(task: str, ctx: TaskContext) -> list[Table]:
     """Read the tables that a task is about: inputs, or what earlier tasks attached.
 
     Raises:
-        InvalidInputError: There is none, or it cannot be read.
+        DeclinedError: There is none.
+        InvalidInputError: It cannot be read.
     """
     from tables import read_table
 
@@ -62,7 +64,7 @@ def read_tables(task: str, ctx: TaskContext) -> list[Table]:
     if not files or named_in(task, earlier):
         files = named_in(task, earlier) or earlier
     if not files:
-        raise InvalidInputError("There is no CSV file to analyse.", hint=have(ctx))
+        raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     return [read_table(file.path, file.name) for file in files]
 
 

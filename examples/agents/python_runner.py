@@ -14,7 +14,7 @@ import sys
 from filecmp import cmp
 from pathlib import Path
 
-from ioa import Agent, InvalidInputError, TaskContext, TaskError, sandbox
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.sandbox import AUTO, SETTING, Limits, level_here
 from task_files import have, pick_inputs, read_text, upstream_files
 from words import account_for
@@ -136,9 +136,7 @@ def _code(task: str, ctx: TaskContext) -> str:
     scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
     fences = _FENCE.findall(ctx.goal)
     if not scripts and not fences:
-        raise InvalidInputError(
-            "The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}"
-        )
+        raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
     account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=have(ctx))

@@ -50,6 +50,7 @@ _DATE = (
 )
 _ORDER = r"(?:sorted |ordered |ranked )?(?:in )?(descending|ascending)(?: order)?|(?:from )?(highest to lowest|lowest to highest)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
+_DROPPED = 12
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 
 T = TypeVar("T")
@@ -137,7 +138,7 @@ def understand(text: str, tables: Sequence[Table]) -> tuple[Table, list[Question
         if len(tables) == 1:
             raise nearest
         alone = f"A question is about one file alone, and this one fits none of {', '.join(table.name for table in tables)}."
-        raise InvalidInputError(nearest.message, hint=f"{alone} {nearest.hint}")
+        raise InvalidInputError(f"{alone} {nearest.message}", hint=nearest.hint)
     return fitting[0]
 
 
@@ -161,6 +162,7 @@ class _Reader:
     def __init__(self, text: str, table: Table, offers: bool = True) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self.offers, self.figure_at = offers, 0
+        self.unclear: InvalidInputError | None = None
         has = r"(?: (?:have|has)(?=\W*$|\W*\band\b))?"
         self.file = rf"(?:(?:in|of|from|for|on|using|does) )?(?:the )?(?:file )?{re.escape(fold(table.name))}(?!\.?\w){has}"
 
@@ -187,6 +189,8 @@ class _Reader:
                 )
             found.append(question)
             if self.ended:
+                if self.unclear is not None:
+                    raise self.unclear
                 return found
             joint_at = self.at
             joint = self.take(r"[,;.?!]? ?(?:and then|and also|and|then|also)|[,;.?!]") or self.fail()
@@ -227,12 +231,13 @@ class _Reader:
         """Read what follows a figure: keys, conditions and the file's name, in any order."""
         keys, conditions, order = list(question.keys), list(question.conditions), ""
         may_group = not question.limit and question.figure.operation not in ("values", "correlation", "rows")
+        may_order: Sequence[object] = keys if may_group else question.figure.columns if question.figure.operation == "rows" else ()
         while not self.ended:
             start = self.at
             self.take(",")
             if self.take(self.file):
                 continue
-            if may_group and keys and not order and (order := self.take(_ORDER)):
+            if may_order and not order and (order := self.take(_ORDER)):
                 continue
             if may_group and self.take(_PER):
                 keys += self._list(self._key, ",|and|per|by")
@@ -272,12 +277,10 @@ class _Reader:
                 figure = Figure("distinct", (self._column() or self.fail(),)) if self.take("distinct|different|unique") else None
                 if figure is None and not self.take(_ROWS):
                     column = self._column() or self.fail()
-                    raise InvalidInputError(
+                    before, behind = self._around
+                    self.unclear = self.unclear or InvalidInputError(  # said at the end, since it matters only if all is understood
                         f"How many of {column} are meant can be rows, different ones, or their sum.",
-                        hint=self._offer(
-                            f"how many rows{self.text[self.at :]}", f"number of distinct {column}{self.text[self.at :]}"
-                        )
-                        or self._offer("how many rows", f"number of distinct {column}"),
+                        hint=self._offer(f"{before}how many rows{behind}", f"{before}number of distinct {column}{behind}"),
                     )
                 self.take("are there|there are|are")
                 return figure or Figure("count")
@@ -312,7 +315,7 @@ class _Reader:
     def _numeric(self, column: Column) -> Column:
         if column.numbers is None:
             example = next(iter(column.cells.dropna().astype(str)), "")
-            raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.", hint=self._example)
+            raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
         return column
 
     def _checked(self, figure: Figure) -> Figure:
@@ -544,14 +547,22 @@ class _Reader:
             wrong = next((word for word in rest.split() if not re.fullmatch(_FILLER, word)), rest)
             said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
-        raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, self._example))))
+        dates = _DATES if self.table.date_columns else ""
+        raise InvalidInputError(said, hint=" ".join(filter(None, (hint, columns, self._without(end), dates))))
+
+    def _without(self, end: int) -> str:
+        """Offer the question without the words that are not understood: the fewest behind those that are."""
+        heads = [self.text[:end].rstrip(" ,")]
+        heads.append(heads[0].rpartition(" ")[0])  # `in`, before what is no value
+        for word in list(re.finditer(r"\S+", self.text[end:]))[:_DROPPED] if self.offers else ():
+            for head in filter(None, heads):
+                kept = f"{head} {self.text[end + word.end() :].strip()}".strip(" ?.!,;")
+                if _is_read(kept, self.table):
+                    return f"Without {self.text[len(head) : end + word.end()].strip(' ?.!,;')!r} it is understood: {kept!r}."
+        return ""
 
     def _offer(self, *texts: str) -> str:
         return offer(self.table, *texts) if self.offers else ""
-
-    @property
-    def _example(self) -> str:
-        return f"{self._offer(example(self.table))}{f' {_DATES}' if self.table.date_columns else ''}".strip()
 
 
 def offer(table: Table, *texts: str) -> str:
@@ -579,12 +590,3 @@ def _is_read(text: str, table: Table) -> bool:
         return bool(_Reader(text, table, offers=False).questions())
     except InvalidInputError:
         return False
-
-
-def example(table: Table) -> str:
-    """A question that makes sense of a table: an amount, by the column of the fewest different values."""
-    amounts = table.those(lambda column: column.numbers is not None and not column.why_rate and column not in table.date_columns)
-    keys = table.those(lambda column: column.numbers is None and column.dates is None and len(column.values) > 1)
-    per = f" per {min(keys, key=lambda key: len(key.values))}" if keys else ""
-    asked = f"total {amounts[-1]}{per}" if amounts else f"how many rows{per}"
-    return asked if _is_read(asked, table) else "how many rows"

@@ -14,7 +14,7 @@ import re
 from html import escape
 from pathlib import Path
 
-from ioa import Agent, InvalidInputError, TaskContext, UpstreamResult
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, UpstreamResult
 from task_files import decode, read_text, with_suffix
 from words import account_for, format_number
 
@@ -54,10 +54,11 @@ def run(task: str, ctx: TaskContext) -> str:
     """Write both files and name what is in them.
 
     Raises:
-        InvalidInputError: There is no earlier result to report, or the task wishes for something else than a report.
+        DeclinedError: There is no earlier result to report.
+        InvalidInputError: The task wishes for something else than a report.
     """
     if not ctx.results:
-        raise InvalidInputError(
+        raise DeclinedError(
             "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
         )
     if _SUMMARISES.match(task) and not _DOCUMENT.search(task):

@@ -6,7 +6,7 @@ import codecs
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ioa import InputFile, InvalidInputError, TaskContext
+from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
 from words import fold
 
 TABLES = (".csv", ".tsv", ".tab", ".json")
@@ -33,12 +33,12 @@ def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[In
     """The inputs with a fitting name that the task names; all fitting ones if it names none.
 
     Raises:
-        InvalidInputError: The task names an input of another kind and none that fits.
+        DeclinedError: The task names an input of another kind and none that fits.
     """
     fitting = with_suffix(ctx.inputs, suffixes)
     named = named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
-        raise InvalidInputError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=have(ctx))
+        raise DeclinedError(f"{named[0].name} is not one of {', '.join(suffixes)}.", hint=have(ctx))
     return with_suffix(named, suffixes) or fitting
 
 

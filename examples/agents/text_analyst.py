@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sized
 
 from html_text import Page, read_html
-from ioa import Agent, InputFile, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
 from task_files import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
 from words import NUMBER_WORDS, QUOTED, quotations
@@ -74,14 +74,14 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, Page]]:
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
-        raise InvalidInputError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
+        raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     fitting = with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files)
     if fitting:
         return [(file.name, _read(file)) for file in fitting]
     if ctx.results:
         return [(f"the result of '{result.task_desc}'", Page(result.content)) for result in ctx.results if result.content.strip()]
-    raise InvalidInputError("There is no text to analyse.", hint=f"Send a text file, or put the text in quotes. {have(ctx)}")
+    raise DeclinedError("There is no text to analyse.", hint=f"Send a text file, or put the text in quotes. {have(ctx)}")
 
 
 def _read(file: InputFile) -> Page:
@@ -124,8 +124,11 @@ def _understood(part: str, names: set[str]) -> tuple[Callable[..., str], int] | 
     for phrases, measure, most_numbers in _MEASURES:
         if " ".join(rest) in phrases and len(numbers) <= most_numbers:
             return measure, (NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
-    wrong = [word for word in rest if word not in _KNOWN] or words
-    raise InvalidInputError(f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood.", hint=_HINT)
+    unknown = [word for word in rest if word not in _KNOWN]
+    wrong, together = unknown or words, "" if unknown or len(words) == 1 else " together"
+    raise InvalidInputError(
+        f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood{together}.", hint=_HINT
+    )
 
 
 def _term(page: Page, term: str, ctx: TaskContext) -> str:
@@ -177,7 +180,10 @@ _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     (["characters"], _count("characters", str), 0),
     (["unique words", "distinct words", "different words"], _count("unique words", lambda text: {*words_of(text.lower())}), 0),
     (["most frequent words", "frequent words", "most common words", "most used words", "top words"], _frequent, 1),
-    *[([name, name.removesuffix("s")], _part(name), 0) for name in ("title", "headings", "links")],
+    *[
+        ([f"{one}{has}" for one in (name, name.removesuffix("s")) for has in ("", " contain", " contains")], _part(name), 0)
+        for name in ("title", "headings", "links")
+    ],
     (["read", "open", "contents", "content"], _whole, 0),
     ([f"{verb}{of}" for verb in _SUMMARISE for of in ("", " sentences", " sentence")] + ["sentence summary"], _summary, 1),
     ([" ".join(filter(None, (head, _ANY, verb))) for head in _OFTEN for verb in _OCCUR], _term, 0),

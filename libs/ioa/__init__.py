@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ioa.agent.hooks import TurnView
     from ioa.errors import (
         BudgetSpentError,
+        DeclinedError,
         InvalidInputError,
         IoaError,
         ModelError,
@@ -30,6 +31,7 @@ __all__ = [
     "BudgetSpentError",
     "ChatAnswer",
     "ChatMessage",
+    "DeclinedError",
     "Heard",
     "InputFile",
     "InvalidInputError",

@@ -60,6 +60,10 @@ class InvalidInputError(IoaError):
     """The payload cannot be what it claims to be: wrong type, missing field, malformed id."""
 
 
+class DeclinedError(InvalidInputError):
+    """The task is of a kind that this agent does not do, whatever it says in detail. Another agent may do it."""
+
+
 class PayloadTooLargeError(InvalidInputError):
     """The payload exceeds `max_payload_bytes`; larger content goes by reference."""
 

@@ -16,7 +16,8 @@ pytestmark = pytest.mark.slow
 _HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
 
 PUBLIC = [
-    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Heard", "InputFile", "InvalidInputError", "IoaError"),
+    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
+    "IoaError",
     *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
     *("UnavailableError", "UpstreamResult"),
 ]

@@ -35,7 +35,12 @@ def test_every_class_means_something_of_its_own() -> None:
     found: list[tuple[str, str | None]] = json.loads(run.stdout)
     codes = Counter(code for _, code in found if code)
     assert [code for code, count in codes.items() if count > 1] == []
-    assert sorted(name for name, code in found if code is None) == ["AheadOfLogError", "PromptTooLongError", "UndecidedError"]
+    assert sorted(name for name, code in found if code is None) == [
+        "AheadOfLogError",
+        "DeclinedError",
+        "PromptTooLongError",
+        "UndecidedError",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ class GroupHistory:
         self._given: dict[TaskId, datetime] = {}
         self._closed: dict[TaskId, tuple[ClosedTask, datetime]] = {}
         self._rejected: dict[TaskId, str] = {}
+        self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
 
@@ -156,8 +157,9 @@ class GroupHistory:
         match message.payload:
             case SyncTaskAssignment(tasks=specs) | AsyncTaskAssignment(tasks=specs):
                 self._specs.update((spec.task_id, spec) for spec in specs)
-            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage):
+            case InformTaskResult(task_id=task_id, task_conclusion=content, artifacts=artifacts, usage=usage, declined=declined):
                 self._reports[task_id] = (content, artifacts)
+                self._declined |= {task_id} if declined else set()
                 self._usages[task_id] = usage or NOTHING
             case _:
                 pass
@@ -171,4 +173,5 @@ class GroupHistory:
         is_told = spec.task_id in self._reports or closed.subgroup is not None
         given_up = closed.outcome is TaskOutcome.FAILED and not is_told
         rejected = self._rejected.get(spec.task_id, "") if closed.outcome is TaskOutcome.REJECTED else ""
-        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected)
+        declined = spec.task_id in self._declined
+        return TaskRecord(spec, closed.outcome, content or closed.why, artifacts, given_up, started, rejected, declined)

@@ -25,7 +25,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
-from ioa.errors import InvalidInputError, IoaError, NotFoundError
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
@@ -222,7 +222,7 @@ class TaskRunner:
             async with self.functions.slot(self._patience(history, running.task_id)) as slot:
                 _log.info("task_begun", attempt=running.attempt, content=words)
                 with timed_task() as clock:
-                    outcome, conclusion = await self._call(slot, words, running)
+                    outcome, conclusion, declined = await self._call(slot, words, running)
                     clock.outcome = outcome.value
                 _log.info("task_ended", outcome=outcome.value, content=conclusion)
         finally:
@@ -234,25 +234,34 @@ class TaskRunner:
             lambda: files.upload_trace(history.comm_id, running.task_id, running.traced), task_id=running.task_id
         )
         return InformTaskResult(
-            task_id=running.task_id, outcome=outcome, task_conclusion=shortened(conclusion), artifacts=made, traces=traces
+            task_id=running.task_id,
+            outcome=outcome,
+            task_conclusion=shortened(conclusion),
+            artifacts=made,
+            traces=traces,
+            declined=declined,
         )
 
-    async def _call(self, slot: Slot, words: str, running: RunningTask) -> tuple[Outcome, str]:
-        """Call the author's function. What it raises, an exit included, is the task's failure and never this process's."""
+    async def _call(self, slot: Slot, words: str, running: RunningTask) -> tuple[Outcome, str, bool]:
+        """Call the author's function. What it raises, an exit included, is the task's failure and never this process's.
+
+        Returns:
+            How it ended, what it said, and whether it declined the task.
+        """
         timeout = self.agent.timeout or self.timeout
         try:
             answer = await slot.call(self.agent.function, self.agent.arguments(words, running), timeout)
         except IoaError as error:
-            return TaskOutcome.FAILED, str(error)
+            return TaskOutcome.FAILED, str(error), isinstance(error, DeclinedError)
         except BaseException as error:
             this = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and this is not None and this.cancelling():
                 raise
             _log.exception("task_crashed", agent_id=self.card.agent_id, task_id=running.task_id)
-            return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip()
+            return TaskOutcome.FAILED, "".join(traceback.format_exception_only(error)).strip(), False
         if not isinstance(answer, str):
-            return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text."
-        return TaskOutcome.DONE, answer
+            return TaskOutcome.FAILED, f"The agent's function returned {type(answer).__name__}, not text.", False
+        return TaskOutcome.DONE, answer, False
 
     def _patience(self, history: GroupHistory, task_id: TaskId) -> Patience:
         assert history.state is not None

@@ -115,6 +115,7 @@ class TaskRecord:
         given_up: It failed since its assignee fell silent, so that another one may do better.
         started: False while it waits for the tasks that it uses, and for good if it was cancelled before it could start.
         rejected: Why the group did not take its result; empty if it did.
+        declined: Its assignee does no such tasks.
     """
 
     spec: TaskSpec
@@ -124,6 +125,7 @@ class TaskRecord:
     given_up: bool = False
     started: bool = True
     rejected: str = ""
+    declined: bool = False
 
 
 class FileReader(Protocol):

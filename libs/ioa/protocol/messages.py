@@ -133,6 +133,7 @@ class InformTaskResult(Model):
     """Report the end of a task, once.
 
     Attributes:
+        declined: It failed since such tasks are not what the agent does, so that its reason says little of the task.
         usage: What the whole task has cost.
         approach_usage: What of it was spent on deciding how to do it.
         traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
@@ -146,6 +147,7 @@ class InformTaskResult(Model):
     usage: Usage | None = None
     approach_usage: Usage | None = None
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
+    declined: bool = False
 
 
 class Pause(Model):

@@ -563,7 +563,7 @@ async def test_a_goal_that_nobody_fits_ends_at_once(company: Company) -> None:
 
     result = await company.has_done()
 
-    told = "“a horoscope”; “a poem”. Nearest is ada. If that would do, say it in such words; else start an agent that can;"
+    told = "“a horoscope”; “a poem”. Nearest is ada. If that would do, say it in such words; else start an agent that can,"
     assert (result.reason, told in result.content) == (Reason.NO_AGENT, True)
 
 

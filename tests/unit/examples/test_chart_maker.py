@@ -80,8 +80,12 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
             "a scatter plot titled 'Units and revenue where category is Electronics', 209 points (209 of 500 rows).",
         ),
         (
-            "line chart of total revenue per day",
-            "a line chart titled 'Sum of revenue by day of date', 279 points (500 of 500 rows).",
+            "line chart of total revenue per month",
+            "a line chart titled 'Sum of revenue by month of date', 12 points (500 of 500 rows).",
+        ),
+        (
+            "show me a line chart of total revenue per month where region is not West in ascending order",
+            "a line chart titled 'Sum of revenue by month of date where region is not West', 12 points (368 of 500 rows).",
         ),
     ],
 )
@@ -90,6 +94,21 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
     done = run(agent, task, [data / "sales.csv"])
     assert done.text.split(": ", 1)[1] == said
     assert all(min(size_of(png)) > 500 for png in done.files.values())
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (["2024-05-02", "2024-06-09", "2024-09-30"], " No value: 2024-07, 2024-08; the line runs on over them."),
+        (["2024-12-02", "2025-02-09", "2025-03-30"], " No value: 2025-01; the line runs on over it."),
+        (["2024-05-02", "2024-06-09", "2024-07-30"], ""),
+    ],
+)
+def test_times_without_a_value_are_named(days: list[str], said: str, run: Run, tmp_path: Path) -> None:
+    """A line says which months between its first and its last have no value."""
+    path = tmp_path / "visits.csv"
+    path.write_text("day,guests\n" + "".join(f"{day},{at + 3}\n" for at, day in enumerate(days)))
+    assert run(agent, "line chart of total guests per month", [path]).text.endswith(f"3 points (3 of 3 rows).{said}")
 
 
 def test_both(run: Run, data: Path) -> None:

@@ -636,3 +636,30 @@ def test_words_of_another_file_are_explained(run: Run, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="about one file alone") as refused:
         run(agent, "total quantity per country", inputs=[tmp_path / "orders.csv", tmp_path / "customers.csv"])
     assert "none of orders.csv, customers.csv" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("task", "first", "offered"),
+    [
+        ("how many goats are there", "How many of goats are meant", "how many rows are there"),
+        ("how many goats did they lose", "'did' is not understood here (understood: 'how many goats'", "number of distinct"),
+        ("total goats per farm in winter", "'winter' is not understood here", "'total goats per farm'"),
+        ("total goats of happy people per farm", "'happy' is not understood here", "'total goats per farm'"),
+    ],
+)
+def test_the_word_that_is_not_understood_comes_first(task: str, first: str, offered: str, run: Run, tmp_path: Path) -> None:
+    """It comes before what could be meant in two ways, and what is offered keeps what was understood."""
+    path = tmp_path / "farms.csv"
+    path.write_text("farm,goats\nHill,3\nDale,12\nHill,5\n")
+    with pytest.raises(InvalidInputError) as error:
+        run(agent, task, [path])
+    assert error.value.message.startswith(first)
+    assert (offered in error.value.hint) == (offered != "number of distinct")
+
+
+def test_listed_rows_can_be_ordered(run: Run, tmp_path: Path) -> None:
+    """Numbers by size, and by the first column that is listed."""
+    path = tmp_path / "farms.csv"
+    path.write_text("farm,goats\nHill,3\nDale,12\nBank,5\n")
+    done = run(agent, "list goats and farm where goats above 2 in descending order", [path])
+    assert re.findall(r"^- (.+)$", done.text, re.MULTILINE) == ["12, Dale", "5, Bank", "3, Hill"]

@@ -22,6 +22,9 @@ DEFAULT_THRESHOLD = 0.35
 """Of 35 needs the example agents serve all lie above it, of 18 unrelated ones 16 below (benchmarks/similarity.py)."""
 MAX_OTHERS = 2
 """How many stand by for a need, for when the best one fails."""
+NEAR = 0.10
+"""By how much less similar than one that fits an agent may be that stands by where too few fit. Similarity misses who reads such
+data by that much, and who is asked in vain refuses; whether a goal is anybody's at all is told by who fits."""
 _FILE_NAME = re.compile(r"(?<![\w/.:@-])[\w-]+\.(?P<kind>[A-Za-z][A-Za-z0-9]{1,4})(?![\w/@])")
 _COMMON_NAMES = {"csv": "the CSV file", "tsv": "the CSV file", "html": "the page", "htm": "the page", "py": "the script"}
 _QUOTED_WORD = re.compile(r"[\"“‘'«](?<!\w['’])[\w-]+[\"”’'»](?!\w)")
@@ -44,15 +47,17 @@ class Matcher:
     aside: bool = False
 
     def fitting(self, *found: NeedHits) -> list[Hit]:
-        """Who fits a need, the best first, one of each pool: a replica would fail where its pool has failed.
+        """Who fits a need, and if anybody does who is near, the best first, one of each pool: a replica fails where its pool has.
 
         Args:
             found: What was found for it, by each way that it was asked for in; the best of each take turns.
         """
         of_pool: dict[PoolId, Hit] = {}
-        near = [[hit for hit in hits.hits if hit.similarity >= self.threshold] for hits in found]
-        for hit in chain.from_iterable(zip_longest(*near)):
-            if hit is not None:
+        if not any(hit.similarity >= self.threshold for hits in found for hit in hits.hits):
+            return []
+        for least in (self.threshold, self.threshold - NEAR):
+            near = [[hit for hit in hits.hits if hit.similarity >= least] for hits in found]
+            for hit in filter(None, chain.from_iterable(zip_longest(*near))):
                 of_pool.setdefault(hit.card.pool, hit)
         fitting = list(of_pool.values())
         others = [hit for hit in fitting if hit.card.agent_id != self.me]

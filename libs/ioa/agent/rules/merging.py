@@ -81,13 +81,22 @@ def _sections_of_record(view: GroupView) -> list[Section]:
 
 
 def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
-    """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence."""
+    """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence.
+
+    Who declined it says nothing of it, and is heard only if nobody else is: then as the nearest of those who do other things.
+    """
     if not attempts:
         return {
             PlanStatus.SKIPPED: _SKIPPED,
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
     records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
+    if records and all(record.declined for record in records):
+        return (
+            f"Nobody here does this, as it is said. {records[0].spec.assignee}, who came nearest, says: {_said(records[0])} "
+            "An agent with a language model may do it."
+        )
+    records = [record for record in records if not record.declined]
     if len(records) < 2:
         return _said(records[0]) if records else "not finished"
     best, *others = records

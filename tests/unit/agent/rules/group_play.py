@@ -116,7 +116,8 @@ class GroupPlay:
             conclusion = said.task_conclusion if said else task.why if isinstance(task, ClosedTask) else ""
             given_up = outcome is TaskOutcome.FAILED and said is None
             started, rejected = spec.task_id in self.begun, self.rejected.get(spec.task_id, "")
-            records.append(TaskRecord(spec, outcome, conclusion, said.artifacts if said else (), given_up, started, rejected))
+            artifacts, declined = (said.artifacts, said.declined) if said else ((), False)
+            records.append(TaskRecord(spec, outcome, conclusion, artifacts, given_up, started, rejected, declined))
         legal, reachable = legal_kinds(self.state, me, self.now), self.state.reachable(self.now)
         return GroupView(me, self.charter, self.state, tuple(self.messages), tuple(records), legal, reachable)
 
@@ -169,14 +170,20 @@ class GroupPlay:
         outcome: Literal[TaskOutcome.DONE, TaskOutcome.FAILED] = TaskOutcome.DONE,
         said: str = "",
         artifacts: Sequence[Artifact] = (),
+        declined: bool = False,
     ) -> None:
         """Let an assignee report a result."""
         text = said or f"result of {name_of_task_id(task.task_id)}"
-        payload = InformTaskResult(task_id=task.task_id, outcome=outcome, task_conclusion=text, artifacts=tuple(artifacts))
+        payload = InformTaskResult(
+            task_id=task.task_id, outcome=outcome, task_conclusion=text, artifacts=tuple(artifacts), declined=declined
+        )
         self.say(task.assignee, payload, task.turn)
 
-    async def run(self, failing: Sequence[str] = (), said: dict[str, str] | None = None) -> None:
-        """Play to the end; all assignees answer and finish in order. `failing` names tasks, and agents that fail all of theirs."""
+    async def run(self, failing: Sequence[str] = (), said: dict[str, str] | None = None, declining: Sequence[str] = ()) -> None:
+        """Play to the end; all assignees answer and finish in order.
+
+        `failing` names tasks, and agents that fail all of theirs; `declining` names agents that do no such tasks.
+        """
         while not self.state.phase.is_terminal:
             if self.state.floor_holder is not None:
                 await self.speak()
@@ -184,9 +191,10 @@ class GroupPlay:
             else:
                 task = self.state.open_tasks[0]
                 name = name_of_task_id(task.task_id)
-                fails = name in failing or task.assignee in failing
+                declines = task.assignee in declining
+                fails = declines or name in failing or task.assignee in failing
                 text = (said or {}).get(task.assignee) or (said or {}).get(name, "")
-                self.finish(task, TaskOutcome.FAILED if fails else TaskOutcome.DONE, text)
+                self.finish(task, TaskOutcome.FAILED if fails else TaskOutcome.DONE, text, declined=declines)
 
     def acknowledge_if_handing(self) -> None:
         """Answer an assignment as clients do at once."""

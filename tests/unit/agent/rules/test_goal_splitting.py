@@ -270,3 +270,17 @@ def test_a_document_of_its_parts_is_written(noun: str) -> None:
         ("the total fine per branch in loans.csv", ()),
         (f"a {noun} of the results", (0, 1)),
     ]
+
+
+@pytest.mark.parametrize(
+    ("goal", "told"),
+    [
+        ("pie chart of total goats per farm, please", "pie chart of total goats per farm"),
+        ("Thanks, could you count the goats per farm?", "count the goats per farm?"),
+        ("average goats per farm please, thanks a lot!", "average goats per farm"),
+        ("please", "please"),
+    ],
+)
+def test_courtesy_counts_for_nothing(goal: str, told: str) -> None:
+    """No agent is told the greeting, the please or the thanks around a goal, whether it was split or not."""
+    assert [need.text for need in split_goal(goal)] == [told]

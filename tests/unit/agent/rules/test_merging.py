@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ioa.agent.rules.merging import conclude
 from ioa.protocol.goals import Reason
 from ioa.protocol.messages import Conclusion, TaskOutcome
@@ -9,12 +11,15 @@ from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charte
 
 SUM = planned("t1", "a", "compute the total in sales.csv")
 CHART = planned("t2", "b", "chart the total in sales.csv", uses=("t1",))
+NOBODY = (
+    " Nobody here does this, as it is said. a, who came nearest, says: No text. Send one. An agent with a language model may do it."
+)
 REPORT = planned("t3", "c", "write a report of both results", uses=("t1", "t2"))
 
 
-async def concluded(play: GroupPlay, said: dict[str, str], failing: tuple[str, ...] = ()) -> Conclusion:
+async def concluded(play: GroupPlay, said: dict[str, str], failing: tuple[str, ...] = (), declining: str = "") -> Conclusion:
     """Play to the end and return what was concluded."""
-    await play.run(failing=failing, said=said)
+    await play.run(failing=failing, said=said, declining=declining)
     payload = play.messages[-1].payload
     assert isinstance(payload, Conclusion)
     return payload
@@ -51,6 +56,22 @@ async def test_what_failed_is_said_and_what_was_reached_is_kept() -> None:
     assert Reason.FAILED is conclusion.reason
     assert "- Chart the total in sales.csv: There is nothing to draw." in conclusion.content
     assert "total: 7" in conclusion.content
+
+
+@pytest.mark.parametrize(
+    ("declining", "told"),
+    [
+        ("", "\n  - a: No text. Send one.\n  - b: No such month."),
+        ("a", " No such month. Say which."),
+        ("b", " No text. Send one."),
+        ("ab", NOBODY),
+    ],
+)
+async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str, told: str) -> None:
+    """The reasons of those who declined are left out; if all did, the goal says that nobody here does it, and who was nearest."""
+    said = {"a": "No text. Send one.", "b": "No such month. Say which."}
+    conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"), declining)
+    assert conclusion.content == f"The goal was not reached:\n- Do t1:{told}"
 
 
 async def test_files_are_collected_and_listed() -> None:

@@ -134,8 +134,8 @@ async def test_a_single_need_without_an_agent_is_named() -> None:
     """A goal of one need that nobody serves fails with that need, and says who came nearest, how near, and what that one does."""
     answer = await BRAIN.form_team(mission("Paint the fence, please."), tools())
     assert answer == NobodyFits(
-        ("Paint the fence, please.",),
-        "Nearest to “Paint the fence, please.” is me (0.05 where 0.35 is needed), which does such as “greets people”.",
+        ("Paint the fence.",),
+        "Nearest to “Paint the fence.” is me (0.05 where 0.35 is needed), which does such as “greets people”.",
     )
 
 
@@ -215,6 +215,15 @@ async def test_who_else_fits_stands_by() -> None:
     assert isinstance(team, Team)
     assert team.members == ("csv-analyst", "report-writer", "text-analyst")
     assert [task.others for task in team.plan] == [("report-writer", "text-analyst")]
+
+
+async def test_who_is_near_stands_by_where_somebody_fits() -> None:
+    """Who is a little less similar may be who can; who is far, or fits no better than for a goal that is nobody's, is not asked."""
+    found = tools_of(CARDS, {"chart-maker": {"total": 0.4}, "csv-analyst": {"total": 0.3, "paint": 0.3}, "me": {"total": 0.2}})
+    team = await BRAIN.form_team(mission("Compute the total of sales.csv"), found)
+    assert isinstance(team, Team)
+    assert [(task.assignee, task.others) for task in team.plan] == [("chart-maker", ("csv-analyst",))]
+    assert isinstance(await BRAIN.form_team(mission("Paint the fence"), found), NobodyFits)
 
 
 def task_view(

@@ -52,6 +52,7 @@ _COURTESY = re.compile(
     r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
     re.IGNORECASE,
 )
+_POLITE = re.compile(rf"(?:{_COURTESY.pattern}|(?:please|kindly|(?:can|could|would|will) you)\b[ ,:!]*+)++", re.IGNORECASE)
 _ITEM = re.compile(r"(?:[-*•–]|\(?\d{1,2}[.)]|\(?[a-h]\)) (?=\S)")
 _END = re.compile(r"(?<=[.!?])[)\"'”’]*+ (?=\S)| ?; ?(?=\S)")
 _JOINT = re.compile(r"(?: ?, ?(?:and )?| and )(?P<then>(?:then|also|afterwards|finally) )?(?=\S)| (?P<later>then) ", re.IGNORECASE)
@@ -64,7 +65,9 @@ _PRODUCT = re.compile(
     re.IGNORECASE,
 )
 """What is made of what is there by then: `a bar chart of it`, `a short report`."""
-_LAST_WORDS = re.compile(r",? (?:please|as well|too)(?=[.!]*+$)", re.IGNORECASE)
+_LAST_WORDS = re.compile(
+    r"[,.!]? (?:please|as well|too|(?:many )?thanks(?: a lot)?|thank you(?: very much)?)(?=[.!?]*+$)", re.IGNORECASE
+)
 _WORD, _FIRST_WORD = re.compile(r"[^\W_]++"), re.compile(r"[^\W\d_]++")
 _INPUT, _MASKED, _SAYS_SOMETHING = re.compile(INPUT), re.compile(MASKED), re.compile(rf"\w|{MASKED}")
 _NAMES_AT_ONCE = re.compile(rf"\d|{MASKED}")
@@ -85,6 +88,15 @@ class Request:
     later: bool = False
     listed: bool = False
     given: str = ""
+
+
+def without_courtesy(covered: str) -> str:
+    """Leave out the greeting, thanks and please around a goal, for every agent alike; what is nothing else stays."""
+    polite = _POLITE.match(covered)
+    text = covered[polite.end() :] if polite else covered
+    while (shorter := _LAST_WORDS.sub("", text)) != text:
+        text = shorter
+    return text.strip() or covered
 
 
 def requests_of(covered: str) -> list[Request] | None:

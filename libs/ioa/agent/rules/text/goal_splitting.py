@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ioa.agent.rules.text.clauses import Request, requests_of
+from ioa.agent.rules.text.clauses import Request, requests_of, without_courtesy
 from ioa.agent.rules.text.masking import INPUT, NAMED, Mask
 from ioa.agent.rules.text.references import uses_of
 
@@ -29,8 +29,8 @@ class GoalNeed:
 def split_goal(goal: str) -> tuple[GoalNeed, ...]:
     """Split a goal into needs. What cannot be split for certain is one need, as it is."""
     mask = Mask()
-    requests = requests_of(mask.cover(goal)) or []
-    return needs_of(requests, mask) or (GoalNeed(goal.strip() or goal),)
+    covered = without_courtesy(mask.cover(goal).strip())
+    return needs_of(requests_of(covered) or [], mask) or (GoalNeed(mask.uncover(covered) or goal),)
 
 
 def needs_of(requests: Sequence[Request], mask: Mask) -> tuple[GoalNeed, ...]:
