@@ -258,7 +258,6 @@ async def test_many_goals_at_once(system: NatsSystemClient, world: World) -> Non
     ("goal", "unmet"),
     [
         ("Book a flight to {place} for next Tuesday", "flight"),
-        ("Total {amount} per {kind} in {table}, and translate {text} into Japanese", "Japanese"),
         ("- Sing me a lullaby\n- Compose a fugue\n- Compute the total {amount} in {table}", "fugue"),
     ],
 )
@@ -271,6 +270,16 @@ async def test_a_goal_that_nobody_serves_says_which_need(system: NatsSystemClien
     outcome = await run_goal(system, text, [world.table, world.text])
 
     assert (outcome.result.reason, unmet in outcome.text, f"per {world.kind}" in outcome.text) == (Reason.NO_AGENT, True, False), (
+        outcome.text
+    )
+
+
+async def test_what_an_agent_refuses_is_named_beside_what_was_done(system: NatsSystemClient, world: World) -> None:
+    """Half of a goal that can be done is, and the answer begins with the words that nobody here understands."""
+    text = f"Total {world.amount} per {world.kind} in {world.table.name}, and translate {world.text.name} into Japanese"
+    outcome = await run_goal(system, text, [world.table, world.text])
+    missing, _, done = outcome.text.partition("## Total")
+    assert (outcome.result.reason, "'japanese'" in missing, f"per {world.kind}" in done) == (Reason.FAILED, True, True), (
         outcome.text
     )
 
