@@ -217,6 +217,6 @@ def show(value: object) -> str:
         return "not available"
     if isinstance(value, pd.Timestamp):
         return value.strftime("%Y-%m-%d" if value == value.normalize() else "%Y-%m-%d %H:%M:%S")
-    if isinstance(value, str | bool) or not (hasattr(value, "item") or isinstance(value, int | float)):
+    if pd.api.types.is_bool(value) or isinstance(value, str) or not (hasattr(value, "item") or isinstance(value, int | float)):
         return str(value)
     return format_number(float(value))  # type: ignore[arg-type]

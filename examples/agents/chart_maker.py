@@ -53,12 +53,13 @@ _MOST = {"bar": 60, "pie": 12}
 
 @dataclass(frozen=True)
 class Chart:
-    """A table to draw, its labels before its figures; its kind, if that is certain; and of which rows it was made."""
+    """A table to draw, labels before figures; of which rows it was made; its kind, if that is certain; whether figures add up."""
 
     frame: pd.DataFrame
     title: str
     reading: str
     kind: str = ""
+    adds_up: bool = True
 
 
 @agent.task
@@ -80,6 +81,8 @@ def run(task: str, ctx: TaskContext) -> str:
     for number, chart in enumerate(charts, 1):
         shown = title["title"] if title else chart.title[:1].upper() + chart.title[1:]
         kind = chart.kind or (wish["kind"] or "").lower() or _fitting_kind(chart.frame)
+        if kind == "pie" and not chart.adds_up:
+            raise InvalidInputError(f"{shown}: these are no parts of a whole, which a pie shows.", hint="Ask for a bar chart.")
         name = re.sub(r"[^a-z0-9]+", "-", shown.lower()).strip("-")[:60] or "chart"
         names.append(f"{name}-{number}.png" if f"{name}.png" in names else f"{name}.png")
         ctx.artifact(names[-1], draw(chart.frame, kind, shown), "image/png")
@@ -103,7 +106,7 @@ def _of_results(rest: str, ctx: TaskContext) -> list[Chart]:
 def _of_table(path: Path, name: str) -> Chart:
     """A chart of a table that is computed already: its last column holds the figures, the others are labels."""
     from answers import used_rows
-    from questions import Figure, Key, Question
+    from questions import NO_PARTS, Figure, Key, Question
     from tables import read_table
 
     table = read_table(path, name)
@@ -113,12 +116,13 @@ def _of_table(path: Path, name: str) -> Chart:
         )
     label, figure = table.columns
     cells, reading = used_rows(Question(Figure("values", (figure,)), (Key(label),)), table)
-    return Chart(cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), f"{figure} by {label}", f"{reading} of {name}")
+    frame, adds_up = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1), not str(figure).startswith(NO_PARTS)
+    return Chart(frame, f"{figure} by {label}", f"{reading} of {name}", adds_up=adds_up and not figure.why_rate)
 
 
 def _of_question(rest: str, task: str, ctx: TaskContext) -> list[Chart]:
     from answers import answer, where
-    from questions import understand
+    from questions import NO_PARTS, understand
 
     charts = []
     table, questions = understand(rest, read_tables(task, ctx))
@@ -127,7 +131,10 @@ def _of_question(rest: str, task: str, ctx: TaskContext) -> list[Chart]:
         if found.frame is None:
             raise InvalidInputError("One figure makes no chart.", hint=f"Group it, as in 'per {table.columns[0]}'.")
         title = f"{question.figure} by {' and '.join(map(str, question.keys))}{where(question)}"
-        charts.append(Chart(found.frame, title, found.reading))
+        adds_up = not str(question.figure).startswith(NO_PARTS) and (
+            question.figure.operation in ("sum", "count", "share") or not any(one.why_rate for one in question.figure.columns)
+        )
+        charts.append(Chart(found.frame, title, found.reading, adds_up=adds_up))
     return charts
 
 

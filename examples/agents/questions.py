@@ -32,6 +32,8 @@ _SPOKEN = {
     "mean": "average of", "median": "median of", "std": "standard deviation of", "min": "minimum of", "max": "maximum of",
     "values": "values of", "only": "", "rows": "rows", "share": "share in per cent of",
 }  # fmt: skip
+NO_PARTS = tuple(_SPOKEN[one] for one in ("mean", "median", "std", "min", "max", "distinct", "correlation"))
+"""How figures are called that do not add up, whatever they are of."""
 _SIGNS = {"*": r"times|multiplied by|\*|×", "/": r"divided by|/|÷", "+": r"plus|\+", "-": r"minus|-|−"}
 _COMPARISONS = {
     ">=": r">=|at least|no less than|since", "<=": r"<=|at most|no more than|up to|until", "!=": r"!=|not equal to",

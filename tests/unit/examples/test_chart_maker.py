@@ -159,6 +159,15 @@ def test_negative_pie(run: Run, tmp_path: Path) -> None:
         run(agent, "pie chart of total profit per shop", [path])
 
 
+@pytest.mark.parametrize("figure", ["average seats", "maximum seats", "median seats", "occupancy", "unit price"])
+def test_a_pie_shows_parts_of_a_whole(run: Run, tmp_path: Path, figure: str) -> None:
+    """What does not add up is not shown in slices, of which each would be told as a share."""
+    path = tmp_path / "plays.csv"
+    path.write_text("play,seats,occupancy,unit price\nHamlet,10,89%,4\nMedea,40,53%,5\n")
+    with pytest.raises(InvalidInputError, match="no parts of a whole"):
+        run(agent, f"pie chart of {figure} per play", [path])
+
+
 def test_unicode_and_long_labels(run: Run, tmp_path: Path) -> None:
     """Labels of any length and Western script fit; none makes the drawing warn."""
     path = tmp_path / "wide.csv"

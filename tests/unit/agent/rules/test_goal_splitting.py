@@ -278,6 +278,9 @@ def test_a_document_of_its_parts_is_written(noun: str) -> None:
         ("pie chart of total goats per farm, please", "pie chart of total goats per farm"),
         ("Thanks, could you count the goats per farm?", "count the goats per farm?"),
         ("average goats per farm please, thanks a lot!", "average goats per farm"),
+        ("histogram of goats", "histogram of goats"),
+        ("highest goats per heyday", "highest goats per heyday"),
+        ("cheerssheet rows", "cheerssheet rows"),
         ("please", "please"),
     ],
 )

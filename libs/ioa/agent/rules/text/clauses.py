@@ -49,7 +49,7 @@ _OPENING = re.compile(
 )
 _LATER = re.compile(r"\b(?:then|next|after that|afterwards|finally|lastly)\b", re.IGNORECASE)
 _COURTESY = re.compile(
-    r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
+    r"(?:hello|hi|hey|(?:many )?thanks|thank you|cheers)\b(?: (?:there|all|everybody|a lot|very much|in advance|again))*+[ .,!]*+",
     re.IGNORECASE,
 )
 _POLITE = re.compile(rf"(?:{_COURTESY.pattern}|(?:please|kindly|(?:can|could|would|will) you)\b[ ,:!]*+)++", re.IGNORECASE)
