@@ -588,7 +588,10 @@ def unsaid(figure: Figure, around: tuple[str, str], table: Table | None) -> Inva
 
 
 def _is_read(text: str, table: Table) -> bool:
+    """Whether a question is understood and has an answer."""
+    from answers import answer
+
     try:
-        return bool(_Reader(text, table, offers=False).questions())
+        return bool([answer(question, table) for question in _Reader(text, table, offers=False).questions()])
     except InvalidInputError:
         return False
