@@ -33,7 +33,8 @@ logs=$(mktemp -d); stay=()
 block_python() { if [ -x .venv/bin/python ]; then .venv/bin/python "$@"; else python3 "$@"; fi; }
 start() {
   local log="$logs/${#stay[@]}"
-  bash -c "$1" >"$log" 2>&1 & stay+=($!)
+  : >"$log"  # before anybody looks into it
+  bash -c "$1" >>"$log" 2>&1 & stay+=($!)
   for _ in $(seq 600); do
     grep -Eq '^ready|"agent_ready"' "$log" && return
     kill -0 "${stay[-1]}" 2>/dev/null || break
