@@ -17,6 +17,7 @@ from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
+from ioa.agent.conversation import reason_of
 from ioa.agent.model import context
 from ioa.agent.model.answers import Approach, Conclude, DoAlone, PassOn, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
@@ -239,7 +240,7 @@ class ModelBrain:
 
     def _approach_question(self, task: TaskView) -> Callable[[int], str]:
         view, spec = task.group, task.spec
-        assigner = next((one.assigner for one in view.state.open_tasks if one.task_id == spec.task_id), view.charter.owner)
+        assigner, _ = reason_of(view, spec)
 
         def text(room: int) -> str:
             seen = _within(view, room)
