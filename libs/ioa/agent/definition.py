@@ -6,6 +6,7 @@ The function may be sync (it runs in a thread) or async, and may take a second a
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -182,6 +183,18 @@ class TaskContext(Protocol):
         Raises:
             InvalidInputError: It is no JSON object.
         """
+
+
+def trace_line(event: Mapping[str, Any]) -> str:
+    """Write an event of a trace as JSON in one line.
+
+    Raises:
+        InvalidInputError: It is no JSON object.
+    """
+    try:
+        return json.dumps(dict(event), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
 
 
 def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mimetypes
 import shutil
 import threading
@@ -17,7 +16,7 @@ from pydantic import BaseModel
 from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import Heard, Teammate
-from ioa.agent.definition import InputFile, UpstreamResult, spent
+from ioa.agent.definition import InputFile, UpstreamResult, spent, trace_line
 from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
@@ -214,10 +213,7 @@ class RunningTask:
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Note a step as a line of the trace; what does not fit any more is left out."""
-        try:
-            line = json.dumps(dict(event), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+        line = trace_line(event).encode("utf-8", "replace") + b"\n"
         with self._lock:
             if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
                 self._trace += line

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
 from ioa.agent.conversation import Heard, Teammate
-from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent
+from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent, trace_line
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.task_runner import no_model
 from ioa.errors import InvalidInputError
@@ -170,10 +170,7 @@ class RecordingContext:
         Raises:
             InvalidInputError: It is no JSON object.
         """
-        try:
-            self.events.append(json.loads(json.dumps(dict(event))))
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+        self.events.append(json.loads(trace_line(event)))
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Write the file into the workspace and record it; the same name again replaces it.
