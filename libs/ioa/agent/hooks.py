@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, teammates
 from ioa.agent.function_executor import Functions, Patience
@@ -27,17 +28,9 @@ from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
 from ioa.protocol.codec import validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import (
-    MAX_ARTIFACTS,
-    AsyncTaskAssignment,
-    Discussion,
-    Pause,
-    SyncTaskAssignment,
-    TaskOutcome,
-    TaskSpec,
-)
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Pause, SyncTaskAssignment, TaskSpec
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition, InputFile
@@ -122,12 +115,12 @@ class TurnView:
         return validate(Pause, {"triggers": task_ids})
 
     def conclude(self, text: str, *, reached: bool = True) -> WholeConclusion:
-        """End the group with its answer, and the newest file of each name. `reached` is false if the goal was not."""
+        """End the group with its answer and the files of the tasks that are done; `reached` is false if the goal was not.
+
+        A file is left out if a task that builds on it made one of its name.
+        """
         reason = Reason.CONCLUDED if reached else Reason.FAILED
-        files: dict[str, Artifact] = {
-            file.name: file for task in self.tasks if task.outcome is TaskOutcome.DONE for file in task.artifacts
-        }
-        return WholeConclusion(content=text, reason=reason, artifacts=tuple(files.values())[-MAX_ARTIFACTS:])
+        return WholeConclusion(content=text, reason=reason, artifacts=files_of_answer(self.tasks))
 
 
 ObserveFunction = Callable[[TurnView], str | Awaitable[str]]
