@@ -26,7 +26,7 @@ from ioa.group.events import name_of
 from ioa.group.state import GroupState
 from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
-from ioa.protocol.codec import validate
+from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
@@ -40,7 +40,6 @@ MAX_OBSERVATION_CHARS = 8_000
 LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
 _MAX_GROUPS = 1_000
-_CUT = " […]"
 
 Said = Utterance | WholeConclusion
 """What a speaker may say: what the builders of `TurnView` make."""
@@ -165,7 +164,7 @@ class Hooks:
             _log.warning("not_observed", comm_id=comm_id, turn=turn, error=type(error).__name__)
             return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
         if len(seen) > MAX_OBSERVATION_CHARS:
-            seen = seen[: MAX_OBSERVATION_CHARS - len(_CUT)] + _CUT
+            seen = seen[: MAX_OBSERVATION_CHARS - len(CUT)] + CUT
         now = Observation(turn, seen)
         await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
         return replace(view, observation=seen)

@@ -17,13 +17,14 @@ from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, spent, trace_line
-from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
+from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion

@@ -170,14 +170,15 @@ def problems_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 _MAX_WHY_CHARS = 300
-_CUT = " […]"
+CUT = " […]"
+"""What stands at the end of a text that was cut."""
 
 
 def shortened(text: str, max_bytes: int) -> str:
     """Cut a text that is too long, and replace what `check_text` refuses, so that it can travel."""
     data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
     if len(data) > max_bytes:
-        return data[: max_bytes - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+        return data[: max_bytes - len(CUT.encode())].decode("utf-8", "ignore") + CUT
     return data.decode("utf-8")
 
 
