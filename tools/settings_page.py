@@ -88,7 +88,7 @@ SECTIONS = (
     Section(
         "Agents",
         known_settings.AGENTS,
-        ("ioa.hosting.host:WorkerSettings",),
+        ("ioa.hosting.settings:WorkerSettings",),
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
             Setting("IOA_CARD", "path", "", "a JSON file whose fields replace those of the agent's card"),

@@ -11,7 +11,6 @@ from ioa.cli.terminal import Terminal
 from ioa.protocol.goals import Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 
-
 CONCLUDED = GoalResult(
     goal_id=GoalId("g"),
     reason=Reason.CONCLUDED,

@@ -15,7 +15,8 @@ from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import Mind
-from ioa.hosting.host import Crew, WorkerSettings, host, in_sandbox, load_agent
+from ioa.hosting.host import Crew, host, in_sandbox, load_agent
+from ioa.hosting.settings import WorkerSettings
 from ioa.protocol.ids import AgentId
 from ioa.runtime.settings import settings_from
 from ioa.sandbox import level_here
