@@ -9,8 +9,6 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
-
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
@@ -32,8 +30,6 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_router.heard import Heard
-
-_log = structlog.get_logger(__name__)
 
 ROUTER_NAME = AgentId("router")
 

@@ -78,7 +78,6 @@ class ModelBrain:
         *,
         name: str = "model",
         budget: Budget | None = None,
-        prompts: Prompts | None = None,
         tally: Tally | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -86,7 +85,7 @@ class ModelBrain:
         self.model = name
         self._fallback = fallback
         self._budget = budget or Budget()
-        self._prompts = prompts or Prompts()
+        self._prompts = Prompts()
         self._sleep = sleep
         self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
