@@ -1,6 +1,6 @@
 """The control plane in one object: the real registry, discovery, group setup and router over stores in memory.
 
-`MemoryNetwork` is what agents see of it, `MemorySystemClient` what users do.
+`PlaneNetwork` is what agents see of it, `MemorySystemClient` what users do.
 """
 
 from __future__ import annotations

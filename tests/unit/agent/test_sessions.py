@@ -19,8 +19,8 @@ from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTas
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.deadline import eventually
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)

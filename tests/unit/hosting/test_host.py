@@ -23,8 +23,8 @@ from ioa.sandbox import level_here
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.deadline import eventually
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import Stop, idle
 
 
