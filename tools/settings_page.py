@@ -84,7 +84,7 @@ SECTIONS = (
         known_settings.CONTROL_PLANE,
         ("ioa.runtime.control_plane:ControlPlaneSettings",),
     ),
-    Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.__main__:DiscoverySettings",)),
+    Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
     Section(
         "Agents",
         known_settings.AGENTS,
