@@ -197,6 +197,17 @@ def trace_line(event: Mapping[str, Any]) -> str:
         raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
 
 
+def report(content: str, fraction: float | None) -> tuple[str, float | None]:
+    """Make a report of progress of what an author's function says.
+
+    Raises:
+        InvalidInputError: The fraction does not lie between 0 and 1.
+    """
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
+    return str(content), None if fraction is None else float(fraction)
+
+
 def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:
     """Make a usage of what an author's function says.
 
