@@ -25,7 +25,8 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Need, Search, SearchResult
 from ioa.runtime.process import StopSignal, background
-from ioa_discovery.__main__ import DiscoverySettings, serve
+from ioa_discovery.__main__ import serve
+from ioa_discovery.settings import DiscoverySettings
 from tests.rig.deadline import eventually
 from tests.rig.loop_watch import watch_loops
 

@@ -84,11 +84,11 @@ SECTIONS = (
         known_settings.CONTROL_PLANE,
         ("ioa.runtime.control_plane:ControlPlaneSettings",),
     ),
-    Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.__main__:DiscoverySettings",)),
+    Section("Discovery", known_settings.DISCOVERY, ("ioa_discovery.settings:DiscoverySettings",)),
     Section(
         "Agents",
         known_settings.AGENTS,
-        ("ioa.hosting.host:WorkerSettings",),
+        ("ioa.hosting.settings:WorkerSettings",),
         (
             Setting("IOA_REPLICA", "number, or a text that ends with one", "", "which replica of the agent this is (`writer-2`)"),
             Setting("IOA_CARD", "path", "", "a JSON file whose fields replace those of the agent's card"),
@@ -98,7 +98,7 @@ SECTIONS = (
     Section(
         "Tests and benchmarks",
         known_settings.TESTS,
-        ("ioa_testkit.load_worker:LoadSettings", "ioa_testkit.crowd_worker:CrowdSettings"),
+        ("ioa_testkit.load_worker:LoadSettings",),
         (
             Setting("IOA_TEST_EXPLORE", "any text", "", "tests that make up their cases make up new ones"),
             Setting("IOA_TEST_SEED", "number", "`2024`", "which inputs the tests of goals make up"),

@@ -19,6 +19,8 @@ from ioa.errors import UnavailableError
 
 T = TypeVar("T")
 
+_FIRST_SECONDS, _LONGEST_SECONDS = 0.1, 2.0
+
 
 def pauses(first: float, longest: float, chance: Callable[[], float] = random.random) -> Iterator[float]:
     """Yield seconds to wait before each further attempt, without end.
@@ -34,18 +36,14 @@ def pauses(first: float, longest: float, chance: Callable[[], float] = random.ra
         mean = min(mean * 2, longest)
 
 
-async def until_available(
-    ask: Callable[[], Awaitable[T]], on_failure: Callable[[UnavailableError], None], *, first: float = 0.1, longest: float = 2.0
-) -> T:
+async def until_available(ask: Callable[[], Awaitable[T]], on_failure: Callable[[UnavailableError], None]) -> T:
     """Repeat an idempotent request until what it needs is there.
 
     Args:
         ask: Makes the request. Any error but `UnavailableError` is an answer and is raised.
         on_failure: Told of each attempt that failed, before the pause.
-        first: As in `pauses`.
-        longest: As in `pauses`.
     """
-    pause = pauses(first, longest)
+    pause = pauses(_FIRST_SECONDS, _LONGEST_SECONDS)
     while True:
         try:
             return await ask()

@@ -2,52 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
-from pathlib import Path
-
-from pydantic import Field
+from functools import partial
 
 from ioa.adapters.nats.connection import open_connection
-from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
+from ioa.runtime.control_plane import open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.answering import open_answering
-from ioa_discovery.engines import Engines, EngineSettings, open_engines
+from ioa_discovery.engines import open_engines
 from ioa_discovery.recall import observe
 from ioa_discovery.search.terms import english_stem
-
-
-class DiscoverySettings(ControlPlaneSettings):
-    """What discovery is told besides what every service is."""
-
-    qdrant_url: str | None = Field(
-        default=None, description="a Qdrant server; without one the engine runs in a process of discovery's own"
-    )
-    qdrant_api_key: str | None = Field(default=None, description="the key of that server")
-    index_folder: Path | None = Field(default=None, description="where that process keeps its index")
-    embedding_model: str = Field(
-        default="",
-        description="a folder with model.onnx and tokenizer.json, or a sentence-transformers model; none: the light one",
-    )
-    embedding_processes: int = Field(default=1, ge=1, le=64, description="processes that embed, one core each")
-
-    def engines(self) -> EngineSettings:
-        """Which index and which model."""
-        return EngineSettings(
-            self.qdrant_url, self.qdrant_api_key, self.index_folder, self.embedding_model, self.embedding_processes
-        )
+from ioa_discovery.settings import DiscoverySettings
 
 
 async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
     """Answer searches until `stop` is set."""
-
-    def engines(restarted: Callable[[], None]) -> AbstractAsyncContextManager[Engines]:
-        return open_engines(settings.engines(), restarted=restarted)
-
     async with (
         open_connection(settings.nats("ioa-discovery")) as client,
         open_topology(client, settings, make=False),
-        open_answering(client, settings, engines, english_stem) as (opened, feed),
+        open_answering(client, settings, partial(open_engines, settings), english_stem) as (opened, feed),
         background(observe(opened.index, feed)),
     ):
         await stop.wait()

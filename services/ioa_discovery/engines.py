@@ -5,36 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ioa.ports.embedder import Embedder
 from ioa_discovery.embedding.embedder import KeepingEmbedder, open_embedder
 from ioa_discovery.index.edge_index import EdgeIndex, prepare_edge_index
+from ioa_discovery.settings import DiscoverySettings
 
 if TYPE_CHECKING:
     from ioa_discovery.index.qdrant_index import QdrantIndex
 
 VECTORS_FILE = "vectors.sqlite"
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSettings:
-    """What there is to choose.
-
-    Attributes:
-        qdrant_url: A Qdrant server; without one the engine runs in a process of discovery's own.
-        qdrant_api_key: The server's key.
-        index_folder: Where that process keeps the index, and discovery the vectors it has seen; None: nothing is kept.
-        embedding_model: See `open_embedder`.
-        embedding_processes: How many processes embed.
-    """
-
-    qdrant_url: str | None
-    qdrant_api_key: str | None
-    index_folder: Path | None
-    embedding_model: str
-    embedding_processes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +28,8 @@ class Engines:
 
 
 @asynccontextmanager
-async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None]) -> AsyncIterator[Engines]:
-    """Load the model and open the index.
-
-    Args:
-        settings: Which.
-        restarted: Is called when the index's process had died and runs again.
-    """
+async def open_engines(settings: DiscoverySettings, restarted: Callable[[], None]) -> AsyncIterator[Engines]:
+    """Load the model and open the index. `restarted` is called when the index's process had died and runs again."""
     file = settings.index_folder / VECTORS_FILE if settings.index_folder is not None else None
     async with AsyncExitStack() as stack:
         prepared = None
@@ -71,7 +47,7 @@ async def open_engines(settings: EngineSettings, *, restarted: Callable[[], None
         yield Engines(await stack.enter_async_context(opened), embedder, KeepingEmbedder(embedder))
 
 
-def _open_server(settings: EngineSettings, model_id: str, dimension: int) -> AbstractAsyncContextManager[QdrantIndex]:
+def _open_server(settings: DiscoverySettings, model_id: str, dimension: int) -> AbstractAsyncContextManager[QdrantIndex]:
     assert settings.qdrant_url is not None
     # Only where there is a server: the client takes half a second to import.
     from ioa_discovery.index.qdrant_index import open_qdrant_index

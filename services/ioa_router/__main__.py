@@ -25,7 +25,7 @@ from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
 from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
-from ioa_router.router import Router
+from ioa_router.router import Router, RouterPorts
 from ioa_router.standstill import Standstill
 from ioa_router.sweep import Sweep
 
@@ -47,7 +47,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         dead = CountedDeadLetters(NatsDeadLetters(js))
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
         ledger = GroupLedger(log, timers, NatsInboxes(client, name), results, open_groups, clock)
-        router = Router(ledger, goals, open_groups, timers, progress, endings, clock, sessions)
+        router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
 

@@ -9,8 +9,6 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
-
 from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
@@ -33,8 +31,6 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_router.heard import Heard
 
-_log = structlog.get_logger(__name__)
-
 ROUTER_NAME = AgentId("router")
 
 
@@ -52,29 +48,37 @@ class _Look:
             self.fired_at = max(fired_at, self.fired_at or fired_at)
 
 
+@dataclass(frozen=True)
+class RouterPorts:
+    """What messages and deadlines are decided with.
+
+    Attributes:
+        ledger: Takes events into the groups' logs.
+        goals: The goals on record.
+        open_groups: Which groups and goals are noted as open.
+        timers: What brings deadlines back.
+        progress: Tells the other routers of reports that are no entries.
+        endings: Tells which goals have ended, however long ago.
+        clock: Stamps events.
+        sessions: Who may speak for an agent.
+    """
+
+    ledger: GroupLedger
+    goals: GoalRecords
+    open_groups: OpenGroups
+    timers: Timers
+    progress: ProgressFeed
+    endings: Endings
+    clock: Clock
+    sessions: Sessions
+
+
 class Router:
     """Answer `say` requests and act on deadlines. Any replica is right for any group."""
 
-    def __init__(
-        self,
-        ledger: GroupLedger,
-        goals: GoalRecords,
-        open_groups: OpenGroups,
-        timers: Timers,
-        progress: ProgressFeed,
-        endings: Endings,
-        clock: Clock,
-        sessions: Sessions,
-    ) -> None:
-        self._ledger = ledger
-        self._goals = goals
-        self._open = open_groups
-        self._timers = timers
-        self._progress = progress
-        self._endings = endings
-        self._clock = clock
-        self._sessions = sessions
-        self._heard = Heard(clock.now())
+    def __init__(self, ports: RouterPorts) -> None:
+        self._ports = ports
+        self._heard = Heard(ports.clock.now())
         self._looks: dict[CommId, _Look] = {}
         self._handled: dict[tuple[CommId, AgentId, MessageId], asyncio.Future[bytes] | None] = {}
         """The messages that are being handled, and where the answer is waited for by copies that came meanwhile."""
@@ -97,7 +101,7 @@ class Router:
         header = message.header
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
-        await self._sessions.check(agent_id, header.session)
+        await self._ports.sessions.check(agent_id, header.session)
         key = (comm_id, agent_id, header.message_id)
         if key in self._handled:
             waited_for = self._handled[key] or asyncio.get_running_loop().create_future()
@@ -154,7 +158,7 @@ class Router:
 
     def listen_anew(self) -> None:
         """Note that reports which other routers accepted may have been missed until now."""
-        self._heard.listen_anew(self._clock.now())
+        self._heard.listen_anew(self._ports.clock.now())
 
     async def look_at(self, comm_id: CommId) -> None:
         """Arm the next deadline of a group that is noted as open again, or pay again what it owes if it has ended.
@@ -164,21 +168,21 @@ class Router:
         Raises:
             UnavailableError: The group has to be looked at again.
         """
-        head = await self._ledger.head(comm_id)
+        head = await self._ports.ledger.head(comm_id)
         if head is None:
             await self._look_at_unlaunched(comm_id)
         elif head.entry.state.phase.is_terminal:
-            await self._ledger.settle(head.entry.state)
+            await self._ports.ledger.settle(head.entry.state)
         else:
-            await self._ledger.rearm(comm_id, head.entry.state)
+            await self._ports.ledger.rearm(comm_id, head.entry.state)
 
     async def _look_at_unlaunched(self, comm_id: CommId) -> None:
         """Arm the deadline of a goal that waits to be launched; forget what has ended, and nested teams that came to nothing."""
-        record, noted = await self._goals.find(comm_id), await self._open.find(comm_id)
-        if record is not None and await self._endings.of(record.goal.goal_id) is None:
-            await self._timers.schedule(comm_id, record.deadline)
-        elif record is not None or noted is None or noted.deadline < self._clock.now():
-            await self._open.remove(comm_id)
+        record, noted = await self._ports.goals.find(comm_id), await self._ports.open_groups.find(comm_id)
+        if record is not None and await self._ports.endings.of(record.goal.goal_id) is None:
+            await self._ports.timers.schedule(comm_id, record.deadline)
+        elif record is not None or noted is None or noted.deadline < self._ports.clock.now():
+            await self._ports.open_groups.remove(comm_id)
 
     async def _judge(self, message: Message) -> bytes:
         comm_id = message.header.comm_id
@@ -187,7 +191,7 @@ class Router:
                 accepted = await self._hear(message, message.payload)
                 if accepted is not None:
                     return encode(SayReply(answer=accepted))
-            recorded = await self._ledger.say(comm_id, message)
+            recorded = await self._ports.ledger.say(comm_id, message)
         except IllegalEventError as refusal:
             return encode(SayReply(answer=await self._answer_to_refused(message, refusal)))
         reach("router.before_answer")
@@ -201,26 +205,26 @@ class Router:
         Raises:
             IllegalEventError: The report is not legal now.
         """
-        comm_id, said = message.header.comm_id, Said(at=self._clock.now(), message=message)
-        seen = await self._ledger.seen(comm_id)
+        comm_id, said = message.header.comm_id, Said(at=self._ports.clock.now(), message=message)
+        seen = await self._ports.ledger.seen(comm_id)
         if seen is None or is_news(seen.entry.state, said, report):
             return None
         try:
             check_progress(seen.entry.state, said, report)
         except IllegalEventError:
-            seen = await self._ledger.head(comm_id)
+            seen = await self._ports.ledger.head(comm_id)
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)
         self.hear(said)
-        await self._progress.publish(said)
+        await self._ports.progress.publish(said)
         count_progress()
         return Accepted(seq=seen.seq)
 
     async def _answer_to_refused(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:
         """Accept a message that is in the log already. A report of progress is not looked for: nobody needs to know."""
         if not isinstance(message.payload, InformTaskProgress):
-            seq = await self._ledger.accepted_before(message)
+            seq = await self._ports.ledger.accepted_before(message)
             if seq is not None:
                 return Accepted(seq=seq)
             if refusal.repeats_turn is not None:
@@ -238,23 +242,23 @@ class Router:
             waited_for.exception()  # those who asked may have been cancelled, and then nobody else takes it
 
     async def _look(self, comm_id: CommId, look: _Look, *, again: bool = False) -> None:
-        head, now = await self._ledger.head(comm_id), self._clock.now()
+        head, now = await self._ports.ledger.head(comm_id), self._ports.clock.now()
         at = max(now, look.fired_at or now)
         if again and head is not None:
-            await self._ledger.push_again(head)
+            await self._ports.ledger.push_again(head)
         if head is None:
             await self._expire_goal(comm_id, at)
         elif head.entry.state.phase.is_terminal:
             self._heard.forget(comm_id)
-            await self._ledger.settle(head.entry.state)
+            await self._ports.ledger.settle(head.entry.state)
         else:
             state = await self._advance(comm_id, head.entry.state, at)
-            await self._ledger.rearm(comm_id, state)
-            await self._ledger.settle(state)
+            await self._ports.ledger.rearm(comm_id, state)
+            await self._ports.ledger.settle(state)
 
     async def _advance(self, comm_id: CommId, state: GroupState, at: datetime) -> GroupState:
         try:
-            return (await self._ledger.record(comm_id, TimerFired(at=at, heard=self._heard.evidence(state, at)))).state
+            return (await self._ports.ledger.record(comm_id, TimerFired(at=at, heard=self._heard.evidence(state, at)))).state
         except IllegalEventError as refusal:
             if refusal.code in (RejectionCode.NOTHING_DUE, RejectionCode.GROUP_ENDED):
                 return state
@@ -264,24 +268,24 @@ class Router:
         """Put the refusal on record, so that the next one counts as the second whoever refuses it; a message counts once."""
         header = message.header
         refused = RepetitionRefused(
-            at=self._clock.now(), by=header.sender, turn=header.turn, message_id=header.message_id, repeats_turn=repeats_turn
+            at=self._ports.clock.now(), by=header.sender, turn=header.turn, message_id=header.message_id, repeats_turn=repeats_turn
         )
         try:
-            await self._ledger.record(comm_id, refused)
+            await self._ports.ledger.record(comm_id, refused)
         except IllegalEventError:
             # It is on record, or the group has moved on: there is no turn left that it could count in.
             return
 
     async def _expire_goal(self, comm_id: CommId, now: datetime) -> None:
         """End a goal that nobody took before its deadline. One without a log that has ended is old, and its log was removed."""
-        record = await self._goals.find(comm_id)
+        record = await self._ports.goals.find(comm_id)
         if record is None:
             return
-        if await self._endings.of(record.goal.goal_id) is not None:
-            await self._open.remove(comm_id)
+        if await self._ports.endings.of(record.goal.goal_id) is not None:
+            await self._ports.open_groups.remove(comm_id)
             return
         if now < record.deadline:
-            await self._timers.schedule(comm_id, record.deadline)
+            await self._ports.timers.schedule(comm_id, record.deadline)
             return
         expired = LaunchAbandoned(
             at=now,
@@ -292,7 +296,7 @@ class Router:
             content="No agent took the goal before its deadline.",
         )
         try:
-            await self._ledger.record(comm_id, expired)
+            await self._ports.ledger.record(comm_id, expired)
         except IllegalEventError:
             # A group was launched at the last moment: its own timers look after it.
             return

@@ -1,6 +1,6 @@
 """The control plane in one object: the real registry, discovery, group setup and router over stores in memory.
 
-`MemoryNetwork` is what agents see of it, `MemorySystemClient` what users do.
+`PlaneNetwork` is what agents see of it, `MemorySystemClient` what users do.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from ioa_groups.leaders import Leaders
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
-from ioa_router.router import Router
+from ioa_router.router import Router, RouterPorts
 from ioa_testkit.memory_discovery import MemoryDiscovery
 
 Push = Callable[[AgentId, SequencedEntry], Sequence[SequencedEntry]]
@@ -179,7 +179,9 @@ class MemoryControlPlane:
             self.sessions,
         )
         self.setup = GroupSetup(ports, timeouts)
-        self.router = Router(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
+        self.router = Router(
+            RouterPorts(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
+        )
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions)
         agents = RegistryPorts(self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock)
         self.registry = Registry(agents, _LEASE, renew_every)

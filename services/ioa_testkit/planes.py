@@ -55,9 +55,9 @@ class Plane:
 
 
 @asynccontextmanager
-async def open_memory_plane(*, model_patience: timedelta = _MODEL_PATIENCE) -> AsyncIterator[Plane]:
-    """Run the services over stores in memory, for as long as the block. `model_patience` is that of its groups."""
-    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=model_patience)
+async def open_memory_plane() -> AsyncIterator[Plane]:
+    """Run the services over stores in memory, for as long as the block."""
+    plane = MemoryControlPlane(SystemClock(), renew_every=RENEW_EVERY, task_lease=_TASK_LEASE, model_patience=_MODEL_PATIENCE)
     async with beside(plane.keep()):
         client = MemorySystemClient(plane)
         yield Plane(client, PlaneNetwork(plane), MemoryInspection(plane, client))

@@ -107,8 +107,8 @@ async def open_crowd(client: Client, url: str, folder: Path) -> AsyncIterator[Cr
     crowd = Crowd(client)
     async with AsyncExitStack() as stack:
         for team in (BIG, SMALL):
-            told = {"IOA_AGENT_DATA": str(folder / team[0]), "IOA_CROWD_AGENTS": ",".join(team)}
-            process = await forks.start(Program(team[0], "ioa_testkit.crowd_worker", (), told))
+            told = {"IOA_AGENT_DATA": str(folder / team[0]), "IOA_TASKS_AT_ONCE": "2000"}
+            process = await forks.start(Program(team[0], "tests.rig.crowd_worker", team, told))
             stack.push_async_callback(process.stop, 0)
         await crowd.present()
         yield crowd

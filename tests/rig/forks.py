@@ -23,7 +23,7 @@ _PRELOADED = (
     "ioa_groups.__main__",
     "ioa_router.__main__",
     "ioa_testkit.load_worker",
-    "ioa_testkit.crowd_worker",
+    "tests.rig.crowd_worker",
     *(f"ioa.cli.{name}" for name in ("main", "agents", "doctor", "goals", "groups", "pruning", "run", "up")),
 )
 _STREAMS = (("in", os.O_RDONLY), ("out", os.O_WRONLY), ("error", os.O_WRONLY))

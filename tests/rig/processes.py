@@ -66,9 +66,11 @@ class Replica:
 class ServiceProcesses:
     """Services on one NATS server. Made by `open_services`."""
 
-    def __init__(self, client: Client, forks: ForkServer) -> None:
+    def __init__(self, client: Client, forks: ForkServer, logs: Path, env: Mapping[str, str]) -> None:
         self._client = client
         self._forks = forks
+        self._logs = logs
+        self._env = env
         self._started: list[Replica] = []
 
     async def start(self, *modules: str, replicas: int = 2, within: timedelta = timedelta(seconds=30)) -> None:
@@ -120,7 +122,9 @@ class ServiceProcesses:
         return "\n".join(shown)
 
     async def _spawn(self, module: str) -> Replica:
-        program = Program(f"{module}-{len(self._started)}", module)
+        name = f"{module}-{len(self._started)}"
+        # Discovery removes an index in a folder of its own choice, which a process that is killed does not.
+        program = Program(name, module, env={"IOA_INDEX_FOLDER": str(self._logs / f"{name}-index"), **self._env})
         return Replica(module, await self._forks.start(program), self._forks.log_of(program))
 
     async def _ping(self, module: str) -> int:
@@ -155,7 +159,7 @@ async def open_services(
     await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
     told = {"IOA_NATS_URL": nats_url, **(env or {})}
     async with open_connection(NatsSettings(nats_url, "service-processes")) as client:
-        services = ServiceProcesses(client, fork_server(logs, told))
+        services = ServiceProcesses(client, fork_server(logs, {}), logs, told)
         try:
             yield services
         finally:

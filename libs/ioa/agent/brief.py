@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ioa.agent.conversation import assignment_of
 from ioa.group.state import MAX_BRIEF_CHARS
 from ioa.ports.brain import TaskRecord, TaskView
 from ioa.protocol.goals import Artifact
@@ -40,7 +41,7 @@ def brief_of(task: TaskView, messages: Sequence[Message]) -> str:
         At most `MAX_BRIEF_CHARS` characters. What does not fit is cut with a mark; results get the room that the rest leaves.
     """
     charter, spec = task.group.charter, task.spec
-    given = next((message for message in messages if spec in _tasks_of(message)), None)
+    given = assignment_of(messages, spec)
     asker = given.header.sender if given is not None else charter.owner
     told = [
         f"The goal is task {spec.task_id} of group {charter.comm_id}; {asker} gave it to {task.me.agent_id}.",
@@ -70,10 +71,6 @@ def _results(used: Sequence[TaskRecord], room: int) -> Iterator[str]:
         share = room // len(told) - len(heading) - len("\n\n:\n")
         if share >= _LEAST_RESULT_CHARS:
             yield f"{heading}:\n{_cut(record.conclusion, share)}"
-
-
-def _tasks_of(message: Message) -> Sequence[object]:
-    return message.payload.tasks if isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment) else ()
 
 
 def _words(message: Message) -> str:

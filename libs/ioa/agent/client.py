@@ -143,6 +143,7 @@ class AgentClient:
         self._sooner = asyncio.Event()
         """Set when a group may be due earlier than the one that was next."""
         self._ended: OrderedDict[CommId, int] = OrderedDict()
+        self._superseded: asyncio.Queue[ExceptionGroup[SupersededError]] = asyncio.Queue()
 
     @property
     def groups_followed(self) -> int:
@@ -181,7 +182,7 @@ class AgentClient:
     async def _serve(self, stop: Stop) -> None:
         # What a process before this one had fetched or begun there serves nothing: an attempt has a folder of its own.
         await asyncio.to_thread(shutil.rmtree, self._options.files, ignore_errors=True)
-        # Sessions are a group of their own, which is the last to end: until then those who stay may open one.
+        # Sessions are a group of their own, which is the last to end: until then those who stay may open one. So no session fails.
         async with self._network.inbox(self._card.agent_id) as inbox, asyncio.TaskGroup() as sessions, asyncio.TaskGroup() as group:
             staying = [
                 group.create_task(self._listen(sessions, inbox)),
@@ -189,6 +190,7 @@ class AgentClient:
                 group.create_task(self._find_groups()),
                 group.create_task(self._probe(sessions)),
                 group.create_task(self._tidy()),
+                group.create_task(self._give_way()),
             ]
             leading = group.create_task(self._lead_goals())
             with self._network.at_renewal(self._start_over):
@@ -417,8 +419,8 @@ class AgentClient:
         try:
             await session.run()
             self._note_end(comm_id, session.cursor)
-        except* SupersededError:
-            raise
+        except* SupersededError as errors:
+            self._superseded.put_nowait(errors)
         except* (NotFoundError, ForbiddenError) as errors:
             self._probing.forget(comm_id)
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
@@ -435,6 +437,10 @@ class AgentClient:
         finally:
             self._sessions.pop(comm_id, None)
             self._sooner.set()
+
+    async def _give_way(self) -> None:
+        """End the agent when a session learns that another process has taken it over."""
+        raise await self._superseded.get()
 
     def _note_end(self, comm_id: CommId, cursor: int) -> None:
         self._probing.forget(comm_id)

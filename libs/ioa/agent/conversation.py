@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -94,11 +94,18 @@ def teammates(view: GroupView) -> tuple[Teammate, ...]:
     )
 
 
+def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None:
+    """Find the message that gave a task out; a planned task, or one given out where these messages were not read, has none."""
+    for message in reversed(messages):
+        if isinstance(message.payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in message.payload.tasks:
+            return message
+    return None
+
+
 def reason_of(view: GroupView, spec: TaskSpec) -> tuple[AgentId, str]:
     """Say who gave a task out, and with which words besides its own; a planned task is the leader's."""
-    for message in reversed(view.messages):
-        payload = message.payload
-        if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in payload.tasks:
-            return message.header.sender, payload.content
+    match assignment_of(view.messages, spec):
+        case Message(header=header, payload=SyncTaskAssignment(content=why) | AsyncTaskAssignment(content=why)):
+            return header.sender, why
     task = view.state.task(spec.task_id)
     return (task.assigner if isinstance(task, OpenTask) else view.charter.owner), ""

@@ -6,6 +6,7 @@ The function may be sync (it runs in a thread) or async, and may take a second a
 from __future__ import annotations
 
 import inspect
+import json
 import math
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -182,6 +183,29 @@ class TaskContext(Protocol):
         Raises:
             InvalidInputError: It is no JSON object.
         """
+
+
+def trace_line(event: Mapping[str, Any]) -> str:
+    """Write an event of a trace as JSON in one line.
+
+    Raises:
+        InvalidInputError: It is no JSON object.
+    """
+    try:
+        return json.dumps(dict(event), ensure_ascii=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+
+
+def report(content: str, fraction: float | None) -> tuple[str, float | None]:
+    """Make a report of progress of what an author's function says.
+
+    Raises:
+        InvalidInputError: The fraction does not lie between 0 and 1.
+    """
+    if fraction is not None and not 0 <= fraction <= 1:
+        raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
+    return str(content), None if fraction is None else float(fraction)
 
 
 def spent(tokens: int, answer_tokens: int, cost: float) -> Usage:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
+from ioa.agent.answer_files import files_of_answer
 from ioa.agent.asking import until_answered
 from ioa.agent.conversation import Heard, Teammate, heard, teammates
 from ioa.agent.function_executor import Functions, Patience
@@ -25,19 +26,11 @@ from ioa.group.events import name_of
 from ioa.group.state import GroupState
 from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
-from ioa.protocol.codec import validate
+from ioa.protocol.codec import CUT, validate
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, task_id_of_turn
-from ioa.protocol.messages import (
-    MAX_ARTIFACTS,
-    AsyncTaskAssignment,
-    Discussion,
-    Pause,
-    SyncTaskAssignment,
-    TaskOutcome,
-    TaskSpec,
-)
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, Pause, SyncTaskAssignment, TaskSpec
 
 if TYPE_CHECKING:
     from ioa.agent.definition import AgentDefinition, InputFile
@@ -47,7 +40,6 @@ MAX_OBSERVATION_CHARS = 8_000
 LOOK_WITHIN = timedelta(seconds=5)
 HOOKS_AT_ONCE = 8
 _MAX_GROUPS = 1_000
-_CUT = " […]"
 
 Said = Utterance | WholeConclusion
 """What a speaker may say: what the builders of `TurnView` make."""
@@ -122,12 +114,12 @@ class TurnView:
         return validate(Pause, {"triggers": task_ids})
 
     def conclude(self, text: str, *, reached: bool = True) -> WholeConclusion:
-        """End the group with its answer, and the newest file of each name. `reached` is false if the goal was not."""
+        """End the group with its answer and the files of the tasks that are done; `reached` is false if the goal was not.
+
+        A file is left out if a task that builds on it made one of its name.
+        """
         reason = Reason.CONCLUDED if reached else Reason.FAILED
-        files: dict[str, Artifact] = {
-            file.name: file for task in self.tasks if task.outcome is TaskOutcome.DONE for file in task.artifacts
-        }
-        return WholeConclusion(content=text, reason=reason, artifacts=tuple(files.values())[-MAX_ARTIFACTS:])
+        return WholeConclusion(content=text, reason=reason, artifacts=files_of_answer(self.tasks))
 
 
 ObserveFunction = Callable[[TurnView], str | Awaitable[str]]
@@ -172,7 +164,7 @@ class Hooks:
             _log.warning("not_observed", comm_id=comm_id, turn=turn, error=type(error).__name__)
             return replace(view, observation=f"(seen at turn {last.turn}, and not since)\n{last.text}" if last else "")
         if len(seen) > MAX_OBSERVATION_CHARS:
-            seen = seen[: MAX_OBSERVATION_CHARS - len(_CUT)] + _CUT
+            seen = seen[: MAX_OBSERVATION_CHARS - len(CUT)] + CUT
         now = Observation(turn, seen)
         await until_answered(lambda: self._store.put_observation(comm_id, now), comm_id=comm_id)
         return replace(view, observation=seen)

@@ -8,11 +8,12 @@ from datetime import timedelta
 import structlog
 
 from ioa.agent.history import GroupHistory
-from ioa.agent.outbox import Outbox, shortened
+from ioa.agent.outbox import Outbox
 from ioa.agent.workspace import RunningTask
 from ioa.errors import IoaError, SupersededError
 from ioa.group.state import OpenTask
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import shortened
 from ioa.protocol.messages import InformTaskProgress
 from ioa.protocol.usage import NOTHING, Usage
 

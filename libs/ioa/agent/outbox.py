@@ -11,7 +11,6 @@ from ioa.group.requests import Accepted, Rejected
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.clock import Clock, IdSource
-from ioa.protocol import codec
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
@@ -21,11 +20,6 @@ from ioa.telemetry.fault_points import reach
 
 MAX_TEXT_BYTES = 160_000
 """What one text of a message may hold. A conclusion stands twice in its log entry, and the entry must fit into one NATS message."""
-
-
-def shortened(text: str, max_bytes: int = MAX_TEXT_BYTES) -> str:
-    """Cut a text of a message that is too long; see `ioa.protocol.codec.shortened`."""
-    return codec.shortened(text, max_bytes)
 
 
 def duty_of(payload: Payload, turn: int) -> str:

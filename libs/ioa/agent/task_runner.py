@@ -21,7 +21,7 @@ from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import Hooks
 from ioa.agent.lease import TaskLease
-from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox, shortened
+from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
@@ -33,6 +33,7 @@ from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
+from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
@@ -134,7 +135,8 @@ class TaskRunner:
             return await self._run(history, approach.task_desc, lease.running, files)
         except (IoaError, OSError) as error:
             _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
-            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=shortened(str(error)))
+            why = shortened(str(error), MAX_TEXT_BYTES)
+            return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
 
     async def _approach(self, view: TaskView) -> Alone | Team:
         try:
@@ -236,7 +238,7 @@ class TaskRunner:
         return InformTaskResult(
             task_id=running.task_id,
             outcome=outcome,
-            task_conclusion=shortened(conclusion),
+            task_conclusion=shortened(conclusion, MAX_TEXT_BYTES),
             artifacts=made,
             traces=traces,
             declined=declined,

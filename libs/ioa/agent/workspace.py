@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import mimetypes
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,14 +16,15 @@ from pydantic import BaseModel
 from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import Heard, Teammate
-from ioa.agent.definition import InputFile, UpstreamResult, spent
-from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
+from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace_line
+from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
 from ioa.errors import InvalidInputError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
+from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
@@ -182,10 +182,9 @@ class RunningTask:
 
     def progress(self, content: str, fraction: float | None = None) -> None:
         """Keep the latest report; it is sent with the next renewal of the lease, or within a second."""
-        if fraction is not None and not 0 <= fraction <= 1:
-            raise InvalidInputError(f"A fraction lies between 0 and 1, not at {fraction}.")
+        latest = report(content, fraction)
         with self._lock:
-            self._latest = (str(content), None if fraction is None else float(fraction))
+            self._latest = latest
 
     def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
         """Ask discovery which agents fit."""
@@ -214,10 +213,7 @@ class RunningTask:
 
     def trace(self, event: Mapping[str, Any]) -> None:
         """Note a step as a line of the trace; what does not fit any more is left out."""
-        try:
-            line = json.dumps(dict(event), ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+        line = trace_line(event).encode("utf-8", "replace") + b"\n"
         with self._lock:
             if len(self._trace) + len(line) <= MAX_TRACE_BYTES:
                 self._trace += line
@@ -234,16 +230,7 @@ class RunningTask:
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Attach a file to the result; the same name again replaces it."""
-        if plain_file_name(name) != name:
-            raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
-        content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
-        kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
-        if len(kind) > _MAX_MEDIA_TYPE_CHARS:
-            raise InvalidInputError(f"{kind[:50]}… is no media type.")
-        if len(content) > MAX_ARTIFACT_BYTES:
-            raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
-        if name not in self._made and len(self._made) >= MAX_ARTIFACTS:
-            raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+        content, kind = checked_artifact(name, data, media_type, self._made)
         path = self.workspace / "artifacts" / name
         with self._lock:
             _write(path, content)
@@ -261,6 +248,31 @@ class RunningTask:
         """What was attached so far, in order."""
         with self._lock:
             return tuple(self._made.values())
+
+
+def checked_artifact(name: str, data: bytes | str, media_type: str | None, made: Collection[str]) -> tuple[bytes, str]:
+    """Return the content and the media type of a file that a task attaches.
+
+    Args:
+        name: What the task calls it.
+        data: Its content; text becomes UTF-8.
+        media_type: What the task says it is; None guesses by the name.
+        made: The names of what was attached before.
+
+    Raises:
+        InvalidInputError: Such a file is not taken.
+    """
+    if plain_file_name(name) != name:
+        raise InvalidInputError(f"{name!r} is no plain file name.", hint="Use a short name without folders.")
+    content = data.encode("utf-8", "replace") if isinstance(data, str) else bytes(data)
+    kind = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
+    if len(kind) > _MAX_MEDIA_TYPE_CHARS:
+        raise InvalidInputError(f"{kind[:50]}… is no media type.")
+    if len(content) > MAX_ARTIFACT_BYTES:
+        raise InvalidInputError(f"{name} has {len(content):,} bytes; {MAX_ARTIFACT_BYTES:,} are allowed.")
+    if name not in made and len(made) >= MAX_ARTIFACTS:
+        raise InvalidInputError(f"A task may attach {MAX_ARTIFACTS} files.", hint="Pack them into one archive.")
+    return content, kind
 
 
 def _make_empty(folder: Path) -> None:

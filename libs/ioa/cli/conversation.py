@@ -44,16 +44,13 @@ class ConversationView:
     Args:
         terminal: Where to. With JSON each entry becomes a line of its own.
         beside: The conversation only tells how it goes, and the result stands elsewhere: it goes to standard error.
-        started: What the times on the left count from; the first entry if None.
         excerpt: How many lines of one message are shown; None shows all.
     """
 
-    def __init__(
-        self, terminal: Terminal, *, beside: bool = False, started: datetime | None = None, excerpt: int | None = 4
-    ) -> None:
+    def __init__(self, terminal: Terminal, *, beside: bool = False, excerpt: int | None = 4) -> None:
         self._terminal = terminal
         self._output: Output = terminal.progress if beside else terminal.result
-        self._started = started
+        self._started: datetime | None = None
         self._excerpt = excerpt
         self._beside = beside
         self._live: Live | None = None

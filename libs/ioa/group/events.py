@@ -12,7 +12,7 @@ from pydantic import Field
 from ioa.errors import InvalidInputError
 from ioa.group.encoding import encode_state
 from ioa.group.state import Charter, GroupState, ParentTask, Sketch
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
+from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
@@ -220,7 +220,6 @@ def message_id_of(encoded: bytes) -> MessageId | None:
 
 
 _SHORT_CHARS = 2_000
-_CUT = " […]"
 
 
 def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
@@ -230,4 +229,4 @@ def shortened(closed: SubgroupClosed) -> SubgroupClosed | None:
     """
     if len(closed.content) <= _SHORT_CHARS:
         return None
-    return closed.model_copy(update={"content": closed.content[: _SHORT_CHARS - len(_CUT)] + _CUT})
+    return closed.model_copy(update={"content": closed.content[: _SHORT_CHARS - len(CUT)] + CUT})

@@ -14,10 +14,8 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
 
 import structlog
-from pydantic import Field
 
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
@@ -30,52 +28,19 @@ from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
+from ioa.hosting.settings import WorkerSettings
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.ids import AgentId, parse_agent_id
 from ioa.runtime.process import StopSignal, run_process
-from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
 _MAX_REPLICAS = 100
 """How many processes may run one agent without being told which replica each is."""
-_LEAVING = timedelta(seconds=6)
-
 _NAMED = 5
 """How many agents a connection is named after."""
 
 _log = structlog.get_logger(__name__)
-
-
-class WorkerSettings(ProcessSettings):
-    """What a process that runs agents is told."""
-
-    agent_data: Path = Field(default=Path(".ioa/agents"), description="where each agent keeps its memory")
-    drain: timedelta = Field(default=timedelta(seconds=5), description="how long running tasks may go on after SIGTERM")
-    tasks_at_once: int = Field(default=4, ge=1, description="how many tasks an agent runs at the same time")
-    goals_at_once: int = Field(default=8, ge=1, description="how many goals an agent forms teams for at the same time")
-    task_timeout: timedelta | None = Field(
-        default=None,
-        gt=timedelta(0),
-        description="how long a task's function may run whose author did not say; for ever by default",
-    )
-    agent_keep: timedelta = Field(
-        default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
-    )
-
-    sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
-        default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
-    )
-
-    @property
-    def has_own_key(self) -> bool:
-        """Whether the connection speaks for one agent alone."""
-        return self.nats_seed is not None or self.nats_credentials is not None
-
-    @property
-    def stops_within(self) -> timedelta:
-        """The drain, and a moment to leave in."""
-        return self.drain + _LEAVING
 
 
 @dataclass(frozen=True)

@@ -68,14 +68,14 @@ def encode_list(encoded: Sequence[bytes]) -> bytes:
     return head + b"".join(encoded)
 
 
-def decode(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
+def decode(kind: type[M], data: bytes) -> M:
     """Decode and validate a model.
 
     Raises:
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not msgpack, or not this kind of model; the message names the first field that is wrong.
     """
-    return validate(kind, _unpacked(kind, data, max_payload_bytes))
+    return validate(kind, _unpacked(kind, data, MAX_PAYLOAD_BYTES))
 
 
 def receive(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
@@ -134,14 +134,14 @@ def validate(kind: type[M], raw: object) -> M:
         raise _invalid(kind, error) from None
 
 
-def decode_json(kind: type[M], data: bytes, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> M:
+def decode_json(kind: type[M], data: bytes) -> M:
     """Decode and validate a model that travels as JSON.
 
     Raises:
         PayloadTooLargeError: The payload is larger than allowed; it was not looked at.
         InvalidInputError: It is not JSON, or not this kind of model; the message names the first field that is wrong.
     """
-    check_size(data, max_payload_bytes, kind.__name__)
+    check_size(data, MAX_PAYLOAD_BYTES, kind.__name__)
     try:
         return kind.model_validate_json(data)
     except ValidationError as error:
@@ -170,14 +170,15 @@ def problems_of(error: ValidationError) -> list[tuple[str, str]]:
 
 
 _MAX_WHY_CHARS = 300
-_CUT = " […]"
+CUT = " […]"
+"""What stands at the end of a text that was cut."""
 
 
 def shortened(text: str, max_bytes: int) -> str:
     """Cut a text that is too long, and replace what `check_text` refuses, so that it can travel."""
     data = text.replace("\0", "\ufffd").encode("utf-8", "replace")
     if len(data) > max_bytes:
-        return data[: max_bytes - len(_CUT.encode())].decode("utf-8", "ignore") + _CUT
+        return data[: max_bytes - len(CUT.encode())].decode("utf-8", "ignore") + CUT
     return data.decode("utf-8")
 
 

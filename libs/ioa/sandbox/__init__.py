@@ -7,8 +7,8 @@ Every level shares the kernel with whoever runs it: it stops what code does, not
 
 from __future__ import annotations
 
+from ioa.sandbox.confined_process import run
 from ioa.sandbox.levels import AUTO, SETTING, Level, level_here
 from ioa.sandbox.limits import Limits
-from ioa.sandbox.process import run
 
 __all__ = ["AUTO", "SETTING", "Level", "Limits", "level_here", "run"]

@@ -2,8 +2,9 @@
 
 A program of its own, since Landlock and seccomp bind the thread that asks for them, and between fork and exec of a process with
 threads hardly anything is allowed. It imports little, so that it starts in milliseconds, and decides nothing: its plan, made by
-`ioa.sandbox.process`, says all. The order matters: what is readable is opened while the process may still, PR_SET_PDEATHSIG would
-not survive a change of the user, and from then on no module can be imported that lies where the new user may not go.
+`ioa.sandbox.confined_process`, says all. The order matters: what is readable is opened while the process may still,
+PR_SET_PDEATHSIG would not survive a change of the user, and from then on no module can be imported that lies where the new user
+may not go.
 """
 
 from __future__ import annotations

@@ -12,10 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from ioa.sandbox import trespasses
+from ioa.sandbox.confined_process import is_open_to_all, run
 from ioa.sandbox.landlock import Abi
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import Limits
-from ioa.sandbox.process import is_open_to_all, run
 
 _LIMITS = Limits(wall_clock=timedelta(seconds=20))
 _LAST_CHARS = 300

@@ -15,10 +15,10 @@ from pydantic import BaseModel
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting, Left, question
 from ioa.agent.conversation import Heard, Teammate
-from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, spent
+from ioa.agent.definition import AgentDefinition, InputFile, UpstreamResult, report, spent, trace_line
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.task_runner import no_model
-from ioa.errors import InvalidInputError
+from ioa.agent.workspace import checked_artifact
 from ioa.ports.chat_model import ChatMessage, ChatModel, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
@@ -28,7 +28,7 @@ from ioa.protocol.usage import NOTHING, Usage
 
 def input_file(path: Path) -> InputFile:
     """Describe a file on disk as a task's input; the media type is guessed from its name."""
-    return InputFile(name=path.name, path=path, media_type=_media_type(path.name))
+    return InputFile(name=path.name, path=path, media_type=mimetypes.guess_type(path.name)[0] or "application/octet-stream")
 
 
 def upstream(
@@ -103,9 +103,7 @@ class RecordingContext:
         Raises:
             InvalidInputError: The fraction does not lie between 0 and 1.
         """
-        if fraction is not None and not 0 <= fraction <= 1:
-            raise InvalidInputError(f"Progress of {fraction} is not between 0 and 1.")
-        self.reports.append((content, fraction))
+        self.reports.append(report(content, fraction))
 
     def search(self, *needs: str | Need, budget: int | None = None) -> Searching:
         """Record the search and answer with `found`.
@@ -170,25 +168,17 @@ class RecordingContext:
         Raises:
             InvalidInputError: It is no JSON object.
         """
-        try:
-            self.events.append(json.loads(json.dumps(dict(event))))
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"An event of a trace is a JSON object: {error}.") from None
+        self.events.append(json.loads(trace_line(event)))
 
     def artifact(self, name: str, data: bytes | str, media_type: str | None = None) -> Path:
         """Write the file into the workspace and record it; the same name again replaces it.
 
         Raises:
-            InvalidInputError: The name is empty or names a folder.
+            InvalidInputError: A running task could not attach it.
         """
-        if not name or Path(name).name != name:
-            raise InvalidInputError(f"{name!r} is not a file name.", hint="Name an artifact without a folder.")
+        content, kind = checked_artifact(name, data, media_type, [made.name for made in self.artifacts])
         path = self.workspace / name
-        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        path.write_bytes(content)
         self.artifacts = [kept for kept in self.artifacts if kept.name != name]
-        self.artifacts.append(InputFile(name=name, path=path, media_type=media_type or _media_type(name)))
+        self.artifacts.append(InputFile(name=name, path=path, media_type=kind))
         return path
-
-
-def _media_type(name: str) -> str:
-    return mimetypes.guess_type(name)[0] or "application/octet-stream"

@@ -35,7 +35,6 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("The Qdrant client", "discovery") from error
 
-COLLECTION_PREFIX = "ioa_agents"
 MEMORY = ":memory:"
 _PAGE_POINTS = 1_000
 _WRITE_POINTS = 16
@@ -44,9 +43,7 @@ _BYTES_PER_COMPONENT = 4
 
 
 @asynccontextmanager
-async def open_qdrant_index(
-    url: str, *, model_id: str, dimension: int, api_key: str | None = None, prefix: str = COLLECTION_PREFIX
-) -> AsyncIterator[QdrantIndex]:
+async def open_qdrant_index(url: str, *, model_id: str, dimension: int, api_key: str | None = None) -> AsyncIterator[QdrantIndex]:
     """Connect to a server and create the collection if it is missing.
 
     Args:
@@ -54,7 +51,6 @@ async def open_qdrant_index(
         model_id: The embedder's model.
         dimension: Its vectors' length.
         api_key: The server's key, if it asks for one.
-        prefix: Beginning of the collection's name.
 
     Raises:
         UnavailableError: The server does not answer.
@@ -62,7 +58,7 @@ async def open_qdrant_index(
     # In a thread: the first client imports HTTP/2, which takes a quarter of a second on a busy machine.
     client = await asyncio.to_thread(_client, url, api_key)
     try:
-        collection = collection_name(prefix, model_id)
+        collection = _collection_name(model_id)
         with _unavailable():
             await _ensure_collection(client, collection, dimension)
         yield QdrantIndex(client, collection)
@@ -84,9 +80,9 @@ def _unavailable() -> Iterator[None]:
         raise UnavailableError(f"Qdrant does not answer: {error}", hint="Start it, or correct its URL or key.") from error
 
 
-def collection_name(prefix: str, model_id: str) -> str:
+def _collection_name(model_id: str) -> str:
     """Name the collection of one schema and one model."""
-    return f"{prefix}_v{SCHEMA_VERSION}_{points.LAYOUT}_{hashlib.sha256(model_id.encode()).hexdigest()[:12]}"
+    return f"ioa_agents_v{SCHEMA_VERSION}_{points.LAYOUT}_{hashlib.sha256(model_id.encode()).hexdigest()[:12]}"
 
 
 class QdrantIndex:

@@ -10,7 +10,7 @@ ones: with the examples removed from half of the cards of a set, Top@1 is 41 % i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import sqrt
 
 from ioa.ports.agent_index import Candidate
@@ -40,18 +40,13 @@ def best_of_pools(candidates: Sequence[Candidate]) -> dict[PoolId, float]:
     return best
 
 
-def fuse(signals: Iterable[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
+def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
     """Return the pools by fused score, best first; equal scores by pool, so that replicas of discovery agree.
 
     Args:
-        signals: Each signal's raw scores.
+        signals: Each signal's scores, normalised.
         one_less: Pools that one of the signals can never find.
     """
-    return rank([normalise(scores) for scores in signals], one_less=one_less)
-
-
-def rank(signals: Sequence[Mapping[PoolId, float]], *, one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
-    """Do as `fuse` does with scores that are normalised."""
     fused: dict[PoolId, float] = {}
     for scores in signals:
         for pool, score in scores.items():

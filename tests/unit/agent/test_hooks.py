@@ -25,9 +25,9 @@ from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
 from ioa_testkit import System
-from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.curt_brain import CurtBrain
 from tests.rig.deadline import eventually
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, idle, one_task, open_company, working
 from tests.unit.agent.model.situations import ANN, decision, launched
 

@@ -23,7 +23,7 @@ from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import MemoryNetwork
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import session

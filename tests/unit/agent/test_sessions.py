@@ -11,16 +11,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
-from ioa.group.requests import Accepted, Rejected
+from ioa.group.requests import Accepted, Rejected, SequencedEntry
 from ioa.ports.brain import Team, WholeConclusion
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.deadline import eventually
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
@@ -185,6 +185,40 @@ async def test_a_message_refused_as_superseded_ends_the_agent_too(company: Compa
     await company.network.offer(GOAL)
 
     assert isinstance(await _refusal(company), SupersededError)
+
+
+async def test_an_agent_that_ends_may_still_be_shown_new_groups(company: Company) -> None:
+    """Sessions that are opened while a superseded agent ends, end with it: no group of tasks that is ending refuses one."""
+    say, speaks, refuse = company.network.say, asyncio.Event(), asyncio.Event()
+
+    async def say_unless_superseded(message: Message) -> Accepted | Rejected:
+        if message.header.sender != WORKER:
+            return await say(message)
+        speaks.set()
+        await refuse.wait()
+        raise SupersededError("Another process runs it.")
+
+    company.network.say = say_unless_superseded  # type: ignore[method-assign]
+    await company.start(idle("worker"))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL)
+    await speaks.wait()
+    [first, *_] = await company.network.entries(ROOM)
+
+    refuse.set()
+    ended = asyncio.create_task(_refusal(company))
+    for number in range(1_000):
+        state = first.entry.state.model_copy(update={"comm_id": CommId(f"room-{number}")})
+        entry = first.entry.model_copy(update={"state": state})
+        await company.network.push_to(WORKER, SequencedEntry(seq=1, previous_seq=0, entry=entry))
+        await asyncio.sleep(0)
+        if ended.done():
+            break
+
+    refusal = await ended
+    assert isinstance(refusal, SupersededError)
+    assert isinstance(refusal.__context__, BaseExceptionGroup)
+    assert refusal.__context__.subgroup(RuntimeError) is None
 
 
 async def test_a_registry_that_forgot_the_agent_for_another_supersedes_it(company: Company, fences: Fences) -> None:

@@ -19,7 +19,7 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
-from ioa_testkit.memory_network import MemoryNetwork
+from tests.rig.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
 AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), AgentId("boss"))

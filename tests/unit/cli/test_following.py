@@ -11,6 +11,15 @@ from ioa.cli.terminal import Terminal
 from ioa.protocol.goals import Degraded, GoalResult, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 
+CONCLUDED = GoalResult(
+    goal_id=GoalId("g"),
+    reason=Reason.CONCLUDED,
+    content="Ten.",
+    comm_id=CommId("room"),
+    turns=1,
+    finished_at=datetime(2026, 1, 1, tzinfo=UTC),
+)
+
 
 @pytest.mark.parametrize(("count", "shown"), [(0, "0 B"), (999, "999 B"), (34_279, "34.3 kB"), (2_500_000, "2.5 MB")])
 def test_sizes_are_short(count: int, shown: str) -> None:
@@ -22,30 +31,12 @@ def test_sizes_are_short(count: int, shown: str) -> None:
 def test_a_degraded_result_says_what_is_missing(tasks: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
     """It succeeded, and still the reader is told who was away."""
     degraded = Degraded(lost=(AgentId("bob"), AgentId("eve")), tasks=tuple(TaskId(task) for task in tasks))
-    result = GoalResult(
-        goal_id=GoalId("g"),
-        reason=Reason.CONCLUDED,
-        content="Ten.",
-        comm_id=CommId("room"),
-        turns=1,
-        degraded=degraded,
-        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    show_answer(Terminal(as_json=False), result)
+    show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update={"degraded": degraded}))
     shown = " ".join(capsys.readouterr().out.split())
     assert f"degraded: bob, eve were lost when this was concluded{words}" in shown
 
 
 def test_a_goal_that_was_reached_at_a_limit_names_it(capsys: pytest.CaptureFixture[str]) -> None:
     """It succeeded, and still the reader learns that the talk was cut short."""
-    result = GoalResult(
-        goal_id=GoalId("g"),
-        reason=Reason.CONCLUDED,
-        content="Ten.",
-        comm_id=CommId("room"),
-        turns=1,
-        limit=Reason.MAX_TURNS,
-        finished_at=datetime(2026, 1, 1, tzinfo=UTC),
-    )
-    show_answer(Terminal(as_json=False), result)
+    show_answer(Terminal(as_json=False), CONCLUDED.model_copy(update={"limit": Reason.MAX_TURNS}))
     assert "cut short: max_turns was reached, and so was the goal" in capsys.readouterr().out

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ioa.ports.agent_index import Candidate
 from ioa.protocol.ids import AgentId, PoolId
-from ioa_discovery.search.fusion import best_of_pools, fuse, without_ties
+from ioa_discovery.search.fusion import best_of_pools, normalise, rank, without_ties
 
 A, B, C = PoolId("a"), PoolId("b"), PoolId("c")
+
+
+def fuse(signals: Sequence[Mapping[PoolId, float]], one_less: Collection[PoolId] = ()) -> list[tuple[PoolId, float]]:
+    """Fuse raw scores."""
+    return rank([normalise(scores) for scores in signals], one_less=one_less)
 
 
 def test_scores_are_mapped_onto_their_distribution() -> None:

@@ -15,15 +15,16 @@ from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import Mind
-from ioa.hosting.host import Crew, WorkerSettings, host, in_sandbox, load_agent
+from ioa.hosting.host import Crew, host, in_sandbox, load_agent
+from ioa.hosting.settings import WorkerSettings
 from ioa.protocol.ids import AgentId
 from ioa.runtime.settings import settings_from
 from ioa.sandbox import level_here
 from ioa.telemetry import readiness
 from ioa.testing.manual_clock import CountedIds, ManualClock
 from ioa.testing.scripted_brain import ScriptedBrain
-from ioa_testkit.memory_network import MemoryNetwork
 from tests.rig.deadline import eventually
+from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import Stop, idle
 
 

@@ -247,7 +247,14 @@ def test_a_shortened_text_can_travel(text: str, most: int) -> None:
     """What an agent's own function returns is mended before it is sent, so that it is not refused for a character."""
     short = shortened(text, most)
     check_text(short)
+    mended = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     assert len(short.encode()) <= most
+    assert short == mended or len(mended.encode()) > most
+
+
+def test_half_a_character_is_replaced() -> None:
+    """What UTF-8 cannot encode becomes a question mark, and the character zero, which nobody takes, a replacement character."""
+    assert shortened("caf\udce9 \0", 100) == "caf? \ufffd"
 
 
 def test_an_assignment_names_a_task_id_once() -> None:

@@ -220,8 +220,8 @@ async def test_a_success_whose_log_was_removed_stays_one() -> None:
     await plane.says(ADA, Conclusion(content="Ten."))
     still_open = list(plane.open_groups.comm_ids())
     plane.log.lose()
-    for router in plane.routers:
-        router._ledger.forget()
+    for ledger in plane.ledgers:
+        ledger.forget()
     plane.clock.advance(timedelta(minutes=6))
     await plane.routers[0].fire_timer(ROOM)
     await plane.routers[1].look_at(ROOM)

@@ -36,7 +36,7 @@ from ioa_groups.leaders import Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 from ioa_registry.registry import Registry, RegistryPorts
-from ioa_router.router import Router
+from ioa_router.router import Router, RouterPorts
 from tests.unit.group.scenario import card, charter, limits
 
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
@@ -86,7 +86,11 @@ class Plane:
         self.ended = MemoryEndedGoals()
         self.endings = Endings(self.results, self.ended)
         self.routers = [
-            Router(ledger, self.goals, self.open_groups, self.timers, self.progress, self.endings, self.clock, self.sessions)
+            Router(
+                RouterPorts(
+                    ledger, self.goals, self.open_groups, self.timers, self.progress, self.endings, self.clock, self.sessions
+                )
+            )
             for ledger in self.ledgers
         ]
         for router in self.routers:

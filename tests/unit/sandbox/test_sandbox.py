@@ -16,7 +16,7 @@ import pytest
 
 from ioa.errors import InvalidInputError
 from ioa.sandbox import Level, Limits, run
-from ioa.sandbox.box import unpack
+from ioa.sandbox.box_folder import unpack
 from ioa.sandbox.landlock import Abi, this_kernel
 from ioa.sandbox.levels import missing
 from ioa.sandbox.self_test import failure

@@ -5,7 +5,9 @@ from __future__ import annotations
 import inspect
 from pathlib import Path
 
-from ioa import Agent, TaskContext
+import pytest
+
+from ioa import Agent, InvalidInputError, TaskContext
 from ioa.protocol.ids import AgentId
 from ioa.protocol.search import Filters, Need, Search, SearchResult
 from ioa.testing import RecordingContext, found, input_file, upstream
@@ -50,6 +52,12 @@ def test_what_a_task_is_given_is_described_in_a_line(tmp_path: Path) -> None:
     assert [(hit.card.agent_id, hit.card.description) for hit in merged] == [("ada", "ada helps"), ("bob", "bob helps")]
     assert merged[0].score > merged[1].score
     assert (context.inputs[0].media_type, context.results[0].content) == ("text/csv", "Seven.")
+
+
+def test_it_takes_no_file_that_a_running_task_could_not_attach(tmp_path: Path) -> None:
+    """An author learns from the test, not from the system, that a name is refused."""
+    with pytest.raises(InvalidInputError, match="no plain file name"):
+        RecordingContext(tmp_path).artifact("reports\\total.txt", "7")
 
 
 def test_a_rejected_result_is_marked_in_the_words_of_a_task(tmp_path: Path) -> None:

@@ -48,7 +48,6 @@ class NatsSettings:
         name: What the server shows of the connection.
         credentials: Path of a `.creds` file.
         seed: An nkey seed or the path of its file. Answers then come to `_INBOX.<public key>`, which nobody else may read.
-        inbox_prefix: Where answers come to; None follows from the seed.
         ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
         certificate: Path of the certificate to show to the server.
         key: Path of its key.
@@ -58,7 +57,6 @@ class NatsSettings:
     name: str
     credentials: str | None = None
     seed: str | None = None
-    inbox_prefix: str | None = None
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
@@ -173,7 +171,7 @@ async def _attempt(settings: NatsSettings) -> Client:
     client, refusals = Client(), list[str]()
     tls = await asyncio.to_thread(_tls_of, settings)
     seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
-    inbox_prefix = settings.inbox_prefix or ("_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed)))
+    inbox_prefix = "_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed))
     connecting = client.connect(
         settings.url.split(","),
         name=settings.name,

@@ -41,10 +41,13 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit("the process that started nats-server is gone")
 os.execv(sys.argv[2], sys.argv[2:])
 """
+_HOST = "127.0.0.1"
 _PING_INTERVAL, _PING_MAX = timedelta(seconds=3), 2
 """A client that hangs leaves its queue groups within 9 s, instead of 6 minutes. One that was heard in between is not pinged."""
 _POLL = 0.01
 _STOP_GRACE = timedelta(seconds=10)
+_LEFT_BEHIND = timedelta(seconds=10)
+"""How long a server whose system was killed may take to close its files."""
 _ASK_SECONDS = 2.0
 _WRITE_ERROR = "write error"
 _LOG_LIMIT_BYTES = 16 * 1024 * 1024
@@ -64,7 +67,6 @@ class ClusterNode:
 class _Settings:
     binary: Path
     data_dir: Path
-    host: str
     port: int | None
     sync_interval: timedelta
     max_payload_bytes: int
@@ -95,7 +97,7 @@ class NatsServer:
     @property
     def url(self) -> str:
         """Where clients connect."""
-        return f"nats://{self._settings.host}:{self._port}"
+        return f"nats://{_HOST}:{self._port}"
 
     @property
     def pid(self) -> int:
@@ -177,7 +179,7 @@ class NatsServer:
             if process.returncode is not None:
                 raise await asyncio.to_thread(_start_error, self._settings, self._port, log_start)
             ports = await asyncio.to_thread(_read_ports, ports_path)
-            greeting = await _greeting(self._settings.host, ports.client) if ports is not None else None
+            greeting = await _greeting(ports.client) if ports is not None else None
             if ports is not None and greeting is not None and greeting.get("jetstream"):
                 self._port, self._monitor, self.version = ports.client, ports.monitor, str(greeting["version"])
                 return
@@ -207,7 +209,6 @@ async def open_nats_server(
     port: int | None,
     *,
     sync_interval: timedelta = timedelta(seconds=1),
-    host: str = "127.0.0.1",
     binary: Path | None = None,
     max_payload_bytes: int = 1024 * 1024,
     start_timeout: timedelta = timedelta(seconds=30),
@@ -221,7 +222,6 @@ async def open_nats_server(
         port: None takes a free one.
         sync_interval: How much of the last acknowledged writes a power cut may cost; zero syncs every write. The death of the
             process costs nothing.
-        host: The address it listens on.
         binary: See `find_nats_server`.
         max_payload_bytes: The largest message it takes.
         start_timeout: Covers the recovery of what is stored, which takes longer the more there is.
@@ -239,7 +239,7 @@ async def open_nats_server(
     with contextlib.ExitStack() as stack:
         lock_fd = await _locked(stack, data_dir)
         settings = _Settings(
-            executable, data_dir, host, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node, authorization
+            executable, data_dir, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node, authorization
         )
         server = NatsServer(settings)
         try:
@@ -249,9 +249,9 @@ async def open_nats_server(
             await server.stop()
 
 
-async def _locked(stack: contextlib.ExitStack, data_dir: Path, patience: timedelta = timedelta(seconds=10)) -> int:
+async def _locked(stack: contextlib.ExitStack, data_dir: Path) -> int:
     """Lock the folder. Wait for the server of a system that was killed, which is still closing its files; for no living system."""
-    deadline = asyncio.get_running_loop().time() + patience.total_seconds()
+    deadline = asyncio.get_running_loop().time() + _LEFT_BEHIND.total_seconds()
     while True:
         try:
             return stack.enter_context(_lock(data_dir))
@@ -297,10 +297,10 @@ def _write_config(settings: _Settings, port: int | None) -> int:
     for stale in settings.data_dir.glob("*.ports"):
         stale.unlink()
     lines: dict[str, Any] = {
-        "host": settings.host,
+        "host": _HOST,
         "port": -1 if port is None else port,
         "server_name": "ioa" if settings.node is None else settings.node.server_name,
-        "http": "127.0.0.1:-1",
+        "http": f"{_HOST}:-1",
         "max_payload": settings.max_payload_bytes,
         "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
         "ping_max": _PING_MAX,
@@ -318,8 +318,8 @@ def _write_config(settings: _Settings, port: int | None) -> int:
     if settings.node is not None:
         lines["cluster"] = {
             "name": settings.node.cluster_name,
-            "listen": f"{settings.host}:{settings.node.route_port}",
-            "routes": [f"nats://{settings.host}:{port}" for port in settings.node.route_ports],
+            "listen": f"{_HOST}:{settings.node.route_port}",
+            "routes": [f"nats://{_HOST}:{port}" for port in settings.node.route_ports],
         }
     if settings.authorization is not None:
         lines |= json.loads(settings.authorization)
@@ -359,10 +359,10 @@ def _read_ports(path: Path) -> _Ports | None:
     return _Ports(int(urls["nats"][0].rsplit(":", 1)[1]), urls["monitoring"][0])
 
 
-async def _greeting(host: str, port: int) -> dict[str, Any] | None:
+async def _greeting(port: int) -> dict[str, Any] | None:
     """Connect and read what the server says of itself (its `INFO` line); None while it says nothing."""
     try:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(_HOST, port)
     except OSError:
         return None
     try:
@@ -384,7 +384,7 @@ def _start_error(settings: _Settings, port: int | None, log_start: int) -> Confl
         text = log.read().decode("utf-8", "replace")
     if "address already in use" in text:
         return ConflictError(
-            f"Port {port} on {settings.host} is in use by another program.", hint="Choose another port, or stop that program."
+            f"Port {port} on {_HOST} is in use by another program.", hint="Choose another port, or stop that program."
         )
     lines = [line for line in text.splitlines() if line.strip()]
     reason = next((line.partition("[FTL] ")[2] for line in lines if "[FTL] " in line), lines[-1] if lines else "it said nothing")

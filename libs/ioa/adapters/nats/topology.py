@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-import structlog
 from nats.js import JetStreamContext
 from nats.js.api import (
     AckPolicy,
@@ -57,8 +56,6 @@ _LONGEST_GOAL = timedelta(days=30)
 _FILES_KEPT_LONGER = timedelta(days=30)
 _LISTED = (GOAL_RECORDS, MEMBERS, OPEN)
 """Buckets that are read by pages, many messages at once."""
-
-_log = structlog.get_logger(__name__)
 
 
 def pool_consumer(pool: PoolId) -> str:

@@ -21,17 +21,17 @@ from typing import Any
 import httpx
 from pydantic import BaseModel
 
+from ioa.adapters.openai.completion import read_calls, read_completion
 from ioa.adapters.openai.dialect import (
     AnswerFormat,
     Dialect,
     Request,
-    chat_body,
     context_in_models,
     context_in_props,
     context_told,
     is_too_long,
-    read_completion,
 )
+from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError, Tool, check_calls
@@ -135,7 +135,7 @@ class OpenAiChat:
             response = await self._send_patiently(chat_body(self._settings, request, dialect), limits)
             if response.is_success:
                 self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
-                return dialect.read_calls(read_completion(response.text, self._where, self._quoted), request)
+                return read_calls(read_completion(response.text, self._where, self._quoted), request, dialect)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
                 raise await self._too_long(response)

@@ -1,29 +1,16 @@
-"""What a chat-completions request and its answer look like, and what a server's refusals teach of how to ask it.
-
-A server that knows no tools is asked for the call of one as it is asked for an answer: by a schema, or in words. The conversation
-is then told in words too, and what comes back is read as the call it is.
-
-Strict structured output takes a subset of JSON schema: every property required, no additional ones, `anyOf` but no `oneOf`, and,
-with some vendors, no limits of lengths. What a shape loses in translation its reader checks again.
-"""
+"""What a server takes, as far as its refusals have taught: how to ask it, and how much fits into its context."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
-from ioa.adapters.openai.settings import ModelSettings
-from ioa.errors import ModelError
-from ioa.json_text import find_object
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, Finish, ModelAnswer, Tool, ToolCall, with_own_ids
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 
-_LEFT_OUT = ("title", "default", "discriminator", "description", "minLength", "maxLength", "minItems", "maxItems")
 _GIVEN_UP = ("temperature", "seed", "reasoning_effort", "prompt_cache_key")
 """What a server may refuse without harm to the answer."""
 _ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
@@ -133,13 +120,6 @@ class Dialect:
         """Return the limit that an answer is asked with."""
         return wanted if self.most_answer_tokens is None else min(wanted, self.most_answer_tokens)
 
-    def read_calls(self, answer: ModelAnswer, request: Request) -> ModelAnswer:
-        """Give each call an id of its own, and find those that are written in the text where the server knows no tools."""
-        if request.tools and self.tools is not ToolFormat.NATIVE and answer.finish != "length":
-            answer = _unwrapped(answer)
-        finish = "tools" if answer.tool_calls and answer.finish == "stop" else answer.finish
-        return with_own_ids(replace(answer, finish=finish), request.messages)
-
 
 def is_too_long(refusal: str) -> bool:
     """Whether a server refuses a request since it, or what it leaves of the context for the answer, is too long."""
@@ -150,240 +130,6 @@ def context_told(refusal: str) -> int | None:
     """How large the context is by a refusal for length; None if it does not say."""
     told = [int((one or other).replace(",", "")) for one, other in _CONTEXT.findall(refusal)]
     return min(told) if told else None
-
-
-def chat_body(settings: ModelSettings, request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Build the request. Without a schema of its own the shape is described at the end of the system message.
-
-    There it stands before all that changes, so that servers which keep the beginnings of prompts keep it too.
-    """
-    limits, tools, shape = request.limits, request.tools, request.shape
-    native = dialect.tools is ToolFormat.NATIVE
-    said = list(map(_as_sent, request.messages)) if native else _in_words(request.messages)
-    wished = {
-        "temperature": limits.temperature,
-        "seed": settings.seed,
-        "reasoning_effort": limits.effort or settings.reasoning_effort,
-        "prompt_cache_key": limits.cache_key,
-    }
-    body: dict[str, Any] = {
-        "model": settings.model,
-        "messages": said,
-        dialect.tokens_field: dialect.answer_tokens(limits.max_tokens),
-        **{name: value for name, value in wished.items() if value is not None and name not in dialect.given_up},
-    }
-    if tools and native:
-        body["tools"] = [
-            {"type": "function", "function": {"name": one.name, "description": one.description, "parameters": one.parameters}}
-            for one in tools
-        ]
-        body["tool_choice"] = "auto" if request.may_call else "none"
-    if tools and not native:
-        schema = _call_or_answer(request)
-        told = f"{_tools_in_words(request)}\n\nAnswer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}"
-        if dialect.tools is ToolFormat.SCHEMA:
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": "call_or_answer", "schema": schema}}
-        return {**body, "messages": _with_rule(said, told), **settings.extra}
-    if shape is None:
-        return {**body, **settings.extra}
-    schema = strict_schema(shape)
-    if dialect.format is AnswerFormat.SCHEMA:
-        body["response_format"] = {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
-        return {**body, **settings.extra}
-    if dialect.format is AnswerFormat.JSON:
-        body["response_format"] = {"type": "json_object"}
-    told = f"Answer with one JSON object of this schema, nothing else:\n{json.dumps(schema)}"
-    return {**body, "messages": _with_rule(said, told), **settings.extra}
-
-
-def _with_rule(said: list[dict[str, Any]], told: str) -> list[dict[str, Any]]:
-    if said and said[0]["role"] == "system":
-        return [{**said[0], "content": f"{said[0]['content']}\n\n{told}"}, *said[1:]]
-    return [{"role": "system", "content": told}, *said]
-
-
-def _as_sent(message: ChatMessage) -> dict[str, Any]:
-    if message.role == "tool":
-        return {"role": "tool", "tool_call_id": message.tool_call_id, "content": message.content}
-    if not message.tool_calls:
-        return {"role": message.role, "content": message.content}
-    calls = [
-        {"id": call.call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in message.tool_calls
-    ]
-    return {"role": message.role, "content": message.content or None, "tool_calls": calls}
-
-
-def _in_words(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Tell a conversation to a server that knows no tools: calls as the model was to write them, results as the user's words."""
-    said: list[dict[str, Any]] = []
-    names = {call.call_id: call.name for message in messages for call in message.tool_calls}
-    for message in messages:
-        if message.role != "tool":
-            calls = [f'{{"tool": {json.dumps(call.name)}, "arguments": {call.arguments or "{}"}}}' for call in message.tool_calls]
-            said.append({"role": message.role, "content": "\n".join(filter(None, (message.content, *calls)))})
-            continue
-        told = f"Result of {names[message.tool_call_id]}:\n{message.content}"
-        if said[-1]["role"] == "user":  # the result of another call of the same answer
-            told = f"{said.pop()['content']}\n\n{told}"
-        said.append({"role": "user", "content": told})
-    return said
-
-
-def _tools_in_words(request: Request) -> str:
-    told = [f"- {one.name}: {one.description} Arguments: {json.dumps(one.parameters)}" for one in request.tools]
-    rule = "Either ask for one tool, whose result you get, or answer." if request.may_call else "No tool is left: answer."
-    return "\n".join(["Tools:", *told, rule])
-
-
-def _call_or_answer(request: Request) -> dict[str, Any]:
-    """Return the schema of `{tool, arguments}` for each tool, or `{answer}`."""
-    ways, definitions = list[dict[str, Any]](), dict[str, Any]()
-    for one in request.tools if request.may_call else ():
-        definitions |= one.parameters.get("$defs", {})
-        arguments = {key: value for key, value in one.parameters.items() if key != "$defs"}
-        ways.append(_object(tool={"type": "string", "enum": [one.name]}, arguments=arguments))
-    answer: dict[str, Any] = {"type": "string"} if request.shape is None else strict_schema(request.shape)
-    definitions |= answer.pop("$defs", {})
-    return {"anyOf": [*ways, _object(answer=answer)], **({"$defs": definitions} if definitions else {})}
-
-
-def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
-
-
-def _unwrapped(answer: ModelAnswer) -> ModelAnswer:
-    """Read `{tool, arguments}` or `{answer}` out of a text; a text without either is the answer itself."""
-    found = find_object(answer.text) or {}
-    if isinstance(name := found.get("tool"), str):
-        return replace(answer, text="", tool_calls=(ToolCall("", name, _as_text(found.get("arguments"))),))
-    if "answer" in found:
-        return replace(answer, text=_as_text(found["answer"]))
-    return answer
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)
-
-
-def strict_schema(shape: type[BaseModel]) -> dict[str, Any]:
-    """Translate a class into the subset of JSON schema that strict structured output takes."""
-    translated: dict[str, Any] = _translated(shape.model_json_schema())
-    return translated
-
-
-def _translated(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_translated(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    result: dict[str, Any] = {}
-    for key, value in node.items():
-        if key in ("properties", "$defs"):
-            result[key] = {name: _translated(inner) for name, inner in value.items()}
-        elif key not in _LEFT_OUT:
-            result["anyOf" if key == "oneOf" else key] = _translated(value)
-    if "const" in result:
-        result = {**{key: value for key, value in result.items() if key != "const"}, "enum": [result["const"]]}
-    if result.get("type") == "object" and "properties" in result:
-        result |= {"required": list(result["properties"]), "additionalProperties": False}
-    return result
-
-
-class _Function(BaseModel):
-    name: str
-    arguments: Any = None
-
-
-class _Call(BaseModel):
-    id: str | None = None
-    function: _Function
-
-
-class _Said(BaseModel):
-    content: str | None = None
-    refusal: str | None = None
-    tool_calls: list[_Call] | None = None
-
-
-class _Choice(BaseModel):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _PromptDetails(BaseModel):
-    cached_tokens: int | None = None
-
-
-class _AnswerDetails(BaseModel):
-    reasoning_tokens: int | None = None
-
-
-class _Usage(BaseModel):
-    prompt_tokens: int | None = 0
-    completion_tokens: int | None = 0
-    prompt_cache_hit_tokens: int | None = None
-    prompt_tokens_details: _PromptDetails | None = None
-    completion_tokens_details: _AnswerDetails | None = None
-
-    @property
-    def cached_tokens(self) -> int:
-        told = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
-        return max(0, self.prompt_cache_hit_tokens or 0 if told is None else told)
-
-    @property
-    def reasoning_tokens(self) -> int:
-        told = self.completion_tokens_details.reasoning_tokens if self.completion_tokens_details else None
-        return max(0, told or 0)
-
-
-class _Completion(BaseModel):
-    choices: list[_Choice]
-    usage: _Usage | None = None
-
-
-_FINISHES: dict[str | None, Finish] = {
-    "stop": "stop",
-    "length": "length",
-    "tool_calls": "tools",
-    "function_call": "tools",
-    "content_filter": "filter",
-}
-
-
-def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> ModelAnswer:
-    """Read the server's answer. A refusal by the model is its text; `quoted` makes of an answer what an error may show.
-
-    Raises:
-        ModelError: It is no chat completion.
-    """
-    completion = _completion(text)
-    if completion is None:  # raised here, where no other error that quotes the answer is its context
-        raise ModelError(
-            f"{where} answers with something that is no chat completion: {quoted(text)[:100]!r}.", hint="Check IOA_LLM_BASE_URL."
-        )
-    choice = completion.choices[0]
-    usage = completion.usage or _Usage()
-    return ModelAnswer(
-        text=choice.message.content or choice.message.refusal or "",
-        finish=_FINISHES.get(choice.finish_reason, "other"),
-        prompt_tokens=max(0, usage.prompt_tokens or 0),
-        answer_tokens=max(0, usage.completion_tokens or 0),
-        cached_tokens=usage.cached_tokens,
-        reasoning_tokens=usage.reasoning_tokens,
-        tool_calls=tuple(
-            ToolCall(call.id or "", call.function.name, _as_text(call.function.arguments))
-            for call in choice.message.tool_calls or ()
-        ),
-    )
-
-
-def _completion(text: str) -> _Completion | None:
-    try:
-        completion = _Completion.model_validate_json(text)
-    except ValidationError:
-        return None
-    return completion if completion.choices else None
 
 
 _CONTEXT_FIELDS = ("max_model_len", "context_length", "context_window", "max_context_length")

@@ -124,7 +124,7 @@ class Conclude(BaseModel):
 
     Attributes:
         answer_from: Results whose texts follow `content`, word for word.
-        files: What goes with the answer; by default the newest of each name.
+        files: What goes with the answer; by default what `files_of_answer` says.
     """
 
     type: Literal["CONCLUDE"]

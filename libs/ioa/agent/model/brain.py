@@ -10,12 +10,14 @@ announces it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
+from ioa.agent.conversation import reason_of
 from ioa.agent.model import context
 from ioa.agent.model.answers import Approach, Conclude, DoAlone, PassOn, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
@@ -76,7 +78,6 @@ class ModelBrain:
         *,
         name: str = "model",
         budget: Budget | None = None,
-        prompts: Prompts | None = None,
         tally: Tally | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -84,7 +85,7 @@ class ModelBrain:
         self.model = name
         self._fallback = fallback
         self._budget = budget or Budget()
-        self._prompts = prompts or Prompts()
+        self._prompts = Prompts()
         self._sleep = sleep
         self._dialogue = Dialogue(model, self._prompts, self._budget, self.tally, sleep)
         self._formation = TeamFormation(self._dialogue, self._prompts, self._budget)
@@ -118,13 +119,10 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             if self._fallback is None:
                 raise self._undecided("form_team", failure) from None
-            self._note_failure("form_team", failure, instead="rules")
-            if findings.cards:
-                formed = findings.best_team(mission.me.agent_id)
-            else:
-                formed = await self._fallback.form_team(mission, tools)
-            mission.meter.decided_by = self._rules_instead(failure, mission.meter)
-            return formed
+            with self._rules_decide("form_team", failure, mission.meter):
+                if findings.cards:
+                    return findings.best_team(mission.me.agent_id)
+                return await self._fallback.form_team(mission, tools)
         mission.meter.decided_by = self._by_model
         return formed
 
@@ -142,10 +140,8 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             if self._fallback is None:
                 return self._pass("speak", failure, view)
-            self._note_failure("speak", failure, instead="rules")
-            spoken = await self._fallback.speak(view)
-            view.meter.decided_by = self._rules_instead(failure, view.meter)
-            return spoken
+            with self._rules_decide("speak", failure, view.meter):
+                return await self._fallback.speak(view)
         view.meter.decided_by = self._by_model
         decision = said.decision
         assert not isinstance(decision, Read)
@@ -171,10 +167,8 @@ class ModelBrain:
         except NoUsableAnswer as failure:
             if self._fallback is None:
                 return self._pass("conclude", failure, view)
-            self._note_failure("conclude", failure, instead="rules")
-            stated = await self._fallback.conclude(view)
-            view.meter.decided_by = self._rules_instead(failure, view.meter)
-            return stated
+            with self._rules_decide("conclude", failure, view.meter):
+                return await self._fallback.conclude(view)
         view.meter.decided_by = self._by_model
         if isinstance(said.decision, PassOn):
             return Pass(cause=PassCause.NOTHING_TO_ADD, content=said.decision.content.strip())
@@ -195,12 +189,11 @@ class ModelBrain:
             question = Question(self._approach_question(task), task.group.meter, sits_out=_SITS_OUT, about=_about(task.group))
             said = await self._dialogue.decide(question, Approach, lambda said: None)
         except NoUsableAnswer as failure:
-            self._note_failure("approach", failure, instead="alone" if self._fallback is None else "rules")
             if self._fallback is None:
+                self._note_failure("approach", failure, instead="alone")
                 return alone
-            approach = await self._fallback.approach(task, tools)
-            task.group.meter.decided_by = self._rules_instead(failure, task.group.meter)
-            return approach
+            with self._rules_decide("approach", failure, task.group.meter):
+                return await self._fallback.approach(task, tools)
         task.group.meter.decided_by = self._by_model
         if isinstance(said.decision, DoAlone):
             return alone
@@ -246,7 +239,7 @@ class ModelBrain:
 
     def _approach_question(self, task: TaskView) -> Callable[[int], str]:
         view, spec = task.group, task.spec
-        assigner = next((one.assigner for one in view.state.open_tasks if one.task_id == spec.task_id), view.charter.owner)
+        assigner, _ = reason_of(view, spec)
 
         def text(room: int) -> str:
             seen = _within(view, room)
@@ -269,10 +262,13 @@ class ModelBrain:
     def _by_model(self) -> DecidedBy:
         return DecidedBy(kind="model", name=self.model)
 
-    def _rules_instead(self, failure: NoUsableAnswer, meter: Meter) -> DecidedBy:
-        """Say that rules decided; groups with older members count it with the usage."""
+    @contextmanager
+    def _rules_decide(self, decision: Decision, failure: NoUsableAnswer, meter: Meter) -> Iterator[None]:
+        """Note that the model failed, and once rules have decided, say so; groups with older members count it with the usage."""
+        self._note_failure(decision, failure, instead="rules")
+        yield
         meter.add(Usage(fallbacks=1))
-        return DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
+        meter.decided_by = DecidedBy(kind="rules", instead_of=self.model, cause=failure.cause.value)
 
     def _note_failure(self, decision: Decision, failure: NoUsableAnswer, *, instead: str) -> None:
         self.tally.not_decided(decision, failure.cause, failure.why, instead=instead)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from ioa.agent.model.answers import Answer, Read
 from ioa.agent.model.budget import Budget, tokens_of
-from ioa.agent.model.prompts import Prompts, cut
+from ioa.agent.model.prompts import VERSION, Prompts, cut
 from ioa.agent.model.reading import Reader
 from ioa.agent.model.tally import Cause, Tally
 from ioa.errors import ModelError, UnavailableError
@@ -152,7 +152,7 @@ class _Asking:
         """Why the model is away; None while it answers."""
         self._model = model
         self._system = prompts.system
-        self._cache_key = cache_key(prompts.version, *question.about)
+        self._cache_key = cache_key(VERSION, *question.about)
         self._question = question
         self._budget = budget
         self._tally = tally

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from typing import TypeVar
 
+from ioa.agent.answer_files import files_of_answer
 from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
 from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
-    MAX_ARTIFACTS,
     AsyncTaskAssignment,
     Discussion,
     Pass,
@@ -22,7 +22,6 @@ from ioa.protocol.messages import (
     Pause,
     RejectedTask,
     SyncTaskAssignment,
-    TaskOutcome,
     TaskSpec,
 )
 from ioa.protocol.model import Model
@@ -48,11 +47,13 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> 
 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:
-    """Build the conclusion, with `texts` word for word behind what the model says."""
+    """Build the conclusion, with `texts` word for word behind what the model says, and the files that it names."""
+    known = answer_files(view)
+    named = tuple(known[name] for name in dict.fromkeys(said.files))
     return WholeConclusion(
         content="\n\n".join(filter(None, [said.content.strip(), *texts])),
         reason=Reason.CONCLUDED if said.goal_reached else Reason.FAILED,
-        artifacts=_artifacts(said.files, view),
+        artifacts=named or files_of_answer(view.tasks),
     )
 
 
@@ -60,33 +61,6 @@ def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:
     """Return a message that rejects results besides."""
     named = {one.task: RejectedTask(task_id=TaskId(one.task), why=one.why.strip()) for one in rejects}
     return said.model_copy(update={"rejects": tuple(named.values())}) if named else said
-
-
-def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
-    """Return the files that were named, else those of the finished tasks; the latest, if they are too many.
-
-    A file gives way to one of its name that a task made which builds on it; two tasks that know nothing of each other keep theirs.
-    """
-    known = answer_files(view)
-    done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
-    uses = {task.spec.task_id: task.spec.uses for task in view.tasks}
-    made_anew = {(under, file.name) for task in done for under in _built_on(task.spec.task_id, uses) for file in task.artifacts}
-    files = [known[name] for name in dict.fromkeys(named)] or [
-        file for task in done for file in task.artifacts if (task.spec.task_id, file.name) not in made_anew
-    ]
-    return tuple(files)[-MAX_ARTIFACTS:]
-
-
-def _built_on(task_id: TaskId, uses: Mapping[TaskId, Sequence[TaskId]]) -> set[TaskId]:
-    """Return the tasks that a task builds on, at first or second hand."""
-    found: set[TaskId] = set()
-    behind = list(uses[task_id])
-    while behind:
-        used = behind.pop()
-        if used not in found:
-            found.add(used)
-            behind += uses.get(used, ())
-    return found
 
 
 def _specs(tasks: Sequence[AssignedTask], state: GroupState) -> tuple[TaskSpec, ...]:

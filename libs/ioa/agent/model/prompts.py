@@ -37,11 +37,10 @@ _TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
 
 
 class Prompts:
-    """One version of the prompts, read once."""
+    """The prompts, read once."""
 
-    def __init__(self, version: str = VERSION) -> None:
-        self.version = version
-        folder = files("ioa.agent.model").joinpath("prompts", version)
+    def __init__(self) -> None:
+        folder = files("ioa.agent.model").joinpath("prompts", VERSION)
         self._texts = {entry.name.removesuffix(".md"): entry.read_text("utf-8") for entry in folder.iterdir() if entry.is_file()}
 
     def fill(self, name: str, **values: object) -> str:

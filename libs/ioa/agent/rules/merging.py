@@ -6,13 +6,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ioa.agent.answer_files import built_on, files_of_answer
 from ioa.agent.rules.plan_progress import PlanStatus, is_led_by_others, read_progress, record_of
 from ioa.agent.rules.text.references import is_document
 from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
-from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion, TaskOutcome
+from ioa.protocol.messages import Conclusion, TaskOutcome
 
 _SKIPPED = "not started, since nothing it needed was there"
 _END = re.compile(r"(?<=[.!?])\s")
@@ -24,14 +25,18 @@ _FORCED = {
 
 @dataclass(frozen=True)
 class Section:
-    """One need and what came of it. `text` is the result, or why there is none."""
+    """One need and what came of it. `text` is the result, or why there is none; `record` is that of the task that is done."""
 
     title: str
     text: str
-    done: bool
-    task_id: TaskId | None = None
-    uses: tuple[TaskId, ...] = ()
-    artifacts: tuple[Artifact, ...] = ()
+    task_id: TaskId
+    uses: tuple[TaskId, ...]
+    record: TaskRecord | None
+
+    @property
+    def done(self) -> bool:
+        """Whether there is a result."""
+        return self.record is not None
 
 
 def conclude(view: GroupView) -> Conclusion:
@@ -41,26 +46,24 @@ def conclude(view: GroupView) -> Conclusion:
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
-    artifacts = tuple({artifact.object_name: artifact for section in reached for artifact in section.artifacts}.values())
+    artifacts = files_of_answer([section.record for section in reached if section.record])
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
     if artifacts and len(sections) > 1:
         paragraphs.append("Files: " + ", ".join(dict.fromkeys(f"`{artifact.name}`" for artifact in artifacts)))
-    return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts[:MAX_ARTIFACTS])
+    return WholeConclusion(content="\n\n".join(paragraphs), reason=reason, artifacts=artifacts)
 
 
 def _sections_of_plan(view: GroupView) -> list[Section]:
     sections = []
     for job in read_progress(view):
-        record = record_of(job, view)
-        done = job.standing is PlanStatus.DONE
+        record = record_of(job, view) if job.standing is PlanStatus.DONE else None
         sections.append(
             Section(
                 title=title_of(job.plan.task_desc or view.charter.goal),
-                text=record.conclusion if done and record else _why(view, job.attempts, job.standing),
-                done=done,
+                text=record.conclusion if record else _why(view, job.attempts, job.standing),
                 task_id=job.plan.task_id,
                 uses=job.plan.uses,
-                artifacts=record.artifacts if done and record else (),
+                record=record,
             )
         )
     return sections
@@ -71,10 +74,9 @@ def _sections_of_record(view: GroupView) -> list[Section]:
         Section(
             title=title_of(task.spec.task_abstract or task.spec.task_desc),
             text=task.conclusion if task.outcome is TaskOutcome.DONE else _why(view, (task.spec.task_id,), PlanStatus.FAILED),
-            done=task.outcome is TaskOutcome.DONE,
             task_id=task.spec.task_id,
             uses=task.spec.uses,
-            artifacts=task.artifacts if task.outcome is TaskOutcome.DONE else (),
+            record=task if task.outcome is TaskOutcome.DONE else None,
         )
         for task in view.tasks
     ]
@@ -138,19 +140,7 @@ def _body(reached: Sequence[Section], titled: bool) -> list[str]:
 def _report_first(reached: Sequence[Section]) -> list[Section]:
     """Put a final report that builds on all the others in front of them."""
     others, last = list(reached[:-1]), reached[-1] if reached else None
-    if (
-        last is None
-        or not others
-        or not is_document(last.title)
-        or not _feeding(last, others) >= {other.task_id for other in others}
-    ):
+    if last is None or not others or not is_document(last.title):
         return list(reached)
-    return [last, *others]
-
-
-def _feeding(last: Section, others: Sequence[Section]) -> set[TaskId | None]:
-    feeding: set[TaskId | None] = set(last.uses)
-    for other in reversed(others):
-        if other.task_id in feeding:
-            feeding.update(other.uses)
-    return feeding
+    feeding = built_on(last.task_id, {section.task_id: section.uses for section in reached})
+    return [last, *others] if feeding.issuperset(other.task_id for other in others) else list(reached)

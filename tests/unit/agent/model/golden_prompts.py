@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from ioa.adapters.openai.dialect import strict_schema
+from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.prompts import Prompts

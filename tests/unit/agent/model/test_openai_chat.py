@@ -16,7 +16,8 @@ import pytest
 from pydantic import SecretStr
 
 from ioa.adapters.openai.chat import ModelSettings, OpenAiChat, open_openai_chat
-from ioa.adapters.openai.dialect import AnswerFormat, Dialect, ToolFormat, strict_schema
+from ioa.adapters.openai.dialect import AnswerFormat, Dialect, ToolFormat
+from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import ModelBrain, answers
 from ioa.agent.model.budget import tokens_of
 from ioa.errors import InvalidInputError, IoaError, ModelError, UnavailableError

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from ioa.adapters.openai.dialect import strict_schema
+from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.agent.model.budget import tokens_of

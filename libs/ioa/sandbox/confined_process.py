@@ -20,7 +20,7 @@ from typing import IO, Any
 
 from ioa.errors import InvalidInputError
 from ioa.sandbox import landlock, seccomp
-from ioa.sandbox.box import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
+from ioa.sandbox.box_folder import BLOCK_BYTES, contents, empty, give, overfull, pack, reopen, unpack
 from ioa.sandbox.levels import Level
 from ioa.sandbox.limits import Limits
 

@@ -1,4 +1,4 @@
-"""Agents for one crowded group beside small ones, several in one process: `python -m ioa_testkit.crowd_worker`.
+"""Agents for one crowded group beside small ones, several in one process: `python -m tests.rig.crowd_worker AGENT…`.
 
 A goal's words say what its group does: `crowd 320 5` gives out 320 tasks of five seconds, as many at a time as may be; `small 7`
 says something and gives out one task; `stuck 3` gives out a task that never ends. False in that nobody understands anything.
@@ -7,19 +7,17 @@ says something and gives out one task; `stuck 3` gives out a task that never end
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
-
-from pydantic import Field
+from functools import partial
 
 from ioa.adapters.nats.agent_network import NatsAgentNetwork
 from ioa.adapters.nats.connection import open_connection
-from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
-from ioa.adapters.this_process import new_session
-from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
+from ioa.hosting.brains import Mind
+from ioa.hosting.host import Crew, host
+from ioa.hosting.settings import WorkerSettings
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import (
@@ -34,16 +32,8 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.runtime.process import StopSignal, run_process
-from ioa.runtime.settings import ProcessSettings
 
 _MOST_TRIGGERS = 256
-
-
-class CrowdSettings(ProcessSettings):
-    """What a process of agents is told: who is in it, with commas between, and where they keep their memory."""
-
-    agent_data: Path = Field(default=Path(".ioa/agents"))
-    crowd_agents: str = Field(default="", description="the agents of a process of the crowd, with commas between")
 
 
 class CrowdBrain:
@@ -95,22 +85,18 @@ async def _work(task: str) -> str:
     return "done"
 
 
-async def _serve(settings: CrowdSettings, stop: StopSignal) -> None:
-    roster = [AgentId(name) for name in settings.crowd_agents.split(",")]
-    clock, ids = SystemClock(), RandomIds()
-    async with AsyncExitStack() as stack, asyncio.TaskGroup() as group:
-        for agent_id in roster:
-            client = await stack.enter_async_context(open_connection(settings.nats(agent_id)))
-            agent = AgentDefinition(agent_id, description=f"One of a crowd, {agent_id}.", examples=[f"crowd of {agent_id}"])
-            agent.task(_work)
-            folder = settings.agent_data / agent_id
-            store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-            options = ClientOptions(folder / "groups", tasks_at_once=2_000)
-            network, brain = NatsAgentNetwork(client), CrowdBrain(roster)
-            card = agent.card_as(agent_id)
-            session = new_session(clock, ids)
-            group.create_task(AgentClient(agent, card, brain, network, store, clock, ids, session, options).run(stop))
+def _agent(agent_id: AgentId) -> AgentDefinition:
+    agent = AgentDefinition(agent_id, description=f"One of a crowd, {agent_id}.", examples=[f"crowd of {agent_id}"])
+    agent.task(_work)
+    return agent
+
+
+async def _serve(roster: Sequence[AgentId], settings: WorkerSettings, stop: StopSignal) -> None:
+    mind = Mind(CrowdBrain(roster))
+    async with open_connection(settings.nats("ioa-crowd")) as client:
+        crew = Crew(settings, NatsAgentNetwork(client), SystemClock(), RandomIds())
+        await crew.serve([(host(_agent(agent_id)), mind) for agent_id in roster], stop)
 
 
 if __name__ == "__main__":
-    run_process(CrowdSettings, _serve, name="ioa-crowd")
+    run_process(WorkerSettings, partial(_serve, list(map(AgentId, sys.argv[1:]))), name="ioa-crowd")

@@ -1,0 +1,133 @@
+"""How the answer to a chat-completions request is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from ioa.adapters.openai.dialect import Dialect, Request, ToolFormat
+from ioa.errors import ModelError
+from ioa.json_text import find_object
+from ioa.ports.chat_model import Finish, ModelAnswer, ToolCall, with_own_ids
+
+
+class _Function(BaseModel):
+    name: str
+    arguments: Any = None
+
+
+class _Call(BaseModel):
+    id: str | None = None
+    function: _Function
+
+
+class _Said(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+    tool_calls: list[_Call] | None = None
+
+
+class _Choice(BaseModel):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _PromptDetails(BaseModel):
+    cached_tokens: int | None = None
+
+
+class _AnswerDetails(BaseModel):
+    reasoning_tokens: int | None = None
+
+
+class _Usage(BaseModel):
+    prompt_tokens: int | None = 0
+    completion_tokens: int | None = 0
+    prompt_cache_hit_tokens: int | None = None
+    prompt_tokens_details: _PromptDetails | None = None
+    completion_tokens_details: _AnswerDetails | None = None
+
+    @property
+    def cached_tokens(self) -> int:
+        told = self.prompt_tokens_details.cached_tokens if self.prompt_tokens_details else None
+        return max(0, self.prompt_cache_hit_tokens or 0 if told is None else told)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        told = self.completion_tokens_details.reasoning_tokens if self.completion_tokens_details else None
+        return max(0, told or 0)
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice]
+    usage: _Usage | None = None
+
+
+_FINISHES: dict[str | None, Finish] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "content_filter": "filter",
+}
+
+
+def read_completion(text: str, where: str, quoted: Callable[[str], str]) -> ModelAnswer:
+    """Read the server's answer. A refusal by the model is its text; `quoted` makes of an answer what an error may show.
+
+    Raises:
+        ModelError: It is no chat completion.
+    """
+    completion = _completion(text)
+    if completion is None:  # raised here, where no other error that quotes the answer is its context
+        raise ModelError(
+            f"{where} answers with something that is no chat completion: {quoted(text)[:100]!r}.", hint="Check IOA_LLM_BASE_URL."
+        )
+    choice = completion.choices[0]
+    usage = completion.usage or _Usage()
+    return ModelAnswer(
+        text=choice.message.content or choice.message.refusal or "",
+        finish=_FINISHES.get(choice.finish_reason, "other"),
+        prompt_tokens=max(0, usage.prompt_tokens or 0),
+        answer_tokens=max(0, usage.completion_tokens or 0),
+        cached_tokens=usage.cached_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        tool_calls=tuple(
+            ToolCall(call.id or "", call.function.name, _as_text(call.function.arguments))
+            for call in choice.message.tool_calls or ()
+        ),
+    )
+
+
+def _completion(text: str) -> _Completion | None:
+    try:
+        completion = _Completion.model_validate_json(text)
+    except ValidationError:
+        return None
+    return completion if completion.choices else None
+
+
+def read_calls(answer: ModelAnswer, request: Request, dialect: Dialect) -> ModelAnswer:
+    """Give each call an id of its own, and find those that are written in the text where the server knows no tools."""
+    if request.tools and dialect.tools is not ToolFormat.NATIVE and answer.finish != "length":
+        answer = _unwrapped(answer)
+    finish = "tools" if answer.tool_calls and answer.finish == "stop" else answer.finish
+    return with_own_ids(replace(answer, finish=finish), request.messages)
+
+
+def _unwrapped(answer: ModelAnswer) -> ModelAnswer:
+    """Read `{tool, arguments}` or `{answer}` out of a text; a text without either is the answer itself."""
+    found = find_object(answer.text) or {}
+    if isinstance(name := found.get("tool"), str):
+        return replace(answer, text="", tool_calls=(ToolCall("", name, _as_text(found.get("arguments"))),))
+    if "answer" in found:
+        return replace(answer, text=_as_text(found["answer"]))
+    return answer
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps({} if value is None else value, ensure_ascii=False)

@@ -1,0 +1,44 @@
+"""The settings of a process that runs agents; those of its models stand in `ioa.adapters.openai.settings`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from ioa.runtime.settings import ProcessSettings
+
+_LEAVING = timedelta(seconds=6)
+
+
+class WorkerSettings(ProcessSettings):
+    """What a process that runs agents is told."""
+
+    agent_data: Path = Field(default=Path(".ioa/agents"), description="where each agent keeps its memory")
+    drain: timedelta = Field(default=timedelta(seconds=5), description="how long running tasks may go on after SIGTERM")
+    tasks_at_once: int = Field(default=4, ge=1, description="how many tasks an agent runs at the same time")
+    goals_at_once: int = Field(default=8, ge=1, description="how many goals an agent forms teams for at the same time")
+    task_timeout: timedelta | None = Field(
+        default=None,
+        gt=timedelta(0),
+        description="how long a task's function may run whose author did not say; for ever by default",
+    )
+    agent_keep: timedelta = Field(
+        default=timedelta(days=1), ge=timedelta(0), description="how long an agent's memory keeps groups that have ended"
+    )
+
+    sandbox: Literal["auto", "bwrap", "landlock", "none"] = Field(
+        default="auto", description="how agents confine code that they run for others; `auto` takes the strictest that holds here"
+    )
+
+    @property
+    def has_own_key(self) -> bool:
+        """Whether the connection speaks for one agent alone."""
+        return self.nats_seed is not None or self.nats_credentials is not None
+
+    @property
+    def stops_within(self) -> timedelta:
+        """The drain, and a moment to leave in."""
+        return self.drain + _LEAVING
