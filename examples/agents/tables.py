@@ -24,16 +24,12 @@ from words import fold, name_words
 
 _SAMPLE_ROWS = 1_000
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = (
-    rf"^(?P<open>\()?(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<inner>[-+])?(?P<number>[\d.,]+)\s*"
-    rf"(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?(?(open)\))$"
-)
-_POINT, _COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_AMOUNT = rf"^(?P<before>{_SIGN})?\s*(?P<number>[-+]?[\d.,]+)\s*(?P<after>{_SIGN})?$"
+_POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
-_UNIT = r"(?<=\w)[ _](?:mm|cm|m|km|m2|m3|km2|ha|mg|g|kg|t|ml|l|s|min|h|w|kw|kwh|mwh|hpa|eur|usd|gbp|chf)$"
 _PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
 _RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
 _STATE_WORDS = frozenset(
@@ -54,9 +50,8 @@ class Column:
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
-        """How a folded question names it: its words, without a unit or brackets if you like, and a plural's `s`."""
-        bare = re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)
-        spoken = dict.fromkeys((self.name, bare, re.sub(_UNIT, "", bare, flags=re.IGNORECASE)))
+        """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
+        spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
         found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
         named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
@@ -79,8 +74,9 @@ class Column:
             return None, ""
         parts = texts.str.extract(_AMOUNT)
         written = parts["number"].fillna("")
-        points = _as_floats(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""))
-        commas = _as_floats(written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."}))
+        points = pd.to_numeric(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""), errors="coerce").astype(float)
+        german = written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."})
+        commas = pd.to_numeric(german, errors="coerce").astype(float)
         if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
             raise InvalidInputError(
@@ -88,8 +84,7 @@ class Column:
                 hint="Write its numbers without a sign for thousands.",
             )
         values = commas if self._has_decimal_commas and commas.count() > points.count() else points
-        minus = parts["open"].notna() | parts["minus"].eq("-") | parts["inner"].eq("-")
-        spread = _spread(values.where(~minus, -values), codes)
+        spread = _spread(values, codes)
         if spread.count() * 2 <= self.cells.count():
             return None, ""
         signs = parts["before"].fillna(parts["after"]).fillna("")[values.notna()].unique()
@@ -168,10 +163,6 @@ class Column:
         """Which of its different cells each row holds (-1: none), and those as text. A million rows hold few."""
         codes, unique = pd.factorize(self.cells)
         return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
-
-
-def _as_floats(texts: pd.Series) -> pd.Series:
-    return pd.to_numeric(texts, errors="coerce").astype(float)
 
 
 def _are_shares(numbers: pd.Series) -> bool:

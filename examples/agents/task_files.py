@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,7 +9,6 @@ from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
 from words import fold
 
 TABLES = (".csv", ".tsv", ".tab", ".json")
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
@@ -49,15 +47,12 @@ def have(ctx: TaskContext) -> str:
 
 
 def encoding_of(data: bytes) -> str:
-    """Tell the encoding of a text: by its byte-order mark, else UTF-8, else Windows-1252, which fits all Western files."""
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return encoding
+    """Tell the encoding of a text: UTF-8, else Windows-1252, which fits all Western files."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
         return "cp1252"
-    return "utf-8"
+    return "utf-8-sig"
 
 
 def decode(data: bytes) -> str:

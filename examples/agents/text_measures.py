@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from ioa import InvalidInputError
+
 STOP_WORDS = set(
     """a about above after again against all also am an and any are aren't as at be because been before being below between both
     but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each even every few for from further
@@ -15,12 +17,16 @@ STOP_WORDS = set(
     very was wasn't we well were weren't what when where whether which while who whom why will with within without won't would
     wouldn't yet you your yours yourself yourselves""".split()
 )
+_UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
+_BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
 _ABBREVIATION = re.compile(
     r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
     r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$",
     re.IGNORECASE,
 )
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
+_ENDS = re.compile(r"[.!?…:;\"'”)]$")
+_MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
 _HAS_CHARACTER = re.compile(r"\w")
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
@@ -36,28 +42,14 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Sentences of the running text; a list item ends one, an abbreviation such as `e.g.` or `Dr.` does not.
+    """Sentences of the running text; a list item is one, an abbreviation such as `e.g.` or `Dr.` ends none.
 
     A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
     """
-    sentences = []
-    blocks = paragraphs_of(_without_markup(text))
-    for block in [block for block in blocks if not _is_heading(block)] or blocks:
-        for part in re.split(r"\n(?=\x00)", block):
-            sentences += _split(" ".join(part.replace("\x00", "").split()))
+    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
+    running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
+    sentences = [sentence for block in running for sentence in _split(" ".join(block.split()))]
     return [sentence for sentence in sentences if _HAS_CHARACTER.search(sentence)]
-
-
-def _is_heading(block: str) -> bool:
-    return "\n" not in block and "\x00" not in block and len(block.split()) <= 12 and not re.search(r"[.!?…:;\"'”)]$", block)
-
-
-def _without_markup(text: str) -> str:
-    """Cut Markdown's markers; a heading becomes a block of its own, a list item a line marked by NUL."""
-    text = re.sub(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$", r"\n\1\n", text, flags=re.MULTILINE)
-    text = re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "\x00", text, flags=re.MULTILINE)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    return re.sub(r"(\*\*|__|`)(.+?)\1", r"\2", text)
 
 
 def _split(block: str) -> list[str]:
@@ -103,3 +95,22 @@ def occurrences(text: str, term: str) -> list[str]:
     pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
     flat = " ".join(text.split())
     return [flat[max(0, match.start() - 40) : match.end() + 40].strip() for match in pattern.finditer(flat)]
+
+
+def readable(html: str) -> str:
+    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
+
+    soup = BeautifulSoup(html, "html.parser")
+    for tag in soup.find_all(_UNREAD):
+        tag.decompose()
+    for tag in soup.find_all(_BLOCKS):
+        tag.append("\0")
+    blocks = (soup.find("main") or soup.body or soup).get_text().split("\0")
+    if not (text := "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())):
+        raise InvalidInputError("The page holds no text.")
+    return text

@@ -32,14 +32,20 @@ class Section:
     task_id: TaskId | None = None
     uses: tuple[TaskId, ...] = ()
     artifacts: tuple[Artifact, ...] = ()
+    declined: bool = False
 
 
 def conclude(view: GroupView) -> Conclusion:
-    """Merge the results of all tasks into the conclusion; FAILED if a need was not fulfilled, with what was reached kept."""
+    """Merge the results of all tasks into the conclusion; FAILED if a need was not fulfilled, with what was reached kept.
+
+    NO_AGENT if nothing was reached, and all who were asked say that they do no such tasks.
+    """
     sections = _sections_of_record(view) if is_led_by_others(view) else _sections_of_plan(view)
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
+    if not reached and any(section.declined for section in missing) and all(one.declined or one.text == _SKIPPED for one in missing):
+        reason = Reason.NO_AGENT
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
     artifacts = tuple({artifact.object_name: artifact for section in reached for artifact in section.artifacts}.values())
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
@@ -61,6 +67,7 @@ def _sections_of_plan(view: GroupView) -> list[Section]:
                 task_id=job.plan.task_id,
                 uses=job.plan.uses,
                 artifacts=record.artifacts if done and record else (),
+                declined=not done and _all_declined(view, job.attempts),
             )
         )
     return sections
@@ -90,8 +97,8 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
             PlanStatus.SKIPPED: _SKIPPED,
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
-    if records and all(record.declined for record in records):
+    records = _records(view, attempts)
+    if _all_declined(view, attempts):
         return (
             f"Nobody here does this, as it is said. {records[0].spec.assignee}, who came nearest, says: {_said(records[0])} "
             "An agent with a language model may do it."
@@ -102,6 +109,15 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
     best, *others = records
     reasons = [_said(best), *(_END.split(_said(record), maxsplit=1)[0] for record in others)]
     return "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(records, reasons, strict=True))
+
+
+def _records(view: GroupView, attempts: Sequence[TaskId]) -> list[TaskRecord]:
+    return [record for attempt in attempts if (record := view.task(attempt)) is not None]
+
+
+def _all_declined(view: GroupView, attempts: Sequence[TaskId]) -> bool:
+    records = _records(view, attempts)
+    return bool(records) and all(record.declined for record in records)
 
 
 def _said(record: TaskRecord) -> str:
