@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from ioa import InvalidInputError
 from questions import GRAINS, Condition, Figure, Key, Question
+from request import format_number
 from tables import Column, Table
-from words import format_number
 
 SHOWN = 25
 _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
@@ -39,7 +40,7 @@ def answer(question: Question, table: Table) -> Answer:
         frame.columns = pd.Index(map(str, columns))
         return _listed(f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}", reading, frame)
     per = f" per {' and '.join(map(str, question.keys))}" if question.keys else ""
-    title = f"{table.name}: {figure}{' of each row' * (len(figure.columns) > 1)}{per}"
+    title = f"{table.name}: {figure}{per}"
     if not question.keys:
         value = getattr(cells["figure"], figure.operation)()
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
@@ -63,7 +64,7 @@ def _listed(title: str, reading: str, frame: pd.DataFrame, joint: str = ", ", ti
     return Answer("\n".join([f"{title} ({reading}):", *lines]) + ties, reading, frame)
 
 
-def _row_of(value: object, values: pd.Series, table: Table) -> str:
+def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
@@ -97,8 +98,7 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
     cells = {"figure": pd.Series(1, index=range(table.rows))}
     for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
-        read = leave_out(column, _cells(column, figure))
-        cells["figure"] = read if column is figure.columns[0] and len(figure.columns) == 1 else cells["figure"] * read
+        cells["figure"] = leave_out(column, _cells(column, figure))
     cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
@@ -151,7 +151,7 @@ def _labels(key: Key) -> pd.Series:
         is_whole = pd.api.types.is_float_dtype(cells) and bool((cells.dropna() % 1 == 0).all())
         return cells.astype("Int64").astype(object).where(cells.notna(), None) if is_whole else cells
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
-        return dates.dt.strftime("%Y-%m-%d %H:%M:%S")
+        return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
     codes, unique = pd.factorize(dates.dt.to_period(GRAINS[key.grain or "day"]))
     labels = pd.Series(pd.PeriodIndex(unique).strftime(_WRITTEN[key.grain or "day"]), dtype=object)
     return pd.Series(labels.array.take(codes, allow_fill=True))

@@ -6,9 +6,9 @@ The model sees the task, earlier results and the texts that came with the goal. 
 from __future__ import annotations
 
 from ioa import Agent, ChatMessage, InvalidInputError, TaskContext, TaskError
-from task_files import read_text, with_suffix
+from request import read_text, with_suffix
 
-MAX_BYTES = 60_000
+MAX_CHARS = 60_000
 _TEXTS = (".txt", ".md", ".csv", ".html", ".json")
 _ROLE = "You do one task of a team. Do not invent figures or sources; say what you cannot do."
 
@@ -36,11 +36,9 @@ def run(task: str, ctx: TaskContext) -> str:
     """
     texts = with_suffix(ctx.inputs, _TEXTS)
     told = [f"Task: {task}", *(f"Earlier result ({one.task_desc}):\n{one.content}" for one in ctx.results)]
-    told += [f"File that you cannot see: {file.name}" for file in ctx.inputs if file not in texts]
-    size = sum(map(len, told)) + sum(file.path.stat().st_size for file in texts)
-    if size > MAX_BYTES:
-        raise InvalidInputError(f"{size} bytes are too long for the model; it takes {MAX_BYTES}.", hint="Send less text.")
-    told += [f"File {file.name}:\n{read_text(file.path)}" for file in texts]
+    told += [f"File {file.name}:\n{read_text(file.path) if file in texts else '(you cannot see it)'}" for file in ctx.inputs]
+    if (size := sum(map(len, told))) > MAX_CHARS:
+        raise InvalidInputError(f"{size} characters are too long for the model; it takes {MAX_CHARS}.", hint="Send less text.")
     answer = ctx.chat([ChatMessage("system", _ROLE), ChatMessage("user", "\n\n".join(told))]).result()
     if not answer.complete or not answer.text.strip():
         raise TaskError("The model gave no whole answer.", hint="Ask for less at once.")

@@ -13,21 +13,19 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from importlib import import_module
-from threading import Lock
 from typing import Any
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 
 agent = Agent(
     "calculator",
-    description="A calculator: arithmetic, percentages, roots and powers, sums and averages of given numbers, and conversion between "
-    "units of length, mass, time, speed, volume, data and temperature.",
+    description="A calculator: arithmetic, percentages, roots and powers, and conversion between "
+    "units of length, mass, time, speed, volume and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
-        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "the sum of 3, 4 and 5",
+        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "what is 3 + 4 + 5",
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
-        "5 imperial gallons in litres", "square root of 144",
+        "5 feet in cm", "square root of 144",
     ],
     tags=["math", "units"],
     declines=True,
@@ -35,7 +33,9 @@ agent = Agent(
 )  # fmt: skip
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
-_LEAD = re.compile(r"(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+", re.I)
+_LEAD = re.compile(
+    r"^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+", re.IGNORECASE
+)
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
     (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"), (rf"\bsquare root of ({_NUMBER})$", r"sqrt(\1)"),
@@ -43,31 +43,29 @@ _PYTHON = (
 _SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
-_OPERAND = rf"-?{_NUMBER}|\([^()]+\)"
+_OPERAND = rf"(?:-?{_NUMBER}|\([^()]+\))"
 _SHARE = rf"(?P<rate>{_NUMBER}) ?(?:%|per ?cent)(?: (?:VAT|tax))?"
 _FORMS: list[tuple[str, str]] = [
-    (rf"{_SHARE} of (?P<a>{_OPERAND})", "(a) * rate / 100"),
-    (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "(a) / (b) * 100"),
-    (rf"add {_SHARE} to (?P<a>{_OPERAND})", "(a) * (1 + rate / 100)"),
-    (rf"subtract {_SHARE} from (?P<a>{_OPERAND})", "(a) * (1 - rate / 100)"),
-    (rf"add (?P<b>{_OPERAND}) (?:to|and) (?P<a>{_OPERAND})", "(a) + (b)"),
-    (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "(a) - (b)"),
-    (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "(a) * (b)"),
-    (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "(a) / (b)"),
+    (rf"{_SHARE} of (?P<a>{_OPERAND})", "({a}) * {rate} / 100"),
+    (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
+    (rf"add {_SHARE} to (?P<a>{_OPERAND})", "({a}) * (1 + {rate} / 100)"),
+    (rf"subtract {_SHARE} from (?P<a>{_OPERAND})", "({a}) * (1 - {rate} / 100)"),
+    (rf"add (?P<b>{_OPERAND}) (?:to|and) (?P<a>{_OPERAND})", "({a}) + ({b})"),
+    (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "({a}) - ({b})"),
+    (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "({a}) * ({b})"),
+    (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
 ]
-_LISTED = re.compile(rf"(sum|total|average|mean) of (?:the numbers )?({_OPERAND}(?:(?:, and|,| and) (?:{_OPERAND}))+)", re.I)
-_CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°.*?) (?:in|to|into) ([^\d%]+)", re.I)
-_AMBIGUOUS = {
-    **dict.fromkeys(("gallon", "quart", "pint", "gill", "fluid_ounce", "cup"), "'US gallon' or 'imperial gallon'"),
-    "ton": "'short ton' (US), 'long ton' (UK) or 'metric ton'", "ounce": "'troy ounce', or grams", "hundredweight": "kg",
-    "barrel": "litres", "tablespoon": "millilitres", "teaspoon": "millilitres", "horsepower": "watts", "calorie": "'kcal' or joules",
-    "month": "days", "year": "days",
-}  # fmt: skip
+_CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
+_UNITS = dict.fromkeys(
+    "mm millimetre millimeter cm centimetre centimeter m metre meter km kilometre kilometer inch foot feet yard mile mg "
+    "milligram g gram kg kilogram pound stone ml millilitre milliliter litre liter second minute hour day week km/h mph m/s "
+    "celsius fahrenheit kelvin".split()
+)
+"""A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
 _HINT = "Write it as in '(3 + 4) * 5', '15 % of 240', 'add 19 % to 100' or '12 miles in km'."
 _REFERENCE = re.compile(
-    r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.I
+    r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.IGNORECASE
 )
-_REGISTRY_LOCK = Lock()
 
 
 @agent.task
@@ -79,18 +77,12 @@ def run(task: str, ctx: TaskContext) -> str:
         InvalidInputError: It has no value, or several meanings.
     """
     text = " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split())
-    lead = _LEAD.match(text)
-    text = text[lead.end() :] if lead else text
+    text = _LEAD.sub("", text)
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(*match.groups())}"
-    if match := _LISTED.fullmatch(text):
-        numbers = re.findall(_OPERAND, match[2])
-        divisor = len(numbers) if match[1].lower() in ("average", "mean") else 1
-        return f"{text} = {show(compute('(' + '+'.join(f'({one})' for one in numbers) + f')/{divisor}'))}"
     for pattern, formula in _FORMS:
-        if match := re.fullmatch(pattern, text, re.I):
-            value = compute(re.sub(r"\b(?:a|b|rate)\b", lambda name, found=match: found[name[0]], formula))
-            return f"{text} = {show(value)}{' %' * ('what' in pattern)}"
+        if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            return f"{text} = {show(compute(formula.format(**match.groupdict())))}{' %' * formula.endswith('* 100')}"
     return f"{text} = {show(compute(text))}"
 
 
@@ -125,7 +117,7 @@ def compute(text: str) -> Fraction:
         raise InvalidInputError(f"{text[:60]} … is too large to compute.")
     source = text.strip()
     for pattern, python in _PYTHON:
-        source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.I)
+        source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
     for wrong in re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
         refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
         raise refusal(f"{wrong!r} is not arithmetic.", hint=_HINT)
@@ -177,39 +169,28 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     """Convert an amount of a unit to another one, and write it.
 
     Raises:
-        InvalidInputError: A unit is not known, has several sizes, or is of another dimension.
+        InvalidInputError: A unit is not known, or of another dimension.
     """
-    value = _registry().Quantity(Fraction(amount.replace(",", "")), _unit(unit))
-    if not value.is_compatible_with(_unit(wanted)):
-        raise InvalidInputError(f"{unit} cannot be converted to {wanted}.")
-    return f"{show(value.to(_unit(wanted)).magnitude)} {wanted}"
+    from pint import DimensionalityError
 
-
-def _unit(text: str) -> Any:
-    written = re.sub(r"\s+", "_", re.sub(r"\bdegrees? |^an? ", "", text.strip(), flags=re.I)).replace("_per_", "/")
-    for spelling in dict.fromkeys((written, written.lower())):
-        if not re.fullmatch(r"[^\W\d]+(?:/[^\W\d]+)?|°[CF]", spelling):
-            break
-        try:
-            found = _registry().parse_units(re.sub(r"^us_", "", spelling, flags=re.I))
-        except (AttributeError, ValueError, TypeError):  # pint's own for a name that it does not know are such
-            continue
-        for name in found._units:
-            if name in _AMBIGUOUS and not spelling.lower().startswith("us_"):
-                raise InvalidInputError(f"{text!r} has several sizes.", hint=f"Say {_AMBIGUOUS[name]}.")
-        return found
-    raise InvalidInputError(f"{text!r} is not a unit that is known.", hint="Use names such as km, mile, kg, litre, celsius.")
-
-
-def _registry() -> Any:
-    with _REGISTRY_LOCK:  # tasks run in threads, and quantities of two registries do not mix
-        return _created_registry()
+    names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
+    for name in names:
+        if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
+            raise InvalidInputError(
+                f"{name!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}."
+            )
+    try:
+        value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
+    except DimensionalityError:
+        raise InvalidInputError(f"{unit} cannot be converted to {wanted}.") from None
+    return f"{show(value.magnitude)} {wanted}"
 
 
 @lru_cache(maxsize=1)
-def _created_registry() -> Any:
-    # here, since an agent that has nothing to do yet should not take 10 MB for it
-    return import_module("pint").UnitRegistry(non_int_type=Fraction)
+def _registry() -> Any:
+    from pint import UnitRegistry  # here, since an agent that has nothing to do yet should not take 10 MB for it
+
+    return UnitRegistry(non_int_type=Fraction)
 
 
 if __name__ == "__main__":

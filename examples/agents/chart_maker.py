@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import read_the_table
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from task_files import TABLES, upstream_files
+from request import TABLES, upstream_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,9 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
     if wish is None:
-        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint="Ask for a 'bar chart of' or 'line chart of' it.")
+        raise DeclinedError(
+            f"{task.strip()!r} is no chart that is drawn here.", hint="Ask for a 'bar chart of' or 'line chart of' it."
+        )
     rest = wish["rest"].strip()
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
@@ -71,7 +73,7 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
     from questions import Figure, Key, Question
     from tables import read_table
 
-    table = read_table(file.path, file.name)
+    table = read_table(file.path)
     if len(table.columns) != 2 or table.columns[1].numbers is None:
         raise InvalidInputError(
             f"{file.name} is no table of a label and a figure.", hint="Group by one column, as in 'total … per COLUMN'."
@@ -89,7 +91,9 @@ def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, 
     question = understand(rest, table := read_the_table(task, ctx))
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
-        raise InvalidInputError("A chart has one label for each figure.", hint=f"Group by one column, as in 'per {table.columns[0]}'.")
+        raise InvalidInputError(
+            "A chart has one label for each figure.", hint=f"Group by one column, as in 'per {table.columns[0]}'."
+        )
     return found.frame, f"{question.figure} by {question.keys[0]}{where(question)}", found.reading
 
 

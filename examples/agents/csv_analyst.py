@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
-from task_files import TABLES, have, pick_inputs, upstream_files
+from request import TABLES, have, pick_inputs, upstream_files
 
 if TYPE_CHECKING:
     from tables import Table
@@ -63,8 +63,10 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
         raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
-        raise InvalidInputError(f"A question is about one file, and which is not said: {names}.", hint="Say it, as in '… in FILE'.")
-    return read_table(files[0].path, files[0].name)
+        raise InvalidInputError(
+            f"A question is about one file, and there are several: {names}.", hint="Say which, as in '… in FILE'."
+        )
+    return read_table(files[0].path)
 
 
 if __name__ == "__main__":

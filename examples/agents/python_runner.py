@@ -16,8 +16,7 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.sandbox import AUTO, SETTING, Limits, level_here
-from task_files import have, pick_inputs, read_text, upstream_files
-from words import account_for
+from request import account_for, have, pick_inputs, read_text, upstream_files
 
 agent = Agent(
     "python-runner",
@@ -25,7 +24,7 @@ agent = Agent(
     "output and the files they wrote.",
     skills=["execute Python code", "run a script"],
     examples=[
-        "run this Python code: print(sum(range(10)))", "execute `2 ** 10`", "run script.py",
+        "run this Python code: `print(sum(range(10)))`", "execute `2 ** 10`", "run script.py",
         "execute the following snippet and return its output", "what does this python code print",
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ],
@@ -36,13 +35,12 @@ agent = Agent(
 )  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
-_AFTER = re.compile(r"[^:\n]*:\s*(.+)$", re.DOTALL)
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
     "expression file files in with using and what does do print prints write writes return returns show give me tell its it output "
     "result value of from".split()
 )
-_HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
+_HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
 _FILES = 20
 _READABLE = (Path("/etc/fonts"),)  # for charts
 _OUTPUT_CHARS = 20_000
@@ -67,10 +65,9 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     for file in ctx.inputs:
         shutil.copyfile(file.path, box / file.name)
     (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
-    level = level_here(os.environ.get(SETTING, AUTO))
     reason = sandbox.run(
-        [sys.executable, "-I", ".snippet.py"], box, limits, level, output=output, readable=_READABLE, environment={"HOME": str(box)},
-        cancelled=lambda: ctx.cancelled,
+        [sys.executable, "-I", ".snippet.py"], box, limits, level_here(os.environ.get(SETTING, AUTO)), output=output,
+        readable=_READABLE, environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/.", "")
     if reason:
@@ -107,9 +104,6 @@ def _code(task: str, ctx: TaskContext) -> str:
         if found := pattern.findall(task):
             account_for(pattern.sub(" ", task), _WORDS, _HINT)
             return "\n".join(code.strip("\n") for code in found)
-    if (match := _AFTER.match(task)) and _is_python(match[1].strip()):
-        account_for(task[: match.start(1)], _WORDS, _HINT)
-        return match[1].strip()
     scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
     if not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
@@ -117,14 +111,6 @@ def _code(task: str, ctx: TaskContext) -> str:
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=have(ctx))
     return read_text(scripts[0].path)
-
-
-def _is_python(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        return False
-    return not re.fullmatch(r"[\w.]*", text)  # a lone word, or `script.py`, is no snippet
 
 
 if __name__ == "__main__":

@@ -16,8 +16,8 @@ from typing import Any, NoReturn, TypeVar
 import pandas as pd
 
 from ioa import DeclinedError, InvalidInputError
+from request import fold
 from tables import Column, Table
-from words import fold
 
 _LEAD = r"(?:please )?(?:what(?:'s| is| are| was| were)|compute|calculate|show|give|get|tell|find)?(?: me)?"
 _FILLER = r"the|an|a|all|please"
@@ -54,13 +54,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Figure:
-    """What is computed, by the name of pandas: of a column, of two multiplied, or of none when rows are counted or shown."""
+    """What is computed, by the name of pandas: of a column, or of none when rows are counted. Of shown rows several are named."""
 
     operation: str
     columns: tuple[Column, ...] = ()
 
     def __str__(self) -> str:
-        return f"{_SPOKEN[self.operation]} {' * '.join(map(str, self.columns))}".strip()
+        return f"{_SPOKEN[self.operation]} {', '.join(map(str, self.columns))}".strip()
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,9 @@ class _Reader:
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self._begins = 0
-        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{re.escape(fold(table.name))}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
+        self._file = (
+            rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{re.escape(fold(table.name))}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
+        )
 
     # -- the shape of a question ---------------------------------------------------------------------------------------------
 
@@ -184,7 +186,7 @@ class _Reader:
                 keys += self._list(self._key, ",|and|per|by")
             elif self._take(_WHERE):
                 conditions += self._list(self._condition, "and")
-            elif condition := self._try(self._since) or self._try(self._within):
+            elif condition := self._try(self._when):
                 conditions.append(condition)
             else:
                 self.at = start
@@ -199,26 +201,26 @@ class _Reader:
         end, columns = self._named()
         operation = self._one_of(_FIGURES)
         if columns and end > self.at:  # `Total cost` is a column's name, too
-            words = (*(["total"] if not columns[0].why_rate else []), "average", "maximum", "number of distinct")
-            hint = f"Say '{f' {columns[0]}\', \''.join(words)} {columns[0]}', or 'list {columns[0]} where …'."
+            hint = f"Say such as 'average {columns[0]}', 'maximum {columns[0]}' or 'number of distinct {columns[0]}'."
             raise InvalidInputError(f"It is not said what to compute of {columns[0]}.", hint=hint)
         if operation in ("count", "nunique"):
             figure = Figure(operation, (self._column() or self._fail(),) if operation == "nunique" else ())
             self._take("are there|there are|are")
             return figure
         if not operation:
-            if self._take("how many|number of") and (column := self._column()):
-                raise InvalidInputError(
-                    f"How many of {column} are meant can be rows, different ones, or their sum.",
-                    hint=f"Say 'how many rows', 'number of distinct {column}' or 'total {column}'.",
-                )
-            self._fail()
+            self._fail("Say 'how many rows', or 'number of distinct COLUMN'." if self._take("how many|number of") else "")
         self._take("of")
-        first = self._column() or self._fail()
-        if operation in ("min", "max") and first.dates is not None:
-            return Figure(operation, (first,))
-        product = self._take(r"times|multiplied by|\*|×")
-        return _checked(Figure(operation, (_numeric(first), *((_numeric(self._column() or self._fail()),) if product else ()))))
+        column = self._column() or self._fail()
+        if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
+            example = next(iter(column.cells.dropna().astype(str)), "")
+            raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
+        if operation == "sum" and column.why_rate:
+            raise InvalidInputError(
+                f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}; "
+                "these are not added up.",
+                hint=f"Say 'average {column}' or 'maximum {column}'.",
+            )
+        return Figure(operation, (column,))
 
     # -- keys and conditions -------------------------------------------------------------------------------------------------
 
@@ -241,43 +243,20 @@ class _Reader:
             raise InvalidInputError(f"{self.table.name} has {said}.", hint="Say 'per month of COLUMN' or 'where COLUMN is 2024'.")
         return columns[0]
 
-    def _since(self) -> Condition | None:
-        """Read `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
-        sign = self._one_of({">=": "since|from", "between": "between", ">": "after", "<": "before", "<=": "until"})
+    def _when(self) -> Condition | None:
+        """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
+        sign = self._one_of({"=": "in|on", ">=": "since|from", "between": "between", ">": "after", "<": "before", "<=": "until"})
         first = self._date() if sign else None
         if first is None:
             return None
         last = (self._date() or self._fail()) if sign in (">=", "between") and self._take("and|to|until") else None
-        return Condition(self._the_date(), "between", (first, last)) if last else Condition(self._the_date(), sign, (first,))
-
-    def _within(self) -> Condition | None:
-        """Read `in VALUE` or `in 2024-03`, of the only column that holds it, or `for COLUMN VALUE`."""
-        if not self._take("in|for|from|of"):
-            return None
-        if condition := self._try(self._condition):
-            return condition
-        start, found = self.at, list[tuple[int, Condition]]()
-        for column in self.table.columns:
-            self.at = start
-            if values := self._value(column):
-                found.append((self.at, Condition(column, "=", values=values)))
-        self.at = start
-        if span := self._date():
-            dates = self.table.date_columns if found else [self._the_date()]
-            found += [(self.at, Condition(column, "=", (span,))) for column in dates]
-        self.at = max((end for end, _ in found), default=start)
-        longest = [condition for end, condition in found if end == self.at]
-        if not longest:
-            self._fail()
-        if len(longest) > 1:
-            names, said = ", ".join(str(one.column) for one in longest), self.text[start : self.at].strip()
+        column = self._the_date()
+        if others := [str(one) for one in self.table.columns if sign == "=" and one is not column and first.written in one.values]:
+            names = ", ".join((str(column), *others))
             raise InvalidInputError(
-                f"{said!r} stands in several columns of {self.table.name}: {names}.", hint=f"Say 'where COLUMN is {said}'."
+                f"{first.written} may be said of several columns: {names}.", hint=f"Say 'where COLUMN is {first.written}'."
             )
-        condition = self._or_values(longest[0])
-        if condition.column in self._named()[1]:  # `in the North region`
-            self._column()
-        return condition
+        return Condition(column, "between", (first, last)) if last else Condition(column, sign, (first,))
 
     def _condition(self) -> Condition | None:
         column = self._column()
@@ -315,12 +294,8 @@ class _Reader:
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None:
             return self._date()
-        start = self.at
         number = self._take(_NUMBER).replace(",", "") if column.numbers is not None else ""
-        if not number or (self._take("%|per cent|percent") and not column.is_per_cent):
-            self.at = start
-            return None
-        return Span(number, float(number), float(number))
+        return Span(number, float(number), float(number)) if number else None
 
     def _date(self) -> Span | None:
         text = self._take(_DATE)
@@ -418,25 +393,4 @@ class _Reader:
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
         dates = _DATES if self.table.date_columns else ""
         refusal = InvalidInputError if self.far > self._begins else DeclinedError
-        raise refusal(said, hint=" ".join(filter(None, (hint, columns, dates, "One question at a time."))))
-
-
-def _numeric(column: Column) -> Column:
-    if column.numbers is None:
-        example = next(iter(column.cells.dropna().astype(str)), "")
-        raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
-    return column
-
-
-def _checked(figure: Figure) -> Figure:
-    """Refuse the sum of rates: a rate times an amount is an amount, as units are."""
-    what, reasons = " times ".join(map(str, figure.columns)), [column.why_rate for column in figure.columns]
-    if len(figure.columns) > 1 and any(column.is_per_cent for column in figure.columns):
-        raise InvalidInputError(f"A column is in per cent, so that {what} would be a hundred times too much.")
-    if figure.operation == "sum" and all(reasons):
-        raise InvalidInputError(
-            f"{what} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {reasons[0]}; "
-            "these are not added up.",
-            hint=f"Say 'average {what}' or 'maximum {what}'.",
-        )
-    return figure
+        raise refusal(said, hint=" ".join(filter(None, (hint, columns, dates, "Rows are chosen as in 'where COLUMN is VALUE'."))))

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, UpstreamResult
-from task_files import read_text, with_suffix
-from words import account_for, format_number
+from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
+from request import account_for, format_number, read_text, with_suffix
 
 agent = Agent(
     "report-writer",
@@ -23,8 +22,8 @@ agent = Agent(
     skills=["report writing", "HTML documents", "merging results into one document"],
     examples=[
         "write a report of both", "a report of the results", "put everything into an HTML report",
-        "create a document with the figures and the chart", "write up the findings as a report titled 'Sales 2024'",
-        "summarise all results in one document", "produce a final report with the table and the charts",
+        "create a document with the figures and the chart", "write up the findings as a report",
+        "put all results into one document", "produce a final report with the table and the charts",
         "combine the results into a web page",
     ],
     tags=["report", "html"],
@@ -34,15 +33,12 @@ agent = Agent(
 _ROWS = 60
 _EXCERPT_CHARS = 1_500
 _STYLE = Path(__file__).with_name("report.css")
-_TITLE = re.compile(r"(?:titled?|called|named|with the title|about)\s+[\"“'](?P<title>[^\"”']+)[\"”']", re.IGNORECASE)
 _WORDS = frozenset(
-    "please write make create produce prepare give me put compile combine merge collect summarise summarize up out into in as of "
-    "about on for from with using and the a an one all final complete html report document page web summary it this that "
+    "please write make create produce prepare give me put compile combine merge collect up out into in as of "
+    "about on for from with using and the a an one all final complete html report document page web it this that "
     "these those them both everything result results finding findings figure figures number numbers table tables chart charts "
-    "total totals together each above two three four five titled title called named".split()
+    "total totals together each above two three four five".split()
 )
-_SUMMARISES = re.compile(r"\W*(?:please )?summari[sz]e\b", re.IGNORECASE)
-_DOCUMENT = re.compile(r"\b(?:report|document|page|html)\b", re.IGNORECASE)
 
 
 @agent.task
@@ -51,20 +47,16 @@ def run(task: str, ctx: TaskContext) -> str:
 
     Raises:
         DeclinedError: There is no earlier result to report.
-        InvalidInputError: The task wishes for something else than a report.
+        InvalidInputError: The task wishes for something else than a report, such as a summary.
     """
     if not ctx.results:
         raise DeclinedError(
             "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
         )
-    if _SUMMARISES.match(task) and not _DOCUMENT.search(task):
-        raise InvalidInputError(
-            "A report keeps results as they are, it does not summarise them.", hint="Ask for 'a report of the results'."
-        )
     known = _WORDS.union(*(re.findall(r"\w+", result.task_desc.lower()) for result in ctx.results))
-    account_for(_TITLE.sub("", task), known, "Ask for 'a report of the results', with a title in quotes if you like.")
+    account_for(task, known, "Ask for 'a report of the results'.")
     headings = [_heading(result) for result in ctx.results]
-    title = match["title"] if (match := _TITLE.search(task)) else headings[0]
+    title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))
     ctx.artifact(
         "report.html",

@@ -6,15 +6,12 @@ around them, and any other word is refused by name. A summary is extractive: it 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Sized
 
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from task_files import decode, have, named_in, read_text, upstream_files, with_suffix
+from request import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
-from words import QUOTED, quotations
 
 agent = Agent(
     "text-analyst",
@@ -32,6 +29,7 @@ agent = Agent(
     may_team_up=False,
 )  # fmt: skip
 _SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
+_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -42,7 +40,6 @@ _COUNT_FOR_NOTHING = frozenset(
 )
 _ANY = "“…”"
 """Stands for a quoted word."""
-_READ = re.compile(r"\W*(?:please )?(?:read|open|show|display|print|load|get|give me|what is in)\b", re.IGNORECASE)
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
@@ -86,12 +83,11 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
-    terms = iter(quotations(wish))
-    parts = list(filter(None, map(_understood, _JOINT.split(QUOTED.sub(f" {_ANY} ", wish)))))
-    parts = parts or ([(_whole, 0)] if _READ.match(task) else [])
-    if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(quotations(wish)):
+    terms = [next(filter(None, match.groups())) for match in _QUOTED.finditer(wish)]
+    parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
+    if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [measure(text, next(terms) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
+    return [measure(text, terms.pop(0) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
 
 
 def _understood(part: str) -> tuple[Callable[..., str], int] | None:
@@ -138,10 +134,8 @@ def _summary(text: str, number: int, ctx: TaskContext) -> str:
 
 
 def _frequent(text: str, number: int, ctx: TaskContext) -> str:
-    words, table = frequent_words(text, number or 10), io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("word", "count"), *words])
-    ctx.artifact("frequent-words.csv", table.getvalue(), "text/csv")
-    return f"most frequent words (without words such as 'the'): {', '.join(f'{word} ({count})' for word, count in words)}"
+    words = ", ".join(f"{word} ({count})" for word, count in frequent_words(text, number or 10))
+    return f"most frequent words (without words such as 'the'): {words}"
 
 
 def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callable[..., str], int]:
@@ -149,16 +143,17 @@ def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callabl
 
 
 _OCCUR = ("", " occur", " occurs", " appear", " appears")
+_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ")
+_MENTION = ("mention", "mentioning", "contain", "containing")
+_SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
     _count("words", words_of), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
     _count("lines", str.splitlines), _count("characters", str),
     (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["read", "open", "contents", "content"], _whole, 0),
-    ([*(f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")),
-      "sentence summary"], _summary, 1),
-    ([f"{head}{_ANY}{verb}" for head in ("", "often ", "often word ", "times ", "times word ", "word ", "mention ") for verb in _OCCUR], _term, 0),
-    ([*(f"lines {verb} {_ANY}" for verb in ("mention", "mentioning", "contain", "containing")),
-      *(f"line {_ANY}{verb}" for verb in _OCCUR[1:])], _lines, 0),
+    ([*_SUMMARISE, "sentence summary"], _summary, 1),
+    ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
+    ([*(f"lines {verb} {_ANY}" for verb in _MENTION), *(f"line {_ANY}{verb}" for verb in _OCCUR[1:])], _lines, 0),
 ]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
 

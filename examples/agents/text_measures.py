@@ -7,15 +7,14 @@ from collections import Counter
 
 from ioa import InvalidInputError
 
-STOP_WORDS = set(
-    """a about above after again against all also am an and any are aren't as at be because been before being below between both
-    but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each even every few for from further
-    get had hadn't has hasn't have haven't having he her here hers herself him himself his how however i if in into is isn't it
-    it's its itself just let's like many may me might more most much must my myself no nor not now of off often on once one only
-    or other our ours ourselves out over own per rather same shall she should shouldn't since so some still such than that that's
-    the their theirs them themselves then there there's these they this those though through to too two under until up upon us
-    very was wasn't we well were weren't what when where whether which while who whom why will with within without won't would
-    wouldn't yet you your yours yourself yourselves""".split()
+_STOP_WORDS = set(
+    """a about above after again against all also am an and any are as at be because been before being below between both but by can
+    could did do does doing down during each even every few for from further get had has have having he her here hers herself him
+    himself his how however i if in into is it its itself just like many may me might more most much must my myself no nor not now
+    of off often on once one only or other our ours ourselves out over own per rather same shall she should since so some still
+    such than that the their theirs them themselves then there these they this those though through to too two under until up upon
+    us very was we well were what when where whether which while who whom why will with within without would yet you your yours
+    yourself""".split()
 )
 _UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
 _BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
@@ -68,26 +67,24 @@ def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     """The most frequent words and how often they occur; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    kept = [item for item in ranked if item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit()]
+    kept = [item for item in ranked if item[0] not in _STOP_WORDS and len(item[0]) > 1 and not re.search(r"^\d+$|'", item[0])]
     return kept[:count]
 
 
 def summarise(text: str, count: int) -> list[str]:
-    """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
+    """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over.
+
+    What it speaks of are its frequent words (Luhn 1958). A long sentence has more of them, so that its length counts against it.
+    """
     sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
     weights = dict(frequent_words(text, 10_000))
-    bags = [weights.keys() & {word.lower().removesuffix("'s") for word in words_of(sentence)} for sentence in sentences]
-    said: Counter[str] = Counter()
 
-    def value(index: int) -> tuple[float, int]:
-        gain = sum(weights[word] / (1 + 2 * said[word]) for word in sorted(bags[index]))
-        return gain / (len(bags[index]) + 4) * (1.15 if index == 0 else 1.0), -index
+    def weight(at: int) -> float:
+        words = {word.lower() for word in words_of(sentences[at])} & weights.keys()
+        return sum(weights[word] for word in words) / (len(words) + 4)
 
-    left = set(range(len(sentences)))
-    for _ in range(min(count, len(sentences))):
-        left.remove(best := max(left, key=value))
-        said.update(bags[best])
-    return [sentence for index, sentence in enumerate(sentences) if index not in left]
+    best = sorted(range(len(sentences)), key=weight, reverse=True)[:count]
+    return [sentences[at] for at in sorted(best)]
 
 
 def occurrences(text: str, term: str) -> list[str]:

@@ -44,7 +44,11 @@ def conclude(view: GroupView) -> Conclusion:
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
-    if not reached and any(section.declined for section in missing) and all(one.declined or one.text == _SKIPPED for one in missing):
+    if (
+        not reached
+        and any(section.declined for section in missing)
+        and all(one.declined or one.text == _SKIPPED for one in missing)
+    ):
         reason = Reason.NO_AGENT
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
     artifacts = tuple({artifact.object_name: artifact for section in reached for artifact in section.artifacts}.values())
