@@ -63,9 +63,7 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
         raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
-        raise InvalidInputError(
-            f"A question is about one file, and there are several: {names}.", hint="Say which, as in '… in FILE'."
-        )
+        raise InvalidInputError(f"A question is about one file of {names}.", hint="Say which, as in '… in FILE'.")
     return read_table(files[0].path)
 
 

@@ -134,11 +134,10 @@ class _Reader:
     def question(self) -> Question:
         if self._take(self._file):
             self._take("[,:]")
-        self._begins = self.far
         if found := self._try(self._rows):
             return found
         self._take(_LEAD)
-        self._begins = max(self._begins, self.far)
+        self._begins = self.far
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         return found if self._ended else self._fail()
 

@@ -25,7 +25,7 @@ def upstream_files(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     """The files whose name stands in `text`."""
     folded = fold(text)
-    return [file for file in files if fold(file.name) in folded]
+    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(fold(file.name))}(?!\w)", folded)]
 
 
 def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:

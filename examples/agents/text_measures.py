@@ -19,20 +19,18 @@ _STOP_WORDS = set(
 _UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
 _BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
-    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$",
-    re.IGNORECASE,
+    r"(?i)(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
+    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$"
 )
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
 _ENDS = re.compile(r"[.!?…:;\"'”)]$")
 _MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
-_HAS_CHARACTER = re.compile(r"\w")
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
 
 def words_of(text: str) -> list[str]:
     """Words as `wc -w` counts them, except that a word holds a letter or a digit; punctuation at its edges is cut."""
-    return [_EDGES.sub("", word) for word in text.split() if _HAS_CHARACTER.search(word.replace("_", ""))]
+    return [_EDGES.sub("", word) for word in text.split() if re.search(r"[^\W_]", word)]
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -48,7 +46,7 @@ def sentences_of(text: str) -> list[str]:
     blocks = paragraphs_of(_MARKS.sub("\n\n", text))
     running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
     sentences = [sentence for block in running for sentence in _split(" ".join(block.split()))]
-    return [sentence for sentence in sentences if _HAS_CHARACTER.search(sentence)]
+    return [sentence for sentence in sentences if re.search(r"\w", sentence)]
 
 
 def _split(block: str) -> list[str]:

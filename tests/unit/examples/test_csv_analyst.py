@@ -381,7 +381,7 @@ def test_one_file_at_a_time(run: Run, tmp_path: Path, data: Path) -> None:
     assert figure(run(agent, "total legs in pets.csv", files).text) == 6
     assert figure(run(agent, "tell me how many rows pets.csv has", files).text) == 2
     for question in ("total legs", "total legs in pets.csv and sales.csv"):
-        with pytest.raises(InvalidInputError, match=r"there are several: sales\.csv, pets\.csv"):
+        with pytest.raises(InvalidInputError, match=r"about one file of sales\.csv, pets\.csv"):
             run(agent, question, files)
 
 
