@@ -43,7 +43,8 @@ class _TakesText(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Tell the text from the options by what is behind its sign."""
-        at = next((at for at, one in enumerate(args) if _TEXT.match(one)), None)
+        valued = {name for one in self.params if not getattr(one, "is_flag", True) for name in one.opts}
+        at = next((at for at, one in enumerate(args) if _TEXT.match(one) and not valued.intersection(args[at - 1 : at])), None)
         if at is not None and "--" not in args:
             args = [*args[:at], *args[at + 1 :], "--", args[at]]
         return super().parse_args(ctx, args)

@@ -37,7 +37,7 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
     asked_in_doubt = [fit or matcher.last_resort(*hits) for fit, hits in zip(fitting, found, strict=True)]
     if all(asked_in_doubt):
         return replace(team_of(needs, asked_in_doubt, me.agent_id), in_doubt=True)
-    return _unserved(needs, fitting, found, matcher)
+    return _unserved(needs, asked_in_doubt, found, matcher)
 
 
 def _unserved(

@@ -72,6 +72,7 @@ async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str
     said = {"a": "No text. Send one.", "b": "No such month. Say which."}
     conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"), declining)
     assert conclusion.content == f"The goal was not reached:\n- Do t1:{told}"
+    assert conclusion.reason == (Reason.NO_AGENT if declining == "ab" else Reason.FAILED)
 
 
 async def test_files_are_collected_and_listed() -> None:
