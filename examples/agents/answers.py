@@ -147,7 +147,7 @@ def _passes(condition: Condition) -> pd.Series:
 
 def _labels(key: Key) -> pd.Series:
     cells, dates = key.column.cells, key.column.dates
-    if dates is None:
+    if dates is None or (not key.grain and cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()):  # in order as they stand
         is_whole = pd.api.types.is_float_dtype(cells) and bool((cells.dropna() % 1 == 0).all())
         return cells.astype("Int64").astype(object).where(cells.notna(), None) if is_whole else cells
     if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 
+import chart_maker
 import csv_analyst
 from chart_maker import agent, draw
 from ioa.errors import InvalidInputError
@@ -71,6 +72,16 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
     done = run(agent, task, [data / "sales.csv"])
     assert done.text.split(": ", 1)[1] == said
     assert all(min(size_of(png)) > 500 for png in done.files.values())
+
+
+def test_months_of_a_result_stay_months(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line through twelve months has twelve places."""
+    drawn: list[pd.DataFrame] = []
+    monkeypatch.setattr(chart_maker, "draw", lambda frame, _kind, _title: drawn.append(frame) or b"")
+    table = tmp_path / "t.csv"
+    table.write_text("month of date,sum of n\n2024-01,3\n2024-02,4\n2024-03,5\n")
+    run(agent, "line chart of it", results=[upstream("x", "y", table)])
+    assert list(drawn[0]["month of date"]) == ["2024-01", "2024-02", "2024-03"]
 
 
 def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

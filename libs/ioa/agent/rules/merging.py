@@ -15,6 +15,7 @@ from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion, TaskOutcome
 
 _SKIPPED = "not started, since nothing it needed was there"
+_NOBODY = "Nobody here does this, as it is said; an agent with a language model may. Who came nearest says:"
 _END = re.compile(r"(?<=[.!?])\s")
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
@@ -94,7 +95,7 @@ def _sections_of_record(view: GroupView) -> list[Section]:
 def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
     """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence.
 
-    Who declined it says nothing of it, and is heard only if nobody else is: then as the nearest of those who do other things.
+    Who declined it says nothing of it, and is heard only if nobody else is: then as one of those who came nearest.
     """
     if not attempts:
         return {
@@ -102,17 +103,13 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
     records = _records(view, attempts)
-    if _all_declined(view, attempts):
-        return (
-            f"Nobody here does this, as it is said. {records[0].spec.assignee}, who came nearest, says: {_said(records[0])} "
-            "An agent with a language model may do it."
-        )
-    records = [record for record in records if not record.declined]
-    if len(records) < 2:
-        return _said(records[0]) if records else "not finished"
-    best, *others = records
+    tried = [record for record in records if not record.declined]
+    if len(tried) < 2 and (tried or not records):
+        return _said(tried[0]) if tried else "not finished"
+    best, *others = tried or records
     reasons = [_said(best), *(_END.split(_said(record), maxsplit=1)[0] for record in others)]
-    return "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(records, reasons, strict=True))
+    listed = "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(tried or records, reasons, strict=True))
+    return listed if tried else f"{_NOBODY}{listed}"
 
 
 def _records(view: GroupView, attempts: Sequence[TaskId]) -> list[TaskRecord]:
