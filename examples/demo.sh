@@ -28,7 +28,7 @@ ioa run "Compute the total revenue per region in sales.csv, make a bar chart of 
 
 # The agent that fits this one has no skill but editing, so it opens a team of its own for the task. The report writer only leads.
 echo
-ioa run "Prepare a full briefing on sales.csv: total units per product and a pie chart of it" \
+ioa run "Prepare a full briefing on sales.csv: total units per month and a line chart of it" \
   --input "$examples/data/sales.csv" --agent report-writer --out out
 
 # A task is under way when its agent is killed. The group's log and the agent's memory are all there is to go on with.

@@ -21,6 +21,7 @@ agent = Agent(
         "lead the preparation of a briefing on the data file",
     ],
     tags=["briefing", "coordination"],
+    declines=True,
     may_team_up=True,
 )  # fmt: skip
 

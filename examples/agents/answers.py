@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from ioa import InvalidInputError
-from questions import Condition, Figure, Key, Question, unsaid
+from questions import GRAINS, Condition, Figure, Key, Question
+from request import format_number
 from tables import Column, Table
-from words import format_number
 
 SHOWN = 25
-_METHODS = {"distinct": "nunique", "share": "sum", "only": "max"}
-_SIGNS: dict[str, Callable[[Any, Any], Any]] = {"*": operator.mul, "/": operator.truediv, "+": operator.add, "-": operator.sub}
-_GRAINS = {
-    "date": "%Y-%m-%d",
-    "day": "%Y-%m-%d",
-    "week": "%G-W%V",
-    "month": "%Y-%m",
-    "quarter": "%Y-Q",
-    "year": "%Y",
-    "weekday": "%u %A",
-}
+_WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%Y"}
 
 
 @dataclass(frozen=True)
@@ -43,22 +31,22 @@ def answer(question: Question, table: Table) -> Answer:
     Raises:
         InvalidInputError: No row, or no cell of those rows, can be used.
     """
-    figure, operation = question.figure, question.figure.operation
+    figure = question.figure
     cells, reading = used_rows(question, table)
-    per = " and ".join(str(key) for key in question.keys)
-    title = f"{figure}{' of each row' * (figure.sign in _SIGNS)}{f' per {per}' if per else ''}"
-    values = cells["figure"]
-    if operation == "rows":
-        return _listed(question, table, cells, reading)
+    if figure.operation == "rows":
+        shown = figure.columns or table.columns
+        columns = list(dict.fromkeys((*shown, *(one.column for one in question.conditions))))
+        frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(columns)})
+        frame.columns = pd.Index(map(str, columns))
+        return _listed(f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}", reading, frame)
+    per = f" per {' and '.join(map(str, question.keys))}" if question.keys else ""
+    title = f"{table.name}: {figure}{per}"
     if not question.keys:
-        value, row = _value(question, table, cells)
-        return Answer(f"{table.name}: {title}{where(question)}: {show(value)} ({reading}).{row}", reading)
-    groups = values.groupby([cells[str(at)].to_numpy() for at in range(len(question.keys))])
-    if operation == "only" and groups.size().gt(1).any():
-        raise unsaid(figure, question.around, table)
-    figures = getattr(groups, _METHODS.get(operation, operation))()
-    figures = _shares(figures, values) if operation == "share" else figures
-    ties = ""
+        value = getattr(cells["figure"], figure.operation)()
+        row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
+        return Answer(f"{title}{where(question)}: {show(value)} ({reading}).{row}", reading)
+    groups = cells["figure"].groupby([cells[str(at)].to_numpy() for at in range(len(question.keys))])
+    figures, ties = getattr(groups, figure.operation)(), ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
         figures = ordered.head(question.limit)
@@ -66,55 +54,21 @@ def answer(question: Question, table: Table) -> Answer:
         title += f", the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         ties = f"\n{equal} more {'has' if equal == 1 else 'have'} the same figure as the last of these." if equal else ""
     frame = figures.reset_index().set_axis([*map(str, question.keys), str(figure)], axis=1)
-    lines = [f"- {', '.join(map(show, row[:-1]))}: {show(row[-1])}" for row in frame.head(SHOWN).itertuples(index=False)]
+    return _listed(f"{title}{where(question)}", reading, frame, ": ", ties)
+
+
+def _listed(title: str, reading: str, frame: pd.DataFrame, joint: str = ", ", ties: str = "") -> Answer:
+    shown = frame.head(SHOWN).itertuples(index=False)
+    lines = [f"- {', '.join(map(show, row[:-1]))}{joint if len(row) > 1 else ''}{show(row[-1])}" for row in shown]
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
-    return Answer("\n".join([f"{table.name}: {title}{where(question)} ({reading}):", *lines]) + ties, reading, frame)
+    return Answer("\n".join([f"{title} ({reading}):", *lines]) + ties, reading, frame)
 
 
-def _value(question: Question, table: Table, cells: pd.DataFrame) -> tuple[object, str]:
-    """The one figure of a question without groups; of a lowest or highest one the row as well."""
-    operation, values = question.figure.operation, cells["figure"]
-    if operation == "only" and len(values) > 1:
-        raise unsaid(question.figure, question.around, table)
-    if operation == "correlation":
-        return values.corr(cells["other"]), ""
-    if operation == "share":
-        if not question.conditions:
-            raise InvalidInputError("All rows together have a share of 100 per cent.", hint="Say of which rows, or per what.")
-        whole, _ = used_rows(replace(question, conditions=()), table)
-        return _shares(values.reindex(whole.index, fill_value=0), whole["figure"]).sum(), ""
-    value = getattr(values, _METHODS.get(operation, operation))()
-    at = list(values.index[values.eq(value)]) if operation in ("min", "max") else []
-    where_found = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8]) if len(at) == 1 else ""
-    return value, f"\nIts row: {where_found}." if where_found else f"\n{len(at)} rows have it." if len(at) else ""
-
-
-def _shares(parts: pd.Series, whole: pd.Series) -> pd.Series:
-    if whole.lt(0).any() or not whole.sum():
-        raise InvalidInputError("Shares are of figures of which none is negative, and not all are 0.")
-    return parts / whole.sum() * 100
-
-
-def _listed(question: Question, table: Table, cells: pd.DataFrame, reading: str) -> Answer:
-    """The rows themselves: the columns that are asked for, and those that the conditions speak of."""
-    columns = dict.fromkeys((*question.figure.columns, *(one.column for one in question.conditions)))
-    shown = list(columns if question.figure.columns else table.columns)
-    index = cells.index
-    if question.limit:  # by what is listed, the first column first
-        keys = {str(at): _ordering(column)[index] for at, column in enumerate(question.figure.columns)}
-        index = pd.DataFrame(keys).sort_values(list(keys), ascending=not question.descending, kind="stable").index
-    frame = pd.DataFrame({at: column.cells[index] for at, column in enumerate(shown)})
-    lines = [f"- {', '.join(map(show, row))}" for row in frame.head(SHOWN).itertuples(index=False)]
-    lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
-    frame.columns = pd.Index(map(str, shown))
-    title = f"rows{where(question)}, as {', '.join(map(str, shown))}"
-    return Answer("\n".join([f"{table.name}: {title} ({reading}):", *lines]), reading, frame)
-
-
-def _ordering(column: Column) -> pd.Series:
-    """A column's cells by what they mean: numbers and dates before texts."""
-    cells = column.numbers if column.dates is None else column.dates
-    return column.cells.astype(str) if cells is None else cells
+def _row_of(value: Any, values: pd.Series, table: Table) -> str:
+    """Say where a lowest or highest figure stands."""
+    at = list(values.index[values.eq(value)])
+    row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
+    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} rows have it."
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
@@ -123,38 +77,29 @@ def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:
     Raises:
         InvalidInputError: There is none, and it is not asked how many.
     """
-    figure, keys = question.figure, question.keys
-    columns = dict(zip(("figure", "other"), figure.columns, strict=False)) | {str(at): key.column for at, key in enumerate(keys)}
-    cells = {"figure": pd.Series(1, index=range(table.rows))}
-    if figure.operation == "rows":  # a cell that is missing is shown as such
-        columns = {}
-    cells |= {name: _cells(columns[name], figure) for name in ("figure", "other") if name in columns}
-    cells |= {str(at): _labels(key) for at, key in enumerate(keys)}
+    figure = question.figure
     used, notes = pd.Series(True, index=range(table.rows)), list[str]()
 
-    def leave_out(column: Column, read: pd.Series) -> None:
+    def leave_out(column: Column, read: pd.Series) -> pd.Series:
         nonlocal used
         missing, unread = used & column.cells.isna(), used & column.cells.notna() & read.isna()
         notes.extend([f"{missing.sum()} without {column}"] * bool(missing.any()))
         if unread.any():
             notes.append(f"{unread.sum()} that cannot be read, such as {str(column.cells[unread].iloc[0])!r}")
         used &= read.notna()
+        return read
 
     for condition in question.conditions:
         if "missing" not in condition.sign:
             leave_out(condition.column, _compared(condition))
         used &= _passes(condition)
-    is_count = figure.operation in ("count", "distinct") and not keys
+    is_count = figure.operation in ("count", "nunique") and not question.keys
     if not used.any() and not is_count:
         raise InvalidInputError(f"No row of {table.name} fits{where(question)}.")
-    for name, column in columns.items():
-        leave_out(column, cells[name])
-    if figure.sign in _SIGNS:
-        cells["figure"] = _SIGNS[figure.sign](cells["figure"], cells["other"])
-    if pd.api.types.is_float_dtype(cells["figure"]):
-        endless = used & ~cells["figure"].abs().lt(float("inf"))
-        notes += [f"{endless.sum()} without a finite value"] * bool(endless.any())
-        used &= ~endless
+    cells = {"figure": pd.Series(1, index=range(table.rows))}
+    for column in () if figure.operation == "rows" else figure.columns:  # a cell that is missing is listed as such
+        cells["figure"] = leave_out(column, _cells(column, figure))
+    cells |= {str(at): leave_out(key.column, _labels(key)) for at, key in enumerate(question.keys)}
     left_out = ", ".join(notes)
     if not used.any() and not is_count:
         raise InvalidInputError(f"Nothing is left to compute the {figure} of: {left_out}.")
@@ -167,9 +112,11 @@ def where(question: Question) -> str:
 
 
 def _cells(column: Column, figure: Figure) -> pd.Series:
-    dates = column.dates if figure.operation in ("min", "max", "only") and not figure.sign else None
-    cells = column.cells if figure.operation == "distinct" else column.numbers if dates is None else dates
-    return column.cells if cells is None else cells
+    if figure.operation == "nunique":
+        return column.cells
+    cells = column.dates if figure.operation in ("min", "max") and column.dates is not None else column.numbers
+    assert cells is not None
+    return cells
 
 
 def _compared(condition: Condition) -> pd.Series:
@@ -199,15 +146,14 @@ def _passes(condition: Condition) -> pd.Series:
 
 
 def _labels(key: Key) -> pd.Series:
-    cells = key.column.cells
-    if not key.grain:
+    cells, dates = key.column.cells, key.column.dates
+    if dates is None or (not key.grain and cells.dropna().astype(str).str.match(r"\d{4}-\d\d").all()):  # in order as they stand
         is_whole = pd.api.types.is_float_dtype(cells) and bool((cells.dropna() % 1 == 0).all())
         return cells.astype("Int64").astype(object).where(cells.notna(), None) if is_whole else cells
-    assert key.column.dates is not None
-    codes, unique = pd.factorize(key.column.dates)
-    labels = pd.Series(
-        [f"{day:{_GRAINS[key.grain]}}" + f"{day.quarter}" * (key.grain == "quarter") for day in unique], dtype=object
-    )
+    if not key.grain and (dates != dates.dt.normalize())[dates.notna()].any():  # times of a day
+        return pd.Series(dates.dt.strftime("%Y-%m-%d %H:%M:%S"))
+    codes, unique = pd.factorize(dates.dt.to_period(GRAINS[key.grain or "day"]))
+    labels = pd.Series(pd.PeriodIndex(unique).strftime(_WRITTEN[key.grain or "day"]), dtype=object)
     return pd.Series(labels.array.take(codes, allow_fill=True))
 
 

@@ -1,176 +1,196 @@
-"""Compute arithmetic, percentages and unit conversions exactly, from the request or from an earlier task's result."""
+"""Compute arithmetic, percentages and conversions of units exactly, from the request or from an earlier task's result.
+
+Python's grammar parses, fractions compute, pint knows units; nothing is executed. What may be read in two ways is refused.
+"""
 
 from __future__ import annotations
 
-import calendar
+import ast
 import math
+import operator
 import re
-import statistics
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
+from typing import Any
 
-from arithmetic import NUMBER, Percent, compute, computing, convert, plus, show, times
-from ioa import Agent, InvalidInputError, TaskContext
-from words import NUMBER_WORDS
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 
 agent = Agent(
     "calculator",
-    description="A calculator: arithmetic, percentages, roots and powers, averages of given numbers, and conversion between units "
-    "of length, mass, time, speed, volume, data and temperature.",
+    description="A calculator: arithmetic, percentages, roots and powers, and conversion between "
+    "units of length, mass, time, speed, volume and temperature.",
     skills=["arithmetic", "percentages", "unit conversion"],
     examples=[
-        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "the sum of 3, 4 and 5",
+        "what is 15 % of 240", "convert 12 miles to km", "calculate (3.5 + 4) * 2^3", "what is 3 + 4 + 5",
         "100 degrees fahrenheit in celsius", "20 is what percent of 80?", "divide the total by 12", "add 19 % VAT to it",
-        "how many litres are in 5 imperial gallons", "square root of 144",
+        "5 feet in cm", "square root of 144",
     ],
     tags=["math", "units"],
+    declines=True,
     may_team_up=False,
 )  # fmt: skip
-_MONTHS = "|".join([*calendar.month_name[1:], *calendar.month_abbr[1:]])
-_DATE = re.compile(
-    rf"\b(?:\d{{4}}-\d\d-\d\d|(?:\d{{1,2}}\.? )?(?:{_MONTHS})(?: \d+)+)\b",
-    re.IGNORECASE,
-)
-_VALUE = rf"-?[€$£]?{NUMBER}"
+_NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
+_MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(
-    r"^\s*(?:(?:please|then|now|and|can you|could you|what(?:'s| is| are| would be| does)?|how much (?:is|are)|how many (?:is|are)"
-    r"|calculate|compute|work out|evaluate|solve|convert|find|tell me|give me|the (?:result|value|amount) of|determine|the)\s+)+",
-    re.IGNORECASE,
+    r"^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+", re.IGNORECASE
 )
-_WORDS = (
-    (r"\bto the power of\b|\braised to(?: the)?\b", "^"), (r"\bfactorial\b", "!"), (r"\bsquared\b|²", "^2"), (r"\bcubed\b|³", "^3"),
-    (r"\bplus\b", "+"), (r"\bminus\b", "-"), (r"\b(?:multiplied by|times)\b", "*"), (r"(?<=[\d)])\s*x\s*(?=[\d(])", "*"),
-    (r"\bdivided by\b", "/"), (r"\bsquare root(?: of)?\b|√", "sqrt"), (r"\bcube root(?: of)?\b", "cbrt"),
-    (r"\bhalf(?: of)?\b", "0.5 *"), (r"\ba third(?: of)?\b", "1/3 *"), (r"\ba quarter(?: of)?\b", "0.25 *"),
-    (r"\b(?:twice|double)\b", "2 *"),
-    (r"\bper ?cent(?:age)?\b", "%"),
+_PYTHON = (
+    (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
+    (r"\b(?:multiplied by|times)\b|×", "*"), (r"\bdivided by\b|÷", "/"), (rf"\bsquare root of ({_NUMBER})$", r"sqrt(\1)"),
 )  # fmt: skip
+_SIGNS: dict[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+}  # fmt: skip
+_OPERAND = rf"(?:-?{_NUMBER}|\([^()]+\))"
+_SHARE = rf"(?P<rate>{_NUMBER}) ?(?:%|per ?cent)(?: (?:VAT|tax))?"
+_FORMS: list[tuple[str, str]] = [
+    (rf"{_SHARE} of (?P<a>{_OPERAND})", "({a}) * {rate} / 100"),
+    (rf"(?P<a>{_OPERAND}) is (?:what|how many) (?:%|per ?cent) of (?P<b>{_OPERAND})", "({a}) / ({b}) * 100"),
+    (rf"add {_SHARE} to (?P<a>{_OPERAND})", "({a}) * (1 + {rate} / 100)"),
+    (rf"subtract {_SHARE} from (?P<a>{_OPERAND})", "({a}) * (1 - {rate} / 100)"),
+    (rf"add (?P<b>{_OPERAND}) (?:to|and) (?P<a>{_OPERAND})", "({a}) + ({b})"),
+    (rf"subtract (?P<b>{_OPERAND}) from (?P<a>{_OPERAND})", "({a}) - ({b})"),
+    (rf"multiply (?P<a>{_OPERAND}) (?:by|with|and) (?P<b>{_OPERAND})", "({a}) * ({b})"),
+    (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
+]
+_CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
+_UNITS = dict.fromkeys(
+    "mm millimetre millimeter cm centimetre centimeter m metre meter km kilometre kilometer inch foot feet yard mile mg "
+    "milligram g gram kg kilogram pound stone ml millilitre milliliter litre liter second minute hour day week km/h mph m/s "
+    "celsius fahrenheit kelvin".split()
+)
+"""A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
+_HINT = "Write it as in '(3 + 4) * 5', '15 % of 240', 'add 19 % to 100' or '12 miles in km'."
+_REFERENCE = re.compile(
+    r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.IGNORECASE
+)
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
-    """Compute the expression the task holds and show it beside its value."""
-    text = _LEAD.sub("", re.sub(r"[?.= ]+$", "", _with_results(task, ctx).strip()))
-    if date := _DATE.search(text):
-        raise InvalidInputError(f"Dates such as {date[0]} are not computed here.", hint="Numbers, percentages and units are.")
-    if len(signs := set(re.findall(r"[€$£](?=\d)", text))) > 1:
-        raise InvalidInputError(f"{' and '.join(sorted(signs))} are two currencies, whose rate is not known here.")
-    text = re.sub(r"[€$£](?=\d)", "", text)
-    for word, number in NUMBER_WORDS.items():
-        text = re.sub(rf"\b{word}\b", str(number), text, flags=re.IGNORECASE)
-    asked = re.sub(
-        r"^how many ([^\d]+?) (?:are|is)(?: there)?(?: in)? (?:an? (?=\D)|(?=\d))(.+)", _as_conversion, text, flags=re.IGNORECASE
-    )
-    text = _LEAD.sub("", asked).strip()
-    if len(re.findall(r"\d\S* [^\W\d]\S* (?:in|to|into) ", text)) > 1:
-        raise InvalidInputError("One amount is converted at a time.", hint="Say 'Convert 5 miles to km. Convert 3 kg to pounds.'")
-    if match := _CONVERSION.fullmatch(text):
-        return f"{text} = {convert(match['amount'], match['unit'])}"
-    for pattern, form in _FORMS:
-        if match := re.fullmatch(pattern, text, re.IGNORECASE):
-            operands = [_value(_one_operand(part)) for _, part in sorted(match.groupdict().items())]
-            with computing(text):
-                return f"{text} = {show(form(*operands))}"
-    if match := re.fullmatch(rf"({'|'.join(_AGGREGATES)})(?: (?:of|between))? (?:the )?(?:numbers )?(.*\d.*)", text, re.IGNORECASE):
-        parts = re.split(r"\s*(?:,\s+and\b|,(?!\d{3}\b)|,\s|;|\band\b|&)\s*", match[2])
-        values = [_value(part) for part in [*parts[:-1], _one_operand(parts[-1], "-+*^×−")]]
-        if len(values) < 2 or (match[1].lower() == "difference" and len(values) > 2):
-            raise InvalidInputError(f"{match[1]} is of {'two' if len(values) > 2 else 'several'} numbers, not of {len(values)}.")
-        return f"{text} = {show(_AGGREGATES[match[1].lower()](values))}"
-    return f"{text} = {show(_value(text))}"
+    """Compute the expression the task holds and show it beside its value.
 
-
-def _as_conversion(match: re.Match[str]) -> str:
-    return f"{match[2] if match[2][0].isdigit() else f'1 {match[2]}'} in {match[1]}"
-
-
-def _value(text: str) -> Fraction:
+    Raises:
+        DeclinedError: It is no arithmetic.
+        InvalidInputError: It has no value, or several meanings.
+    """
+    text = " ".join(re.sub(r"[?.= ]+$", "", _with_result(task, ctx)).split())
     text = _LEAD.sub("", text)
-    if scaled := re.search(r"\b(?:half|a third|a quarter|twice|double)\b(.*)", text, re.IGNORECASE):
-        _one_operand(scaled[1])
-    return compute(_signs(text))
+    if match := _CONVERSION.fullmatch(text):
+        return f"{text} = {convert(*match.groups())}"
+    for pattern, formula in _FORMS:
+        if match := re.fullmatch(pattern, text, re.IGNORECASE):
+            return f"{text} = {show(compute(formula.format(**match.groupdict())))}{' %' * formula.endswith('* 100')}"
+    return f"{text} = {show(compute(text))}"
 
 
-def _signs(text: str) -> str:
-    for pattern, sign in _WORDS:
-        text = re.sub(pattern, f" {sign} ", text, flags=re.IGNORECASE)
-    return text
-
-
-def _one_operand(text: str, signs: str = "-+*/^×÷−") -> str:
-    """Refuse what may end before its last sign: `half of 50 plus 10` may be 35 or 30."""
-    if re.search(rf"[\d%!)]\s*[{signs}]", re.sub(r"\([^()]*\)", "0", _signs(text))):
-        raise InvalidInputError(
-            f"It is not clear what belongs together in {text.strip()!r}.", hint="Write it with signs and brackets."
-        )
-    return text
-
-
-def _share(part: Fraction, whole: Fraction) -> Fraction:
-    return Percent(part / whole)
-
-
-def _minus(left: Fraction, right: Fraction) -> Fraction:
-    return plus(left, right, -1)
-
-
-_CONVERSION = re.compile(
-    r"(?P<amount>-?[\d.].*?[^\W\d].*?)\s+(?:in|to|into|as|expressed in)\s+(?P<unit>(?!(?:a )?per ?cent)[^\d%]+[23]?)", re.IGNORECASE
-)
-_AGGREGATES: dict[str, Callable[[list[Fraction]], Fraction]] = {
-    **dict.fromkeys(("sum", "total", "add"), lambda values: sum(values, Fraction())),
-    **dict.fromkeys(("product", "multiply"), lambda values: math.prod(values, start=Fraction(1))),
-    **dict.fromkeys(("average", "mean"), lambda values: sum(values, Fraction()) / len(values)), "median": statistics.median,
-    "difference": lambda values: abs(values[0] - values[1]),
-    **dict.fromkeys(("maximum", "max", "largest", "highest"), lambda values: max(values)),
-    **dict.fromkeys(("minimum", "min", "smallest", "lowest"), lambda values: min(values)),
-}  # fmt: skip
-_PER_CENT = r"(?:percent(?:age)?|per cent|%)"
-_FORMS: list[tuple[str, Callable[[Fraction, Fraction], Fraction]]] = [
-    (rf"(?P<a>.+?) is what {_PER_CENT} of (?P<b>.+)", _share),
-    (rf"{_PER_CENT}\s*of (?P<b>.+?) is (?P<a>.+)", _share),
-    (rf"(?P<a>.+?) (?:out )?of (?P<b>[^%]+?) (?:as|in) (?:a )?{_PER_CENT}", _share),
-    (rf"{_PER_CENT} change from (?P<a>.+?) to (?P<b>.+)", lambda a, b: _share(b - a, a)),
-    (r"add (?P<b>.+?)(?:(?<=%) (?:VAT|tax))? to (?P<a>.+)", plus),
-    (r"(?:increase|raise) (?P<a>.+?) by (?P<b>.+)", plus),
-    (r"(?:decrease|reduce|lower|cut) (?P<a>.+?) by (?P<b>.+)", _minus),
-    (r"(?:subtract|deduct|take) (?P<b>.+?) from (?P<a>.+)", _minus),
-    (r"(?P<b>[^%]+%) off (?P<a>.+)", _minus),
-    (r"divide (?P<a>.+?) by (?P<b>.+)", lambda a, b: a / b),
-    (r"multiply (?P<a>.+?) (?:by|with) (?P<b>.+)", times),
-]
-_REFERENCE = re.compile(
-    r"\b(?:(?:the|this|that) (?:result|total|sum|average|mean|number|value|answer|amount|figure|median|count)|it|that|this)\b",
-    re.IGNORECASE,
-)
-_THEM = re.compile(r"\b(?:them|these|those|both|the (?:results|numbers|values|figures|totals|answers))\b", re.IGNORECASE)
-
-
-def _with_results(task: str, ctx: TaskContext) -> str:
-    """Put the figures of earlier results in the place of `it` and `them`."""
-    figures = [figure for result in ctx.results for figure in _figures(result.content)]
-    if ctx.results and _THEM.search(task):
-        if len(figures) < 2:
-            raise InvalidInputError(f"The earlier results hold {len(figures)} figures, not several.")
-        return _THEM.sub(", ".join(figures[:-1]) + f" and {figures[-1]}", task, count=1)
+def _with_result(task: str, ctx: TaskContext) -> str:
+    """Put the only figure of an earlier result in the place of `it`."""
     if not ctx.results or not _REFERENCE.search(task):
         return task
-    if len(set(figures)) != 1:
-        found = f"several figures: {', '.join(figures[:10])}" if figures else "no figure"
+    figures = {figure for result in ctx.results for line in result.content.splitlines() for figure in _figure(line)}
+    if len(figures) != 1:
+        found = f"several figures: {', '.join(sorted(figures)[:10])}" if figures else "no figure"
         raise InvalidInputError(f"The earlier result holds {found}.", hint="Say which number to calculate with.")
-    return _REFERENCE.sub(figures[0], task)
+    figure = figures.pop()
+    return _REFERENCE.sub(f"({figure})" if figure.startswith("-") else figure, task)
 
 
-def _figures(content: str) -> list[str]:
-    """The figures a result reports: what follows the last colon or equals sign of a line, else its only number."""
-    found = []
-    for line in content.splitlines():
-        numbers = re.findall(rf"(?<![\w-]){_VALUE}(?![\w-])", line)
-        if tail := re.search(rf"[:=]\s*({_VALUE})(?=[^\d:=]*(?:\(.*)?$)", line):
-            found.append(tail[1])
-        elif len(numbers) == 1 and not line.rstrip().endswith(":"):
-            found.append(numbers[0])
-    return [figure.rstrip(",") for figure in found]
+def _figure(line: str) -> list[str]:
+    """The figure that a line reports: what follows its last colon or equals sign, else its only number."""
+    if tail := re.search(rf"[:=]\s*(-?{_NUMBER})(?=[^\d:=]*(?:\(.*)?$)", line):
+        return [tail[1]]
+    numbers = re.findall(rf"(?<![\w-])-?{_NUMBER}(?![\w-])", line)
+    return numbers if len(numbers) == 1 and not line.rstrip().endswith(":") else []
+
+
+def compute(text: str) -> Fraction:
+    """Compute an expression of numbers and signs.
+
+    Raises:
+        DeclinedError: It is no expression.
+        InvalidInputError: It divides by zero, or grows beyond reason.
+    """
+    if len(text) > _MAX_CHARS:
+        raise InvalidInputError(f"{text[:60]} … is too large to compute.")
+    source = text.strip()
+    for pattern, python in _PYTHON:
+        source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
+    for wrong in re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
+        refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
+        raise refusal(f"{wrong!r} is not arithmetic.", hint=_HINT)
+    try:
+        source = " ".join(source.replace(",", "").split())
+        return _value(ast.parse(source, mode="eval").body, source)
+    except ZeroDivisionError:
+        raise InvalidInputError(f"{text[:60]} divides by zero.") from None
+    except (OverflowError, RecursionError, MemoryError):
+        raise InvalidInputError(f"{text[:60]} is too large to compute.") from None
+    except (SyntaxError, ValueError, TypeError, ArithmeticError):
+        raise InvalidInputError(f"{text[:60]!r} cannot be computed.", hint=_HINT) from None
+
+
+def _value(node: ast.expr, source: str) -> Fraction:
+    match node:
+        case ast.Constant():
+            return Fraction(str(ast.get_source_segment(source, node)))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, source)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            base, exponent = _value(left, source), _value(right, source)
+            if exponent.denominator != 1:
+                return _exact(float(base) ** float(exponent))
+            if abs(exponent) * math.log10(max(abs(base.numerator), base.denominator, 2)) > _MAX_DIGITS:
+                raise OverflowError
+            return Fraction(base) ** int(exponent)
+        case ast.BinOp(left=left, op=sign, right=right) if type(sign) in _SIGNS:
+            return _SIGNS[type(sign)](_value(left, source), _value(right, source))
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
+            return _exact(math.sqrt(_value(argument, source)))
+    raise TypeError
+
+
+def _exact(value: float) -> Fraction:
+    """The fraction that a float shows, so that 0.1 stays one tenth."""
+    return Fraction(Decimal(repr(value)))
+
+
+def show(number: Fraction) -> str:
+    """Write a number: exactly when its decimals end within fifteen digits, else with fifteen significant digits."""
+    if number.denominator == 1:
+        return str(number.numerator) if abs(number) < 10**40 else f"{Decimal(number.numerator):.12e}"
+    text = f"{Decimal(number.numerator) / Decimal(number.denominator):.15g}"
+    return text if "e" in text or "." not in text else text.rstrip("0").rstrip(".")
+
+
+def convert(amount: str, unit: str, wanted: str) -> str:
+    """Convert an amount of a unit to another one, and write it.
+
+    Raises:
+        InvalidInputError: A unit is not known, or of another dimension.
+    """
+    from pint import DimensionalityError
+
+    names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
+    for name in names:
+        if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
+            raise InvalidInputError(
+                f"{name!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}."
+            )
+    try:
+        value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
+    except DimensionalityError:
+        raise InvalidInputError(f"{unit} cannot be converted to {wanted}.") from None
+    return f"{show(value.magnitude)} {wanted}"
+
+
+@lru_cache(maxsize=1)
+def _registry() -> Any:
+    from pint import UnitRegistry  # here, since an agent that has nothing to do yet should not take 10 MB for it
+
+    return UnitRegistry(non_int_type=Fraction)
 
 
 if __name__ == "__main__":

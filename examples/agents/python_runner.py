@@ -16,8 +16,7 @@ from pathlib import Path
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, TaskError, sandbox
 from ioa.sandbox import AUTO, SETTING, Limits, level_here
-from task_files import have, pick_inputs, read_text, upstream_files
-from words import account_for
+from request import account_for, have, pick_inputs, read_text, upstream_files
 
 agent = Agent(
     "python-runner",
@@ -25,44 +24,23 @@ agent = Agent(
     "output and the files they wrote.",
     skills=["execute Python code", "run a script"],
     examples=[
-        "run this Python code: print(sum(range(10)))", "execute `2 ** 10`", "run script.py",
+        "run this Python code: `print(sum(range(10)))`", "execute `2 ** 10`", "run script.py",
         "execute the following snippet and return its output", "what does this python code print",
         "run the script and give me the file it writes", "evaluate the python expression `sorted([3, 1, 2])`",
     ],
     tags=["python", "code"],
+    declines=True,
     may_team_up=False,
     needs_sandbox=True,
 )  # fmt: skip
 _FENCE = re.compile(r"```(?:python3?|py)?[ \t]*\n?(.*?)```", re.DOTALL | re.IGNORECASE)
 _INLINE = re.compile(r"`([^`]+)`")
-_AFTER = re.compile(r"[^:\n]*:\s*(.+)$", re.DOTALL)
-_BARE = re.compile(
-    r"^\s*(?:please\s+)?(?:run|execute|evaluate)\s+(?:the\s+)?(?:python\s+)?(?:code\s+|snippet\s+|expression\s+)?(.+)$",
-    re.DOTALL | re.IGNORECASE,
-)
 _WORDS = frozenset(
     "please run execute evaluate this that the a an following attached below python python3 py code snippet script program "
     "expression file files in with using and what does do print prints write writes return returns show give me tell its it output "
     "result value of from".split()
 )
-_IN_PYTHON = re.compile(r"\s+in\s+python3?\s*[.!?]?\s*$", re.IGNORECASE)
-_STARTER = """\
-def start():
-    import os, sys
-    with open(".snippet.py", encoding="utf-8") as file:
-        source = file.read()
-    os.remove(".snippet.py")
-    def tell(kind, error, trace):
-        import linecache, traceback
-        linecache.cache["snippet.py"] = len(source), None, source.splitlines(True), "snippet.py"
-        traceback.print_exception(kind, error, trace.tb_next.tb_next)
-    sys.excepthook = tell
-    names = sys.modules["__main__"].__dict__
-    del names["start"]
-    exec(compile(source, "snippet.py", "exec"), names)
-start()
-"""
-_HINT = "Code is run as it is. Say 'run this code:' and the code, and nothing else."
+_HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
 _FILES = 20
 _READABLE = (Path("/etc/fonts"),)  # for charts
 _OUTPUT_CHARS = 20_000
@@ -87,17 +65,16 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     for file in ctx.inputs:
         shutil.copyfile(file.path, box / file.name)
     (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
-    level = level_here(os.environ.get(SETTING, AUTO))
-    command = [sys.executable, "-I", "-c", _STARTER]
     reason = sandbox.run(
-        command, box, limits, level, output=output, readable=_READABLE, environment={"HOME": str(box)},
-        cancelled=lambda: ctx.cancelled,
+        [sys.executable, "-I", ".snippet.py"], box, limits, level_here(os.environ.get(SETTING, AUTO)), output=output,
+        readable=_READABLE, environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
-    printed = output.read_text(encoding="utf-8", errors="replace")
+    printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/.", "")
     if reason:
         raise TaskError(f"The code {reason}.", hint=printed[:_OUTPUT_CHARS][-2_000:].strip())
     if (more := len(printed) - _OUTPUT_CHARS) > 0:
         printed = f"{printed[:_OUTPUT_CHARS]}\n… {more} more characters were cut."
+    (box / ".snippet.py").unlink(missing_ok=True)
     given = {file.name: file.path for file in ctx.inputs}
     written = [path for path in sorted(box.iterdir()) if path.is_file() and not path.is_symlink()]
     changed = [one for one in written if one.name not in given or not cmp(one, given[one.name], shallow=False)][:_FILES]
@@ -127,29 +104,13 @@ def _code(task: str, ctx: TaskContext) -> str:
         if found := pattern.findall(task):
             account_for(pattern.sub(" ", task), _WORDS, _HINT)
             return "\n".join(code.strip("\n") for code in found)
-    for pattern in (_AFTER, _BARE):
-        if match := pattern.match(task):
-            for code in (_IN_PYTHON.sub("", match[1]).strip(), match[1].strip()):
-                if _is_python(code):
-                    account_for(task[: match.start(1)], _WORDS, _HINT)
-                    return code
     scripts = pick_inputs(task, ctx, (".py",)) or upstream_files(ctx, (".py",))
-    fences = _FENCE.findall(ctx.goal)
-    if not scripts and not fences:
+    if not scripts:
         raise DeclinedError("The task holds no Python code.", hint=f"Put it between ``` fences, or send a .py file. {have(ctx)}")
     account_for(re.sub(r"\S+\.py\b", " ", task), _WORDS, _HINT)
     if len(scripts) > 1:
         raise InvalidInputError("Which script to run is not said.", hint=have(ctx))
-    return read_text(scripts[0].path) if scripts else "\n".join(fence.strip("\n") for fence in fences)
-
-
-def _is_python(text: str) -> bool:
-    try:
-        tree = ast.parse(text)
-    except SyntaxError:
-        return False
-    bare = len(tree.body) == 1 and isinstance(tree.body[0], ast.Expr) and isinstance(tree.body[0].value, ast.Name | ast.Attribute)
-    return bool(tree.body) and not bare  # a lone word, or `script.py`, is no snippet
+    return read_text(scripts[0].path)
 
 
 if __name__ == "__main__":

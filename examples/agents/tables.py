@@ -10,7 +10,7 @@ import io
 import json
 import re
 import warnings
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,23 +19,17 @@ from typing import Any
 import pandas as pd
 
 from ioa import InvalidInputError
-from task_files import encoding_of
-from words import fold, name_words
+from request import fold, read_text
 
 _SAMPLE_ROWS = 1_000
 _SIGN = r"[€$£¥₹%]|[A-Z]{3}\b"
-_AMOUNT = (
-    rf"^(?P<open>\()?(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<inner>[-+])?(?P<number>[\d.,]+)\s*"
-    rf"(?P<after>{_SIGN}|(?<=\s)[^\W\d_]{{1,4}})?(?(open)\))$"
-)
-_POINT, _COMMA = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+", r"(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
+_AMOUNT = rf"^(?P<minus>[-+])?(?P<before>{_SIGN})?\s*(?P<number>[-+]?[\d.,]+)\s*(?P<after>{_SIGN})?$"
+_POINT, _COMMA = r"[-+]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?|\.\d+)", r"[-+]?(?:\d{1,3}(?:\.\d{3})+|\d+)(?:,\d+)?"
 _LIKE_A_DATE = r"\d{4}-\d\d\b|\d{1,4}[/.]\d{1,2}[/.]\d{1,4}|\d{1,2}[ -][A-Za-z]{3,9}[ -]\d{4}|[A-Za-z]{3,9} \d{1,2}, \d{4}"
 _DATE_FORMATS = (
     "ISO8601", "%d.%m.%Y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y",
 )  # fmt: skip
-_UNIT = r"(?<=\w)[ _](?:mm|cm|m|km|m2|m3|km2|ha|mg|g|kg|t|ml|l|s|min|h|w|kw|kwh|mwh|hpa|eur|usd|gbp|chf)$"
-_PER_CENT_WORDS = frozenset({"percent", "percentage", "pct"})
-_RATE_WORDS = _PER_CENT_WORDS.union("rate ratio share margin price per average avg mean median".split())
+_RATE_WORDS = frozenset("percent percentage pct rate ratio share margin price per average avg mean median".split())
 _STATE_WORDS = frozenset(
     "temperature temp pressure humidity speed velocity density voltage concentration ph age rating grade index level latitude "
     "longitude altitude elevation".split()
@@ -54,10 +48,9 @@ class Column:
 
     @cached_property
     def patterns(self) -> list[re.Pattern[str]]:
-        """How a folded question names it: its words, without a unit or brackets if you like, and a plural's `s`."""
-        bare = re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)
-        spoken = dict.fromkeys((self.name, bare, re.sub(_UNIT, "", bare, flags=re.IGNORECASE)))
-        found = [(name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
+        """How a folded question names it: its words, without what stands in brackets if you like, and a plural's `s`."""
+        spoken = dict.fromkeys((self.name, re.sub(r"\s*(?:\(.*?\)|\[.*?\])", "", self.name)))
+        found = [(_name_words(name), re.findall(r"[^\w\s]", re.split(r"\w", name)[-1])) for name in spoken]
         named = [(re.sub("y$", "(?:y|ie)", r"[\W_]*".join(words)) + r"s?(?![^\W_])", signs) for words, signs in found if words]
         return [re.compile(words + "".join(rf"(?:\s*{re.escape(sign)})?" for sign in signs)) for words, signs in named]
 
@@ -78,9 +71,10 @@ class Column:
         if texts[:_SAMPLE_ROWS].str.fullmatch(r"0\d+").any():  # a leading zero marks a code
             return None, ""
         parts = texts.str.extract(_AMOUNT)
-        written = parts["number"].fillna("")
-        points = _as_floats(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""))
-        commas = _as_floats(written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."}))
+        written = parts["minus"].fillna("") + parts["number"].fillna("")
+        points = pd.to_numeric(written.where(written.str.fullmatch(_POINT)).str.replace(",", ""), errors="coerce").astype(float)
+        german = written.where(written.str.fullmatch(_COMMA)).str.translate({ord("."): None, ord(","): "."})
+        commas = pd.to_numeric(german, errors="coerce").astype(float)
         if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
             raise InvalidInputError(
@@ -88,8 +82,7 @@ class Column:
                 hint="Write its numbers without a sign for thousands.",
             )
         values = commas if self._has_decimal_commas and commas.count() > points.count() else points
-        minus = parts["open"].notna() | parts["minus"].eq("-") | parts["inner"].eq("-")
-        spread = _spread(values.where(~minus, -values), codes)
+        spread = _spread(values, codes)
         if spread.count() * 2 <= self.cells.count():
             return None, ""
         signs = parts["before"].fillna(parts["after"]).fillna("")[values.notna()].unique()
@@ -139,7 +132,7 @@ class Column:
     @property
     def why_rate(self) -> str:
         """Why its figures must not be added up; empty when they may."""
-        words = name_words(self.name)
+        words = _name_words(self.name)
         if (
             re.search(r"[%°]|[^\W\d]/[^\W\d]", self.name)
             or (_RATE_WORDS | _STATE_WORDS | _CODE_WORDS) & set(words)
@@ -149,15 +142,9 @@ class Column:
         numbers, sign = self._amounts
         if sign == "%":
             return "by its per cent signs"
-        is_share = numbers is not None and numbers.count() and _are_shares(numbers) and bool((numbers.dropna() % 1).any())
+        given = pd.Series() if numbers is None else numbers.dropna()
+        is_share = given.between(0, 1).all() and (given % 1).any()
         return "since all its values lie between 0 and 1" if is_share else ""
-
-    @property
-    def is_per_cent(self) -> bool:
-        """Whether its figures are in per cent: by its name, unless they are shares of one, or by the signs in its cells."""
-        numbers, sign = self._amounts
-        named = bool(_PER_CENT_WORDS & set(name_words(self.name))) and numbers is not None and not _are_shares(numbers)
-        return named or "%" in (*self.name, sign)
 
     @property
     def _is_numeric(self) -> bool:
@@ -170,12 +157,9 @@ class Column:
         return codes, pd.Series([str(value).strip() for value in unique], dtype=object)
 
 
-def _as_floats(texts: pd.Series) -> pd.Series:
-    return pd.to_numeric(texts, errors="coerce").astype(float)
-
-
-def _are_shares(numbers: pd.Series) -> bool:
-    return bool(numbers.dropna().between(0, 1).all())
+def _name_words(name: str) -> list[str]:
+    """Split `unitPrice`, `unit_price` or `Unit price` into comparable words."""
+    return re.findall(r"[^\W_]+", fold(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)))
 
 
 def _spread(values: pd.Series, codes: Any) -> pd.Series:
@@ -191,51 +175,38 @@ class Table:
     columns: tuple[Column, ...]
     rows: int
 
-    def those(self, fits: Callable[[Column], object]) -> list[Column]:
-        """The columns of a kind, those that can be read in two ways left out."""
-
-        def is_one(column: Column) -> bool:
-            try:
-                return bool(fits(column))
-            except InvalidInputError:
-                return False
-
-        return [column for column in self.columns if is_one(column)]
-
     @cached_property
     def date_columns(self) -> list[Column]:
-        """The columns that hold dates."""
-        return self.those(lambda column: column.dates is not None)
+        """The columns that hold dates; those that can be read in two ways are left out."""
+        found = []
+        for column in self.columns:
+            with suppress(InvalidInputError):
+                found += [column] * (column.dates is not None)
+        return found
 
 
-def read_table(path: Path, name: str | None = None) -> Table:
-    """Read a delimited file with a header.
+def read_table(path: Path) -> Table:
+    """Read a delimited file with a header, or a list of records.
 
     Raises:
         InvalidInputError: The file is empty, has no rows, or is not a table.
     """
-    name, data = name or path.name, path.read_bytes()
-    encoding = encoding_of(data)
-    head = data[:65_536].decode(encoding, errors="replace")
-    if not head.strip("\x00 \r\n\t\ufeff"):
-        raise InvalidInputError(f"{name} is empty.", hint="Send a CSV file with a header line and rows.")
-    if "\x00" in head:
-        raise InvalidInputError(f"{name} is not a text file.", hint="Send a CSV file.")
+    name, text = path.name, read_text(path)
     if name.lower().endswith(".json"):
-        return _read_records(name, data.decode(encoding))
+        return _read_records(name, text)
+    head = text[:65_536]
     delimiter = _delimiter(head)
     titles = [title.strip() for title in next(row for row in csv.reader(io.StringIO(head), delimiter=delimiter) if any(row))]
     options: dict[str, Any] = {
         "sep": delimiter, "header": 0, "names": range(len(titles)), "index_col": False, "skipinitialspace": True,
-        "encoding": encoding,
     }  # fmt: skip
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
-            sample = pd.read_csv(io.BytesIO(data), dtype=str, nrows=_SAMPLE_ROWS, **options)
+            sample = pd.read_csv(io.StringIO(text), dtype=str, nrows=_SAMPLE_ROWS, **options)
             codes = {column: str for column in sample if sample[column].str.fullmatch(r"0\d+").any()}
             # a decimal comma is told from a point by all of a column's cells, which must not have become numbers before
-            frame = pd.read_csv(io.BytesIO(data), dtype=codes if delimiter == "," else str, low_memory=False, **options)
+            frame = pd.read_csv(io.StringIO(text), dtype=codes if delimiter == "," else str, low_memory=False, **options)
     except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
         raise InvalidInputError(f"{name} cannot be read as a table: {error}".strip()) from None
     if frame.empty:
@@ -248,13 +219,11 @@ def read_table(path: Path, name: str | None = None) -> Table:
 def _read_records(name: str, text: str) -> Table:
     try:
         records = json.loads(text)
-    except ValueError as error:
-        raise InvalidInputError(f"{name} is not JSON: {error}.") from None
+    except ValueError:
+        records = None
     cells = [one.values() if isinstance(one, dict) else [[]] for one in records] if isinstance(records, list) else []
     if not cells or any(isinstance(cell, list | dict) for row in cells for cell in row):
-        raise InvalidInputError(
-            f"{name} is not a list of flat records.", hint='Send [{"name": "A", "amount": 1}, …], or a CSV file.'
-        )
+        raise InvalidInputError(f"{name} is not a list of flat records.", hint='Send [{"name": "A", "n": 1}, …], or a CSV file.')
     frame = pd.DataFrame(records)
     return Table(name, tuple(Column(str(title), frame[title]) for title in frame), len(frame))
 

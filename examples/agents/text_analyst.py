@@ -1,4 +1,4 @@
-"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, text in the request, or what earlier tasks found.
+"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, or what earlier tasks found.
 
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
@@ -6,190 +6,155 @@ around them, and any other word is refused by name. A summary is extractive: it 
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Callable, Sized
 
-from html_text import Page, read_html
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from task_files import decode, have, named_in, read_text, upstream_files, with_suffix
-from text_measures import frequent_words, occurrences, paragraphs_of, sentences_of, summarise, words_of
-from words import NUMBER_WORDS, QUOTED, quotations
+from request import decode, have, named_in, read_text, upstream_files, with_suffix
+from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
 agent = Agent(
     "text-analyst",
     description="Reads text and HTML files, shows and analyses them: summaries of a chosen number of sentences, frequent words, "
-    "counts of words, sentences, paragraphs and characters, unique words, lines that mention a word, a page's title and headings.",
+    "counts of words, sentences, paragraphs, lines and characters, and lines that mention a word.",
     skills=["read a text file", "extractive summary of a text", "word count and text statistics", "find a word in a text"],
     examples=[
         "summarise notes.txt in 3 sentences", "count the words in it", "what are the ten most frequent words in the article?",
-        "read minutes.txt", "how many sentences and paragraphs does the text have", "what are the headings of page.html",
+        "read minutes.txt", "how many sentences and paragraphs does the text have", "summarise page.html",
         "how often does the word 'water' occur in notes.txt", "give a summary of the page", "which lines mention 'harbour'",
-        "number of unique words in the text", "read letter.txt and tell me how many words it has",
+        "number of words in the text", "read letter.txt and tell me how many words it has",
     ],
     tags=["text", "summary", "words"],
+    declines=True,
     may_team_up=False,
 )  # fmt: skip
 _SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
+_QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
 _TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
+_NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
 _COUNT_FOR_NOTHING = frozenset(
     "a all also an are article by compute count do document does extract file files find for from get give has have how in into is "
     "it its list make many me measure much number of on page please result results search show tell text texts that the them then "
     "there these this those to was what where which".split()
 )
-_QUOTED, _ANY = "the quoted text", "“…”"
+_ANY = "“…”"
 """Stands for a quoted word."""
-_SUMMARISE = ("summarise", "summarize", "summary")
-_OFTEN = ("", "often", "often word", "times", "times word", "occurrences", "word", "mentions", "mention")
-_OCCUR = ("", "occur", "occurs", "appear", "appears")
-_LINES = ("lines mention", "lines mentioning", "lines contain", "lines containing")
-_READ = re.compile(r"\W*(?:please )?(?:read|open|show|display|print|load|get|give me|what is in)\b", re.IGNORECASE)
-_SHOWN = 3_000
+_SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
-    "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, unique words, sentences, "
-    "paragraphs, lines, characters), searched (how often does 'WORD' occur), and asked for their most frequent words. A page has a "
-    "title, headings and links. What a text means is for a language model."
+    "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
+    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words. "
+    "What a text means is for a language model."
 )
 
 
 @agent.task
 def run(task: str, ctx: TaskContext) -> str:
     """Answer for every text the task is about."""
-    answers = []
     if address := re.search(r"https?://\S+", task):
         raise InvalidInputError(f"{address[0]} is not fetched here.", hint="Save the page and send it as a file, as page.html.")
-    for name, page in _texts(task, ctx):
-        ctx.progress(f"reading {name}")
-        lines = _answer(task, name, page, ctx)
+    answers = []
+    for name, text in _texts(task, ctx):
+        lines = _answer(task, text, ctx)
         answers.append(f"{name}: {lines[0]}" if len(lines) == 1 else "\n- ".join([f"{name}:", *lines]))
     return "\n\n".join(answers)
 
 
-def _texts(task: str, ctx: TaskContext) -> list[tuple[str, Page]]:
-    """The texts that a task is about, with their names: in quotes, named, of earlier results, or all that came."""
-    if quoted := [text for text in quotations(task) if len(text.split()) > 2 and not named_in(text, ctx.inputs)]:
-        return [(_QUOTED, Page(text)) for text in quoted]
+def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
+    """The texts that a task is about, with their names: named, of earlier results, or all that came."""
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
-    fitting = with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files)
-    if fitting:
+    if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
         return [(file.name, _read(file)) for file in fitting]
     if ctx.results:
-        return [(f"the result of '{result.task_desc}'", Page(result.content)) for result in ctx.results if result.content.strip()]
-    raise DeclinedError("There is no text to analyse.", hint=f"Send a text file, or put the text in quotes. {have(ctx)}")
+        return [(f"the result of '{result.task_desc}'", result.content) for result in ctx.results if result.content.strip()]
+    raise DeclinedError("There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
 
 
-def _read(file: InputFile) -> Page:
-    if not file.name.lower().endswith((".html", ".htm")):
-        return Page(read_text(file.path))
-    page = read_html(decode(file.path.read_bytes()))
-    if not page.text:
-        raise InvalidInputError(f"{file.name} holds no text.")
-    return page
+def _read(file: InputFile) -> str:
+    return readable(decode(file.path.read_bytes())) if file.name.lower().endswith((".html", ".htm")) else read_text(file.path)
 
 
-def _answer(task: str, name: str, page: Page, ctx: TaskContext) -> list[str]:
+def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     """Run every measure that the task asks for, in its order."""
     wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
-    if name == _QUOTED:
-        wish = QUOTED.sub(lambda match: " " if page.text in match[0] else match[0], wish)
-    terms = iter(quotations(wish))
-    names = {word for file in ctx.inputs for word in re.findall(r"[^\W\d_]+", file.name.lower())} - _KNOWN  # `the minutes`
-    pieces = (_understood(part, names) for part in _JOINT.split(QUOTED.sub(f" {_ANY} ", wish)))
-    parts = [part for part in pieces if part]
-    parts = parts or ([(_whole, 0)] if _READ.match(task) else [])
-    if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(quotations(wish)):
+    terms = [next(filter(None, match.groups())) for match in _QUOTED.finditer(wish)]
+    parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
+    if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
-    return [measure(page, next(terms) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
+    return [measure(text, terms.pop(0) if measure in (_term, _lines) else number, ctx) for measure, number in parts]
 
 
-def _understood(part: str, names: set[str]) -> tuple[Callable[..., str], int] | None:
+def _understood(part: str) -> tuple[Callable[..., str], int] | None:
     """The measure that a part of a task asks for, and how many of it; None if the part says nothing.
 
     Raises:
+        DeclinedError: It has no word in common with any measure.
         InvalidInputError: A word of it is not understood.
     """
-    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING | names]
-    numbers = [word for word in words if word.isdecimal() or word in NUMBER_WORDS]
+    words = [word for word in re.findall(rf"[^\W_]+|{_ANY}", part.lower()) if word not in _COUNT_FOR_NOTHING]
+    numbers = [word for word in words if word.isdecimal() or word in _NUMBER_WORDS]
     rest = [word for word in words if word not in numbers]
     if not words:
         return None
     for phrases, measure, most_numbers in _MEASURES:
         if " ".join(rest) in phrases and len(numbers) <= most_numbers:
-            return measure, (NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
+            return measure, (_NUMBER_WORDS.get(numbers[0], 0) or int(numbers[0])) if numbers else 0
     unknown = [word for word in rest if word not in _KNOWN]
     wrong, together = unknown or words, "" if unknown or len(words) == 1 else " together"
-    raise InvalidInputError(
-        f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood{together}.", hint=_HINT
-    )
+    refusal = DeclinedError if len(unknown) == len(rest) else InvalidInputError
+    raise refusal(f"{', '.join(map(repr, wrong))} {'is' if len(wrong) == 1 else 'are'} not understood{together}.", hint=_HINT)
 
 
-def _term(page: Page, term: str, ctx: TaskContext) -> str:
-    found = occurrences(page.text, term)
+def _term(text: str, term: str, ctx: TaskContext) -> str:
+    found = occurrences(text, term)
     excerpts = "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
     return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{excerpts}"
 
 
-def _lines(page: Page, term: str, ctx: TaskContext) -> str:
-    found = [f"\n  {at}: {line}" for at, line in enumerate(page.text.splitlines(), 1) if occurrences(line, term)]
-    more = f"\n  … and {len(found) - 25} more" if len(found) > 25 else ""
-    return f"{len(found)} {'line holds' if len(found) == 1 else 'lines hold'} '{term}'{''.join(found[:25])}{more}"
+def _lines(text: str, term: str, ctx: TaskContext) -> str:
+    found = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
+    more = f"\n  … and {len(found) - _LINES_SHOWN} more" if len(found) > _LINES_SHOWN else ""
+    return f"{len(found)} {'line holds' if len(found) == 1 else 'lines hold'} '{term}'{''.join(found[:_LINES_SHOWN])}{more}"
 
 
-def _whole(page: Page, number: int, ctx: TaskContext) -> str:
-    ctx.artifact("text.txt", page.text, "text/plain")
-    more = len(page.text) - _SHOWN
-    return f"{page.title}\n\n{page.text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
+def _whole(text: str, number: int, ctx: TaskContext) -> str:
+    ctx.artifact("text.txt", text, "text/plain")
+    more = len(text) - _SHOWN
+    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
 
 
-def _summary(page: Page, number: int, ctx: TaskContext) -> str:
-    return f"summary: {' '.join(summarise(page.text, number or 3))}"
+def _summary(text: str, number: int, ctx: TaskContext) -> str:
+    return f"summary: {' '.join(summarise(text, number or 3))}"
 
 
-def _frequent(page: Page, number: int, ctx: TaskContext) -> str:
-    words, table = frequent_words(page.text, number or 10), io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([("word", "count"), *words])
-    ctx.artifact("frequent-words.csv", table.getvalue(), "text/csv")
-    return f"most frequent words (without words such as 'the'): {', '.join(f'{word} ({count})' for word, count in words)}"
+def _frequent(text: str, number: int, ctx: TaskContext) -> str:
+    words = ", ".join(f"{word} ({count})" for word, count in frequent_words(text, number or 10))
+    return f"most frequent words (without words such as 'the'): {words}"
 
 
-def _count(name: str, parts: Callable[[str], Sized]) -> Callable[..., str]:
-    return lambda page, number, ctx: f"{name}: {len(parts(page.text))}"
+def _count(name: str, parts: Callable[[str], Sized]) -> tuple[list[str], Callable[..., str], int]:
+    return [name, name.removesuffix("s")], lambda text, number, ctx: f"{name}: {len(parts(text))}", 0
 
 
-def _part(name: str) -> Callable[..., str]:
-    def listed(page: Page, number: int, ctx: TaskContext) -> str:
-        found = getattr(page, name)
-        return f"{name}: {found if isinstance(found, str) else '; '.join(found)}" if found else f"{name}: none"
-
-    return listed
-
-
+_OCCUR = ("", " occur", " occurs", " appear", " appears")
+_OFTEN = ("", "often ", "often word ", "times ", "times word ", "word ", "mention ")
+_MENTION = ("mention", "mentioning", "contain", "containing")
+_SUMMARISE = [f"{verb}{of}" for verb in ("summarise", "summarize", "summary") for of in ("", " sentences", " sentence")]
 _MEASURES: list[tuple[list[str], Callable[..., str], int]] = [
-    (["words", "word"], _count("words", words_of), 0),
-    (["sentences", "sentence"], _count("sentences", sentences_of), 0),
-    (["paragraphs", "paragraph"], _count("paragraphs", paragraphs_of), 0),
-    (["lines", "line"], _count("lines", str.splitlines), 0),
-    (["characters"], _count("characters", str), 0),
-    (["unique words", "distinct words", "different words"], _count("unique words", lambda text: {*words_of(text.lower())}), 0),
-    (["most frequent words", "frequent words", "most common words", "most used words", "top words"], _frequent, 1),
-    *[
-        ([f"{one}{has}" for one in (name, name.removesuffix("s")) for has in ("", " contain", " contains")], _part(name), 0)
-        for name in ("title", "headings", "links")
-    ],
+    _count("words", words_of), _count("sentences", sentences_of), _count("paragraphs", paragraphs_of),
+    _count("lines", str.splitlines), _count("characters", str),
+    (["most frequent words", "frequent words", "most common words"], _frequent, 1),
     (["read", "open", "contents", "content"], _whole, 0),
-    ([f"{verb}{of}" for verb in _SUMMARISE for of in ("", " sentences", " sentence")] + ["sentence summary"], _summary, 1),
-    ([" ".join(filter(None, (head, _ANY, verb))) for head in _OFTEN for verb in _OCCUR], _term, 0),
-    ([*(f"{one} {_ANY}" for one in _LINES), *(f"line {_ANY} {verb}" for verb in _OCCUR[1:])], _lines, 0),
-]
-
+    ([*_SUMMARISE, "sentence summary"], _summary, 1),
+    ([f"{head}{_ANY}{verb}" for head in _OFTEN for verb in _OCCUR], _term, 0),
+    ([*(f"lines {verb} {_ANY}" for verb in _MENTION), *(f"line {_ANY}{verb}" for verb in _OCCUR[1:])], _lines, 0),
+]  # fmt: skip
 _KNOWN = {word for phrases, *_ in _MEASURES for phrase in phrases for word in phrase.split()}
 
 

@@ -5,29 +5,32 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-STOP_WORDS = set(
-    """a about above after again against all also am an and any are aren't as at be because been before being below between both
-    but by can can't cannot could couldn't did didn't do does doesn't doing don't down during each even every few for from further
-    get had hadn't has hasn't have haven't having he her here hers herself him himself his how however i if in into is isn't it
-    it's its itself just let's like many may me might more most much must my myself no nor not now of off often on once one only
-    or other our ours ourselves out over own per rather same shall she should shouldn't since so some still such than that that's
-    the their theirs them themselves then there there's these they this those though through to too two under until up upon us
-    very was wasn't we well were weren't what when where whether which while who whom why will with within without won't would
-    wouldn't yet you your yours yourself yourselves""".split()
+from ioa import InvalidInputError
+
+_STOP_WORDS = set(
+    """a about above after again against all also am an and any are as at be because been before being below between both but by can
+    could did do does doing down during each even every few for from further get had has have having he her here hers herself him
+    himself his how however i if in into is it its itself just like many may me might more most much must my myself no nor not now
+    of off often on once one only or other our ours ourselves out over own per rather same shall she should since so some still
+    such than that the their theirs them themselves then there these they this those though through to too two under until up upon
+    us very was we well were what when where whether which while who whom why will with within without would yet you your yours
+    yourself""".split()
 )
+_UNREAD = "script style noscript template svg iframe form nav aside button dialog title".split()
+_BLOCKS = "h1 h2 h3 h4 h5 h6 p li blockquote pre td th dt dd figcaption caption summary div".split()
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
-    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$",
-    re.IGNORECASE,
+    r"(?i)(?:\b(?:mr|mrs|ms|dr|prof|st|sr|jr|vs|etc|e\.g|i\.e|cf|fig|no|vol|inc|ltd|co|approx|dept|est|p|pp|ca|al|jan|feb|mar|apr|jun"
+    r"|jul|aug|sept?|oct|nov|dec)|\b[A-Z])\.$"
 )
 _END = re.compile(r"[.!?…]+[\"'”’)\]]*(?=\s)|[。！？]")
-_HAS_CHARACTER = re.compile(r"\w")
+_ENDS = re.compile(r"[.!?…:;\"'”)]$")
+_MARKS = re.compile(r"^ {0,3}(?:#{1,6}|[-*+]|\d+[.)])\s+", re.MULTILINE)
 _EDGES = re.compile(r"^[^\w]+|[^\w]+$")
 
 
 def words_of(text: str) -> list[str]:
     """Words as `wc -w` counts them, except that a word holds a letter or a digit; punctuation at its edges is cut."""
-    return [_EDGES.sub("", word) for word in text.split() if _HAS_CHARACTER.search(word.replace("_", ""))]
+    return [_EDGES.sub("", word) for word in text.split() if re.search(r"[^\W_]", word)]
 
 
 def paragraphs_of(text: str) -> list[str]:
@@ -36,28 +39,14 @@ def paragraphs_of(text: str) -> list[str]:
 
 
 def sentences_of(text: str) -> list[str]:
-    """Sentences of the running text; a list item ends one, an abbreviation such as `e.g.` or `Dr.` does not.
+    """Sentences of the running text; a list item is one, an abbreviation such as `e.g.` or `Dr.` ends none.
 
     A heading (a short line of its own without a full stop) is no sentence, unless the text has no other.
     """
-    sentences = []
-    blocks = paragraphs_of(_without_markup(text))
-    for block in [block for block in blocks if not _is_heading(block)] or blocks:
-        for part in re.split(r"\n(?=\x00)", block):
-            sentences += _split(" ".join(part.replace("\x00", "").split()))
-    return [sentence for sentence in sentences if _HAS_CHARACTER.search(sentence)]
-
-
-def _is_heading(block: str) -> bool:
-    return "\n" not in block and "\x00" not in block and len(block.split()) <= 12 and not re.search(r"[.!?…:;\"'”)]$", block)
-
-
-def _without_markup(text: str) -> str:
-    """Cut Markdown's markers; a heading becomes a block of its own, a list item a line marked by NUL."""
-    text = re.sub(r"^ {0,3}#{1,6}\s+(.*?)\s*#*$", r"\n\1\n", text, flags=re.MULTILINE)
-    text = re.sub(r"^\s*(?:[-*+]|\d+[.)])\s+", "\x00", text, flags=re.MULTILINE)
-    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    return re.sub(r"(\*\*|__|`)(.+?)\1", r"\2", text)
+    blocks = paragraphs_of(_MARKS.sub("\n\n", text))
+    running = [block for block in blocks if "\n" in block or len(block.split()) > 12 or _ENDS.search(block)] or blocks
+    sentences = [sentence for block in running for sentence in _split(" ".join(block.split()))]
+    return [sentence for sentence in sentences if re.search(r"\w", sentence)]
 
 
 def _split(block: str) -> list[str]:
@@ -76,26 +65,24 @@ def frequent_words(text: str, count: int) -> list[tuple[str, int]]:
     """The most frequent words and how often they occur; ties in order of the alphabet."""
     words = Counter(word.lower().replace("’", "'").removesuffix("'s") for word in words_of(text))
     ranked = sorted(words.items(), key=lambda item: (-item[1], item[0]))
-    kept = [item for item in ranked if item[0] not in STOP_WORDS and len(item[0]) > 1 and not item[0].isdigit()]
+    kept = [item for item in ranked if item[0] not in _STOP_WORDS and len(item[0]) > 1 and not re.search(r"^\d+$|'", item[0])]
     return kept[:count]
 
 
 def summarise(text: str, count: int) -> list[str]:
-    """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over."""
+    """The sentences that hold most of what the text speaks of, in their order; the second of two alike is passed over.
+
+    What it speaks of are its frequent words (Luhn 1958). A long sentence has more of them, so that its length counts against it.
+    """
     sentences = [sentence for sentence in dict.fromkeys(sentences_of(text)) if len(words_of(sentence)) > 3] or sentences_of(text)
     weights = dict(frequent_words(text, 10_000))
-    bags = [weights.keys() & {word.lower().removesuffix("'s") for word in words_of(sentence)} for sentence in sentences]
-    said: Counter[str] = Counter()
 
-    def value(index: int) -> tuple[float, int]:
-        gain = sum(weights[word] / (1 + 2 * said[word]) for word in sorted(bags[index]))
-        return gain / (len(bags[index]) + 4) * (1.15 if index == 0 else 1.0), -index
+    def weight(at: int) -> float:
+        words = {word.lower() for word in words_of(sentences[at])} & weights.keys()
+        return sum(weights[word] for word in words) / (len(words) + 4)
 
-    left = set(range(len(sentences)))
-    for _ in range(min(count, len(sentences))):
-        left.remove(best := max(left, key=value))
-        said.update(bags[best])
-    return [sentence for index, sentence in enumerate(sentences) if index not in left]
+    best = sorted(range(len(sentences)), key=weight, reverse=True)[:count]
+    return [sentences[at] for at in sorted(best)]
 
 
 def occurrences(text: str, term: str) -> list[str]:
@@ -103,3 +90,22 @@ def occurrences(text: str, term: str) -> list[str]:
     pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
     flat = " ".join(text.split())
     return [flat[max(0, match.start() - 40) : match.end() + 40].strip() for match in pattern.finditer(flat)]
+
+
+def readable(html: str) -> str:
+    """The text of a page that a reader would read, without menus and scripts: paragraphs apart by blank lines.
+
+    Raises:
+        InvalidInputError: There is none.
+    """
+    from bs4 import BeautifulSoup  # here, since an agent that has nothing to do yet should not take 4 MB for it
+
+    soup = BeautifulSoup(html, "html.parser")
+    for tag in soup.find_all(_UNREAD):
+        tag.decompose()
+    for tag in soup.find_all(_BLOCKS):
+        tag.append("\0")
+    blocks = (soup.find("main") or soup.body or soup).get_text().split("\0")
+    if not (text := "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())):
+        raise InvalidInputError("The page holds no text.")
+    return text

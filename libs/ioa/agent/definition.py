@@ -244,6 +244,7 @@ class AgentDefinition:
     version: str = "1"
     may_team_up: bool = False
     leads: bool | None = None
+    declines: bool | None = None
     patience: timedelta | None = None
     needs_sandbox: bool = False
     model: ModelSettings | ChatModel | str | None = field(default=None, kw_only=True, repr=False)
@@ -288,6 +289,7 @@ class AgentDefinition:
                 version=self.version,
                 may_team_up=self.may_team_up,
                 leads=self.leads,
+                declines=self.declines,
                 patience=self.patience,
                 level=LEVEL,
             )

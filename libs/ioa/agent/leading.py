@@ -179,7 +179,7 @@ class Leader:
         while True:
             if leadership.team is None:
                 formed = await self._form_team(goal, leadership)
-                if isinstance(formed, NobodyFits) and self._may_look_again(goal, leadership):
+                if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
                     await asyncio.sleep(self._reform_after.total_seconds())
                     continue
                 if isinstance(formed, NobodyFits):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands
 from ioa.cli.failures import reported
@@ -36,6 +37,20 @@ class _Commands(TyperGroup):
                 code = ExitCode.BAD_USE
         return sys.exit(code if isinstance(code, int) else ExitCode.DONE)
 
+
+class _TakesText(TyperCommand):
+    """A command whose text may begin with a minus sign that no option begins with: `-2^2`, or `- item` of a list."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Tell the text from the options by what is behind its sign."""
+        valued = {name for one in self.params if not getattr(one, "is_flag", True) for name in one.opts}
+        at = next((at for at, one in enumerate(args) if _TEXT.match(one) and not valued.intersection(args[at - 1 : at])), None)
+        if at is not None and "--" not in args:
+            args = [*args[:at], *args[at + 1 :], "--", args[at]]
+        return super().parse_args(ctx, args)
+
+
+_TEXT = re.compile(r"-[^A-Za-z-]")
 
 app = typer.Typer(
     cls=_Commands,
@@ -113,7 +128,7 @@ def demo() -> None:
         become_demo()
 
 
-@app.command()
+@app.command(cls=_TakesText)
 def run(
     goal: Annotated[
         str,

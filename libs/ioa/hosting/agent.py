@@ -31,6 +31,8 @@ class Agent(AgentDefinition):
         version: Which version of the agent this is; a search may ask for one.
         may_team_up: Whether it may open a nested team for a task of its own.
         leads: Whether it is one to lead goals that address nobody. True: rather than others that fit nearly as well. False: never.
+        declines: Whether it refuses, by a `DeclinedError`, what it does not understand, and never guesses. True: it is also asked
+            where no agent is sure to fit and its card comes near.
         patience: How long others wait for its word or report at a time; a minute if a model speaks for it, else as its group says.
         needs_sandbox: Whether it runs code of others by `ioa.sandbox`. It starts only where a sandbox holds, or where
             `IOA_SANDBOX=none` says to do without, and its card gets the level as a tag, such as `sandbox:landlock`.

@@ -84,10 +84,17 @@ class TeamTools(Protocol):
 
 @dataclass(frozen=True)
 class Team:
-    """Launch a group chat with these members; the owner is one of them without being named."""
+    """Launch a group chat with these members; the owner is one of them without being named.
+
+    Attributes:
+        members: Who is invited.
+        plan: Who does what.
+        in_doubt: Nobody is sure to fit, so that whoever has just started looks again first: others may be found soon.
+    """
 
     members: tuple[AgentId, ...]
     plan: tuple[PlannedTask, ...] = ()
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,8 @@ class AgentCard(Model):
     """Whether the agent may open a nested team for a task of its own (paper, section 2.3.2)."""
     leads: bool | None = None
     """Whether the agent is one to lead goals that address nobody: true for coordinators, false for who only serves tasks."""
+    declines: bool | None = None
+    """Whether the agent refuses what it does not understand, so that it may be asked where nobody is sure to fit."""
     level: Annotated[int, Field(ge=0)] = 0
     """Which rules of groups the agent's software knows (`ioa.protocol.levels`)."""
     patience: Patience | None = None

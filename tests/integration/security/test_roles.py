@@ -15,7 +15,7 @@ from ioa.protocol.retention import Prune
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
 
 _GOAL = "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both"
-_NESTED = "Prepare a full briefing on sales.csv: total units per product and a pie chart of it"
+_NESTED = "Prepare a full briefing on sales.csv: total units per month and a line chart of it"
 
 
 async def test_goals_are_finished_by_roles(tmp_path: Path) -> None:

@@ -283,6 +283,16 @@ async def test_an_agent_that_has_only_just_come_looks_again(age: int, reason: Re
     assert (None if result is None else result.reason, len(desk.brain.missions)) == (reason, formations)
 
 
+@pytest.mark.parametrize(("age", "formations"), [(0, 2), (6, 1)])
+async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int) -> None:
+    """Whoever has only just come looks again before it asks those who are near."""
+    desk = Desk(Costly(Team(members=(WORKER,), in_doubt=True), Team(members=(WORKER,))))
+    await desk.open(card(WORKER))
+    desk.clock.advance(timedelta(seconds=age))
+    await desk.deliver()
+    assert len(desk.brain.missions) == formations
+
+
 async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None:
     """After three formations it is told that nobody fits."""
     desk = Desk(Costly(*[NobodyFits(needs=("a poem",))] * 3))

@@ -18,10 +18,10 @@ from answers import answer
 from csv_analyst import agent
 from ioa.errors import InvalidInputError
 from questions import understand
+from request import format_number
 from tables import Table, read_table
 from tests.unit.examples.agent_run import Run
 from tests.unit.examples.conftest import DATA
-from words import format_number
 
 
 def figures(text: str) -> dict[str, float]:
@@ -43,33 +43,28 @@ SINGLE: list[tuple[str, Truth]] = [
     ("What is the average unit price?", lambda f: f.unit_price.mean()),
     ("the mean of units", lambda f: f.units.mean()),
     ("median revenue where category is Electronics", lambda f: f[f.category == "Electronics"].revenue.median()),
-    ("median revenue for Electronics", lambda f: f[f.category == "Electronics"].revenue.median()),
+    ("total units on 2024-03-05", lambda f: f[f.date == "2024-03-05"].units.sum()),
     ("how many rows are there", lambda f: len(f)),
     ("how many rows does sales.csv have?", lambda f: len(f)),
     ("number of rows where units are above 10", lambda f: (f.units > 10).sum()),
     ("how many rows in sales.csv have revenue of at least 2988", lambda f: (f.revenue >= 2988).sum()),
-    ("total units in the North region", lambda f: f[f.region == "North"].units.sum()),
-    ("total units for product laptops", lambda f: f[f["product"] == "Laptop"].units.sum()),
+    ("total units where the region is North", lambda f: f[f.region == "North"].units.sum()),
+    ("total units with product laptops", lambda f: f[f["product"] == "Laptop"].units.sum()),
     ("how many different products are there", lambda f: f["product"].nunique()),
     ("how many different products are in sales.csv?", lambda f: f["product"].nunique()),
-    ("number of distinct product in the East", lambda f: f[f.region == "East"]["product"].nunique()),
+    ("number of distinct product where region is East", lambda f: f[f.region == "East"]["product"].nunique()),
     ("total revenue in 2024-03", lambda f: f[f.date.str.startswith("2024-03")].revenue.sum()),
     ("total revenue where date is between 2024-01 and 2024-03", lambda f: f[f.date < "2024-04"].revenue.sum()),
     ("total revenue from 2024-02-10 to 2024-03-05", lambda f: f[f.date.between("2024-02-10", "2024-03-05")].revenue.sum()),
     ("total units since 2024-10", lambda f: f[f.date >= "2024-10"].units.sum()),
     ("total units before 2024-02-01", lambda f: f[f.date < "2024-02-01"].units.sum()),
     ("total units after 2024-10", lambda f: f[f.date >= "2024-11"].units.sum()),
-    ("total revenue excluding laptops", lambda f: f[f["product"] != "Laptop"].revenue.sum()),
     ("total revenue where region is not West", lambda f: f[f.region != "West"].revenue.sum()),
     ("total revenue where region is East or West", lambda f: f[f.region.isin(["East", "West"])].revenue.sum()),
     ("total units where units between 2 and 4", lambda f: f[f.units.between(2, 4)].units.sum()),
     ("standard deviation of revenue", lambda f: f.revenue.std()),
     ("the highest revenue", lambda f: f.revenue.max()),
     ("minimum unit price", lambda f: f.unit_price.min()),
-    ("correlation between units and revenue", lambda f: f.units.corr(f.revenue)),
-    ("total of units times unit price", lambda f: (f.units * f.unit_price).sum()),
-    ("sum of revenue minus units", lambda f: (f.revenue - f.units).sum()),
-    ("average of revenue divided by units", lambda f: (f.revenue / f.units).mean()),
     (
         "sum of units where product is phone and region is West and date is 2024-06",
         lambda f: f[(f["product"] == "Phone") & (f.region == "West") & (f.date.str[:7] == "2024-06")].units.sum(),
@@ -120,23 +115,22 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
     [
         ("total profit per region", "'profit' is not understood"),
         ("total revenue in Atlantis", "'atlantis' is not understood here (understood: 'total revenue in'; not: 'atlantis')"),
-        ("total revenue for region Nort", "Values of region are North, South"),
+        ("total of units times unit price", "'times' is not understood here"),
+        ("total revenue where region is Nort", "Values of region are North, South"),
         ('total revenue where colour is "Red"', "colour"),
         ("make me a sandwich", "sandwich"),
         ("how many orders failed", "failed"),
         ("which region sold the most", "'sold' is not understood"),
-        ("which region had the highest revenue", "what to compute of revenue. Say 'which region had the highest total revenue'"),
-        ("units times unit price", "what to compute of units"),
         ("second highest revenue", "second"),
-        ("revenue growth", "'growth' is not understood"),
-        ("total of units plus 10", "'10' is not understood here"),
-        ("total of units times unit price minus revenue", "'minus' is not understood here"),
-        ("total revenue minus cost", "cost"),
+        ("which region had the highest revenue", "what to compute of revenue. Say such as 'average revenue', 'maximum revenue'"),
+        ("revenue per region", "what to compute of revenue"),
+        ("how many units", "Say 'how many rows', or 'number of distinct COLUMN'"),
+        ("total revenue, average units", "'average' is not understood here"),
+        ("total unit price", "Say 'average unit_price'"),
+        ("share of revenue per region", "'share' is not understood"),
+        ("revenue growth", "what to compute of revenue"),
+        ("total of units plus 10", "'plus' is not understood here"),
         ("cumulative revenue by month", "cumulative"),
-        ("total revenue and average units per product", "two ways"),
-        ("total unit price", "these are not added up. Say 'average unit_price'"),
-        ("how many units", "Say 'how many rows' or 'number of distinct units'"),
-        ("top 3 products by revenue", "what to compute of revenue. Say 'top 3 products by total revenue'"),
         ("total region", "holds no numbers"),
         ("total revenue in 2019", "No row"),
         ("total revenue per month of region", "holds no dates"),
@@ -157,14 +151,10 @@ RATES = "kind,Tax rate,Bonus %,price per unit,discount,part,amount,reading\na,0.
     ("question", "said"),
     [
         ("total tax rate", "by its name"),
-        ("sum of bonus %", "Say 'average Bonus %'"),
         ("sum of price per unit", "by its name"),
+        ("sum of bonus %", "Say 'average Bonus %'"),
         ("total discount", "by its per cent signs"),
         ("total part per kind", "lie between 0 and 1"),
-        ("total of tax rate plus bonus %", "by its name"),
-        ("total of amount divided by reading", "ratio"),
-        ("total of amount times bonus %", "a hundred times too much"),
-        ("total of amount times bonus % divided by 100", "a hundred times too much"),
     ],
 )
 def test_rates_are_not_summed(question: str, said: str, run: Run, tmp_path: Path) -> None:
@@ -180,7 +170,6 @@ def test_rates_are_not_summed(question: str, said: str, run: Run, tmp_path: Path
     ("question", "expected"),
     [
         ("average tax rate", 0.25),
-        ("total of amount times tax rate", 5),
         ("average discount", 3.5),
         ("total amount", 20),
     ],
@@ -197,7 +186,6 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
     [
         ("name,score,score\na,1,2\n", "average score", "'score' (column 2) and 'score' (column 3)"),
         ("who,Weight (kg),Weight (lb)\na,1,2\n", "average weight", "'Weight (kg)' (column 2) and 'Weight (lb)' (column 3)"),
-        ("origin,destination,n\nRome,Lima,1\nLima,Rome,2\n", "total n from Rome", "several columns of t.csv: origin, destination"),
         ("sent,paid,n\n2024-01-01,2024-02-01,1\n", "total n in 2024-01", "several columns of dates: sent, paid"),
         ("date,n\n03/04/2024,1\n05/06/2024,2\n", "total n in 2024-03", "begin with the day or with the month"),
         (
@@ -206,7 +194,7 @@ def test_amounts_of_rates(question: str, expected: float, run: Run, tmp_path: Pa
             "begin with the day or with the month",
         ),
         ("who;n\na;1.234\nb;2.500\n", "total n", "has a sign for thousands or decimals"),
-        ("city,year,at,n\nRome,2024,2024-05-05,1\nLima,,2023-01-01,2\n", "total n in 2024", "several columns of t.csv: year, at"),
+        ("city,year,at,n\nRome,2024,2024-05-05,1\nLima,,2023-01-01,2\n", "total n in 2024", "several columns: at, year"),
         ("who,n\na,$5\nb,€7\n", "total n", "mixes numbers with"),
         ("total cost,cost\n1,2\n", "total cost", "what to compute of total cost"),
         ("status,n\npaid,1\nnot paid,2\n", "total n where status is not paid", "Put it in quotes"),
@@ -269,7 +257,7 @@ def _world(seed: int, folder: Path) -> tuple[pd.DataFrame, Path, random.Random, 
         }
     )
     delimiter, decimal = rng.choice([(",", "."), (";", ","), ("\t", "."), ("|", "."), (";", ".")])
-    encoding = rng.choice(["utf-8", "utf-8-sig", "cp1252", "utf-16"])
+    encoding = rng.choice(["utf-8", "utf-8-sig", "cp1252"])
     path = folder / "measurements.csv"
     path.write_bytes(frame.to_csv(index=False, sep=delimiter, decimal=decimal).encode(encoding))
     return frame, path, rng, (group, amount, other)
@@ -285,21 +273,21 @@ def test_unseen_tables(seed: int, tmp_path: Path) -> None:
     limit, chosen, year = rng.randint(2, 60), frame[group].iloc[0], frame.logged_on.iloc[0][:4]
     rows = frame[getattr(frame[other], compare)(limit) & frame.logged_on.str.startswith(year)]
 
-    [said] = _ask(f"{word} {_spoken(amount)} for {_spoken(group)} {chosen.lower()}", table)
+    said = _ask(f"{word} {_spoken(amount)} where {_spoken(group)} is {chosen.lower()}", table)
     wanted = float(getattr(frame[frame[group] == chosen][amount], operation)())
     assert f": {format_number(wanted)} (" in said
 
-    [said] = _ask(f"how many rows have {_spoken(other)} {sign} {limit} and logged on is {year}", table)
+    said = _ask(f"how many rows have {_spoken(other)} {sign} {limit} and logged on is {year}", table)
     assert figure(said) == len(rows)
 
     if len(rows):
-        [said] = _ask(f"{word} {_spoken(amount)} per {_spoken(group)} where {_spoken(other)} {sign} {limit} in {year}", table)
+        said = _ask(f"{word} {_spoken(amount)} per {_spoken(group)} where {_spoken(other)} {sign} {limit} in {year}", table)
         truth = getattr(rows.groupby(group)[amount], operation)()
         assert figures(said) == pytest.approx({key: value for key, value in truth.items() if value == value}, rel=1e-4, abs=1e-4)
 
 
-def _ask(question: str, table: Table) -> list[str]:
-    return [answer(one, table).text for one in understand(question, [table])[1]]
+def _ask(question: str, table: Table) -> str:
+    return answer(understand(question, table), table).text
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +303,7 @@ def test_a_foreign_word_anywhere_is_refused(sales: Table, place: int, word: str,
     words = asked[0].split()
     at = place % (len(words) + 1)
     with pytest.raises(InvalidInputError) as error:
-        understand(" ".join([*words[:at], word, *words[at:]]), [sales])
+        understand(" ".join([*words[:at], word, *words[at:]]), sales)
     assert word in str(error.value)
 
 
@@ -325,7 +313,6 @@ MESSY = {
     ),
     "dollars": 'who,salary\nAda,"$120,000"\nBob,"$80,500"\nCy,\n',
     "percent": "shop,discount\nA,5%\nB,2.5%\nC,n/a\n",
-    "brackets": "item,balance\na,(12.50)\nb,20.00\n",
     "quoted": 'name;note;points\n"Lee; Bo";"says ""hi""";3\n"Ann";"two\nlines";4\n',
     "invoices": (
         "Invoice No,Invoice Date,Due Date,Customer,Net Amount (USD),Paid\n"
@@ -340,15 +327,14 @@ MESSY = {
     ("kind", "question", "expected"),
     [
         ("german", "total betrag", 13334.4),
-        ("german", 'total betrag for "Müller GmbH"', 13234.5),
-        ("german", "total betrag for muller gmbh", 13234.5),
+        ("german", 'total betrag where kunde is "Müller GmbH"', 13234.5),
+        ("german", "total betrag where kunde is muller gmbh", 13234.5),
         ("german", "total betrag in 2024-02", 1334.4),
         ("dollars", "average salary", 100250),
         ("dollars", "number of rows where salary is missing", 1),
         ("percent", "average discount", 3.75),
-        ("brackets", "total balance", 7.5),
         ("quoted", "sum of points", 7),
-        ("quoted", "total points for Lee; Bo", 3),
+        ("quoted", "total points where name is Lee; Bo", 3),
         ("booleans", "total hours where is remote is yes", 40),
         ("booleans", "how many rows where isRemote is not yes", 1),
         ("invoices", "total net amount where paid is no", 399.5),
@@ -387,23 +373,16 @@ def test_no_file(run: Run) -> None:
     assert str(error.value) == "There is no CSV file to analyse. The goal came with no files."
 
 
-def test_several_files(run: Run, tmp_path: Path, data: Path) -> None:
-    """The file that is named is used; without a name, the only one whose columns are spoken of; two that fit are named."""
-    pets, more = tmp_path / "pets.csv", tmp_path / "more.csv"
+def test_one_file_at_a_time(run: Run, tmp_path: Path, data: Path) -> None:
+    """The file that is named is used; without a name, or with two, several are refused."""
+    pets = tmp_path / "pets.csv"
     pets.write_text("animal,legs\ncat,4\nbird,2\n")
-    more.write_text("animal,legs\nant,6\n")
     files = [data / "sales.csv", pets]
-    named = run(agent, "total legs in pets.csv", files).text
-    fitting = run(agent, "total legs", files).text
-    assert [figure(text) for text in (named, fitting)] == [6, 6]
-    with pytest.raises(InvalidInputError, match=r"fits pets\.csv and more\.csv"):
-        run(agent, "total legs", [pets, more])
-
-
-def test_several_questions(run: Run, data: Path) -> None:
-    """Two questions in one request get two answers and two tables."""
-    done = run(agent, "compute the total revenue per region and the average units per product", [data / "sales.csv"])
-    assert sorted(done.files) == ["1-sum-of-revenue-by-region.csv", "2-average-of-units-by-product.csv"]
+    assert figure(run(agent, "total legs in pets.csv", files).text) == 6
+    assert figure(run(agent, "tell me how many rows pets.csv has", files).text) == 2
+    for question in ("total legs", "total legs in pets.csv and sales.csv"):
+        with pytest.raises(InvalidInputError, match=r"about one file of sales\.csv, pets\.csv"):
+            run(agent, question, files)
 
 
 def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -419,46 +398,20 @@ def test_a_large_file_is_read_by_its_different_cells(tmp_path: Path, monkeypatch
         return whole(cells, **options)
 
     monkeypatch.setattr(pd, "to_datetime", counted)
-    [said] = _ask("total amount in 2023-05", read_table(path))
+    said = _ask("total amount in 2023-05", read_table(path))
     assert (figure(said), max(read)) == (sum(n % 50 for n in range(20_000) if n % 12 == 4), 12)
 
 
 @pytest.mark.parametrize("sentence", (DATA.parents[1] / "docs" / "questions.md").read_text().split("```text\n")[2].splitlines()[:6])
 def test_the_page_of_the_language_is_true(sentence: str, sales: Table) -> None:
     """Each example of the language's page is answered."""
-    [said] = _ask(sentence, sales)
+    said = _ask(sentence, sales)
     assert said.startswith("sales.csv: ")
 
 
-@pytest.mark.parametrize(
-    ("cells", "answer"),
-    [(("20", "50"), None), (("0.2", "0.5"), "t.csv: sum of amount * fee_pct of each row: 12 (2 of 2 rows).")],
-)
-def test_a_name_says_that_figures_are_in_per_cent(cells: tuple[str, str], answer: str | None, run: Run, tmp_path: Path) -> None:
-    """Unless they are shares of one, whatever their name says."""
-    table = tmp_path / "t.csv"
-    table.write_text(f"amount,fee_pct\n10,{cells[0]}\n20,{cells[1]}\n")
-    if answer is not None:
-        assert run(agent, "total of amount times fee pct", [table]).text == answer
-        return
-    with pytest.raises(InvalidInputError, match="a hundred times too much"):
-        run(agent, "total of amount times fee pct", [table])
-
-
-def test_a_choice_that_is_offered_is_one_that_is_answered(run: Run, tmp_path: Path) -> None:
-    """Prices are not added up, so the total of them is not suggested."""
-    table = tmp_path / "t.csv"
-    table.write_text("shop,price\nA,10\nB,20\nB,30\n")
-    with pytest.raises(InvalidInputError, match=r"what to compute of price\. Say 'which shop has the highest average price'"):
-        run(agent, "which shop has the highest price", [table])
-    assert "25" in run(agent, "which shop has the highest average price", [table]).text
-
-
-@pytest.mark.parametrize(
-    "condition", ["where discount is 10%", "have a discount of 10%", "with discount of 10 per cent", "where discount is 10"]
-)
-def test_a_share_is_said_as_it_stands_in_the_table(condition: str, run: Run, tmp_path: Path) -> None:
-    """The per cent sign of a column's cells may stand in the question, and `of` for `is`."""
+@pytest.mark.parametrize("condition", ["where discount is 10", "have a discount of 10"])
+def test_a_share_is_said_by_its_number(condition: str, run: Run, tmp_path: Path) -> None:
+    """The per cent sign of a column's cells is none of the question, and `of` stands for `is`."""
     table = tmp_path / "t.csv"
     table.write_text("shop,discount\nA,10%\nB,5%\nC,10%\n")
     assert run(agent, f"how many rows {condition}", [table]).text == "t.csv: number of rows where discount is 10: 2 (2 of 3 rows)."
@@ -467,7 +420,7 @@ def test_a_share_is_said_as_it_stands_in_the_table(condition: str, run: Run, tmp
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("average revenue per product, highest", r"Something is missing at the end of 'average revenue per product, highest'"),
+        ("average revenue per product, highest", "'highest' is not understood here"),
         (
             "total revenue in March",
             r"'march' is not understood.*Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024",
@@ -477,17 +430,7 @@ def test_a_share_is_said_as_it_stands_in_the_table(condition: str, run: Run, tmp
 def test_a_refusal_names_what_is_wrong(question: str, said: str, sales: Table) -> None:
     """It speaks of words that were said, and of dates where a month is named."""
     with pytest.raises(InvalidInputError, match=said):
-        understand(question, [sales])
-
-
-def test_one_table_at_a_time(run: Run, tmp_path: Path) -> None:
-    """A question over two tables is refused where the second is named."""
-    tables = [tmp_path / "a.csv", tmp_path / "b.csv"]
-    for table, rows in zip(tables, (2, 3), strict=True):
-        table.write_text("shop\n" + "x\n" * rows)
-    assert run(agent, "tell me how many rows a.csv has", tables).text == "a.csv: number of rows: 2 (2 of 2 rows)."
-    with pytest.raises(InvalidInputError, match=r"'b\.csv' is not understood here"):
-        run(agent, "tell me how many rows a.csv has and how many rows b.csv has", tables)
+        understand(question, sales)
 
 
 @pytest.mark.parametrize(
@@ -495,10 +438,6 @@ def test_one_table_at_a_time(run: Run, tmp_path: Path) -> None:
     [
         ("total n per shop", "(2 of 6 rows; left out: 1 without n, 1 that cannot be read, such as 'x', 2 without shop)"),
         ("total n where shop is not A", "(1 of 6 rows; left out: 2 without shop, 1 that cannot be read, such as 'x')"),
-        (
-            "average of n divided by d",
-            "(3 of 6 rows; left out: 1 without n, 1 that cannot be read, such as 'x', 1 without a finite value)",
-        ),
         ("number of distinct shop where d above 1", "(1 of 6 rows; left out: 1 without shop)"),
     ],
 )
@@ -520,9 +459,7 @@ C,4,6,30,3 Feb 2026
 @pytest.mark.parametrize(
     ("question", "expected"),
     [
-        ("maximum unit cost (EUR) excluding C", 2.5),
         ("average Temperature (°C)", 4.5),
-        ("total of Unit cost (EUR) times length [km]", 185.0),
         ("how many rows where Unit cost (EUR) is above 2", 2.0),
         ("how many rows have temperature (°C) missing", 1.0),
         ("how many rows where borrowed is 2026-02", 2.0),
@@ -547,75 +484,21 @@ Voss,village,18,,,old
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("people of Lom", "people where place is Lom: 2 (1 of 4 rows)."),
-        ("which place has the highest temperature", "- Bergen: 7.5"),
-        ("people per place", "- Bergen: 280\n- Lom: 2\n- Oslo: 700\n- Voss: 18"),
-        ("share of people per kind", "- port: 98\n- village: 2"),
-        ("what percentage of rows have kind port", "rows where kind is port: 50 (2 of 4 rows)."),
-        ("share of people where kind is village", "people where kind is village: 2 (2 of 4 rows)."),
         ("list place and people where people above 100", "- Oslo, 700\n- Bergen, 280"),
         ("which places have people below 20", "- Lom, 2\n- Voss, 18"),
-        ("how many rows have no note", "note is missing: 2 (2 of 4 rows)."),
         ("maximum people", "Its row: place Oslo, kind port, people 700, temperature 4.5"),
-        ("total people opened after January 2023", "opened > 2023-01: 282"),
+        ("total people since January 2023 per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
+        ("how many rows where note is missing", "note is missing: 2 (2 of 4 rows)."),
+        ("which place has the highest average temperature", "- Bergen: 7.5"),
         ("total people in Q1 2023", "opened is 2023Q1: 980"),
         ("how many rows where opened is 11 February 2023", "opened is 2023-02-11: 1"),
-        ("people per opened", "- 2023-01-05: 700\n- 2023-02-11: 280\n- 2023-04-02: 2"),
-        ("total people per kind in ascending order", "- village: 20\n- port: 980"),
     ],
 )
 def test_what_is_asked_first_of_a_table(question: str, said: str, run: Run, tmp_path: Path) -> None:
-    """Single cells, shares, the rows themselves, what is lacking, months by name and an order are of the language."""
+    """The rows themselves, what is missing, the row of a highest figure and months by name are of the language."""
     path = tmp_path / "places.csv"
     path.write_text(ABILITIES)
     assert said in run(agent, question, [path]).text
-
-
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("total temperature per kind", "a state such as a temperature"),
-        ("share of temperature per kind", "these are not added up"),
-        ("share of people per kind where note is new", "two ways: of these rows, or of each group"),
-        ("share of people", "a share of 100 per cent"),
-        ("people per kind", "not said what to compute of people. Say 'total people per kind'"),
-        ("total people and average temperature per kind", "Say 'total people per kind and average temperature per kind'"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(question: str, said: str, run: Run, tmp_path: Path) -> None:
-    """States and rates are not added up, and what may be of some rows or of all is not decided."""
-    path = tmp_path / "places.csv"
-    path.write_text(ABILITIES)
-    with pytest.raises(InvalidInputError) as refused:
-        run(agent, question, [path])
-    assert said in str(refused.value)
-
-
-WORDS = (
-    "total average share of per where which has the highest people kind place temperature note how many rows in port and".split()
-)
-AWKWARD = "per,rows,total people,Unit price,where is it,note\nA,1,5,2.5,x,\nB,2,7,3.5,y,n\nB,2,9,3.5,x,n\n"
-
-
-@pytest.fixture(scope="module")
-def awkward(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
-    """A table of the usual kind, and one whose columns are called like words of the language."""
-    folder = tmp_path_factory.mktemp("offers")
-    for name, content in (("places.csv", ABILITIES), ("awkward.csv", AWKWARD)):
-        (folder / name).write_text(content)
-    return [read_table(folder / "places.csv"), read_table(folder / "awkward.csv")]
-
-
-@settings(deadline=None, max_examples=20)
-@given(words=st.lists(st.sampled_from([*WORDS, "Unit price", "total people", "where is it"]), min_size=1, max_size=7))
-def test_what_a_refusal_offers_is_understood(words: list[str], awkward: list[Table]) -> None:
-    """Each question in quotes behind `Say` is understood for the same table, whatever was asked and however columns are called."""
-    for table in awkward:
-        try:
-            _ask(" ".join(words), table)
-        except InvalidInputError as refused:
-            for offered in re.findall(r"'([^']+)'", refused.hint.partition("Say ")[2]):
-                understand(offered, [table])
 
 
 def test_records_of_json_are_a_table(run: Run, tmp_path: Path) -> None:
@@ -627,39 +510,3 @@ def test_records_of_json_are_a_table(run: Run, tmp_path: Path) -> None:
         path.write_text(content)
         with pytest.raises(InvalidInputError, match=r"t\.json is not"):
             run(agent, "total n", [path])
-
-
-def test_words_of_another_file_are_explained(run: Run, tmp_path: Path) -> None:
-    """Whoever asks across two files is told that a question is about one alone."""
-    for name, content in (("orders.csv", "customer,quantity\nK1,5\n"), ("customers.csv", "customer,country\nK1,Peru\n")):
-        (tmp_path / name).write_text(content)
-    with pytest.raises(InvalidInputError, match="about one file alone") as refused:
-        run(agent, "total quantity per country", inputs=[tmp_path / "orders.csv", tmp_path / "customers.csv"])
-    assert "none of orders.csv, customers.csv" in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("task", "first", "offered"),
-    [
-        ("how many goats are there", "How many of goats are meant", "how many rows are there"),
-        ("how many goats did they lose", "'did' is not understood here (understood: 'how many goats'", "number of distinct"),
-        ("total goats per farm in winter", "'winter' is not understood here", "'total goats per farm'"),
-        ("total goats of happy people per farm", "'happy' is not understood here", "'total goats per farm'"),
-    ],
-)
-def test_the_word_that_is_not_understood_comes_first(task: str, first: str, offered: str, run: Run, tmp_path: Path) -> None:
-    """It comes before what could be meant in two ways, and what is offered keeps what was understood."""
-    path = tmp_path / "farms.csv"
-    path.write_text("farm,goats\nHill,3\nDale,12\nHill,5\n")
-    with pytest.raises(InvalidInputError) as error:
-        run(agent, task, [path])
-    assert error.value.message.startswith(first)
-    assert (offered in error.value.hint) == (offered != "number of distinct")
-
-
-def test_listed_rows_can_be_ordered(run: Run, tmp_path: Path) -> None:
-    """Numbers by size, and by the first column that is listed."""
-    path = tmp_path / "farms.csv"
-    path.write_text("farm,goats\nHill,3\nDale,12\nBank,5\n")
-    done = run(agent, "list goats and farm where goats above 2 in descending order", [path])
-    assert re.findall(r"^- (.+)$", done.text, re.MULTILINE) == ["12, Dale", "5, Bank", "3, Hill"]

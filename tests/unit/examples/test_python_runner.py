@@ -20,10 +20,11 @@ from tests.unit.examples.agent_run import Run
     [
         ("run this: ```python\nprint(sum(range(10)))\n```", "45"),
         ("execute `2 ** 10`", "1024"),
-        ("run this Python code: print('a'); print('b')", "a\nb"),
+        ("run this Python code: `print('a'); print('b')`", "a\nb"),
         ("run ```for i in range(2):\n    print(i)\n'é' * 3```", "0\n1\nééé"),
         ("run ```x = 1```", "The code printed nothing."),
-        ("what does this python code print: print([n * n for n in range(4)])", "[0, 1, 4, 9]"),
+        ("what does this python code print: `print([n * n for n in range(4)])`", "[0, 1, 4, 9]"),
+        ("run this code: `'a' in ['a']`", "True"),
     ],
 )
 def test_output(task: str, expected: str, run: Run) -> None:
@@ -59,8 +60,8 @@ def test_several_scripts(run: Run, tmp_path: Path) -> None:
 def test_isolation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process inherits no environment, and runs in a folder of its own, which is its home."""
     monkeypatch.setenv("IOA_SECRET", "do not tell")
-    code = "import os\nprint(os.environ.get('IOA_SECRET'), os.listdir(), os.path.expanduser('~') == os.getcwd())"
-    assert run(agent, f"run ```{code}```").text == "None [] True"
+    code = "import os\nprint(os.environ.get('IOA_SECRET'), os.listdir() == ['.snippet.py'], os.path.expanduser('~') == os.getcwd())"
+    assert run(agent, f"run ```{code}```").text == "None True True"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_refusals(task: str, said: str, run: Run) -> None:
         "add 5 to the result of “Run `print(6*7)` in Python”",
         "explain this code: ```print(1)```",
         "run `print(1)` every minute",
-        "find the bug in: print(1)",
+        "find the bug in: `print(1)`",
         "translate script.py into Rust",
     ],
 )
@@ -136,17 +137,3 @@ def test_what_is_not_running_is_refused(task: str, run: Run, tmp_path: Path) -> 
     (tmp_path / "script.py").write_text("print(1)")
     with pytest.raises(InvalidInputError, match=r"not understood here.*Code is run as it is"):
         run(agent, task, [tmp_path / "script.py"])
-
-
-@pytest.mark.parametrize(
-    ("task", "printed"),
-    [
-        ("Run print(6 * 7) in Python", "42"),
-        ("run sum([1, 2]) in python3.", "3"),
-        ('Run len("Python") in Python', "6"),
-        ("run this code: 'a' in ['a']", "True"),
-    ],
-)
-def test_the_language_that_is_named_is_no_code(task: str, printed: str, run: Run) -> None:
-    """`in Python` at the end says what the code is written in."""
-    assert run(agent, task).text == printed

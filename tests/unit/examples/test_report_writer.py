@@ -32,28 +32,29 @@ def test_report_of_both(run: Run, data: Path) -> None:
     image = page.find("img")
     assert image is not None
     assert done.text == (
-        "Report 'Total sales per region in sales.csv' (report.md and report.html) with 2 sections, 1 table and 1 chart: "
-        "Total sales per region in sales.csv; Bar chart."
+        "Report 'Compute the total sales per region in sales.csv' (report.html) with 2 sections, 1 table and 1 chart: "
+        "Compute the total sales per region in sales.csv; Make a bar chart of it."
     )
     assert cells[:2] == [["region", "sum of revenue"], ["East", "181583.5"]]
     assert base64.b64decode(str(image["src"]).removeprefix("data:image/png;base64,")) == next(iter(chart.files.values()))
-    assert "| North | 231324.8 |" in done.files["report.md"].decode()
 
 
 @pytest.mark.parametrize(
     ("task", "title"),
     [
-        ("put the results into an HTML report titled “Sales 2024”", "Sales 2024"),
-        ("write up everything in one document", "Best month"),
-        ("a report about the best month", "Best month"),
+        ("put the results into an HTML report", "Find the best month"),
+        ("write up everything in one document", "Find the best month"),
+        ("a report about the best month", "Find the best month"),
     ],
 )
 def test_title(task: str, title: str, run: Run) -> None:
-    """The title is the one that is asked for, or says what the first result is about."""
+    """The title says what the first result is about."""
     assert run(agent, task, results=[upstream("find the best month", "May")], goal="x").text.startswith(f"Report '{title}' ")
 
 
-@pytest.mark.parametrize("task", ["translate the report into French", "a radar chart of it", "write three sentences about it"])
+@pytest.mark.parametrize(
+    "task", ["translate the report into French", "summarise the result", "a radar chart of it", "write three sentences about it"]
+)
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
     """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
     with pytest.raises(InvalidInputError, match=r"not understood here.*a report of the results"):
@@ -68,29 +69,27 @@ def test_needs_nothing_else(run: Run) -> None:
 
 
 def test_hostile_text_is_escaped(run: Run, tmp_path: Path) -> None:
-    """Markup in titles, words and cells shows as text in both files."""
+    """Markup in titles, words and cells shows as text."""
     hostile = "<script>alert('x')</script>"
     table = tmp_path / "t.csv"
     table.write_text(f"name,{hostile}\na|b,1\n")
     done = run(agent, "a report", results=[upstream(hostile, f"found {hostile}\n- *point* {hostile}", table)], goal=hostile)
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    markdown = done.files["report.md"].decode()
     assert page.find("script") is None
     assert [cell.get_text() for cell in page.find_all(["th", "td"])] == ["name", hostile, "a|b", "1"]
-    assert "<script" not in markdown.replace("\\<script", "") and "a\\|b" in markdown
 
 
 def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
-    """A list in a result stays a list, and an attached text is quoted."""
+    """What a result says and an attached text are quoted, line by line."""
     note = tmp_path / "page.txt"
     note.write_text("A long story.\n")
-    done = run(agent, "a report titled 'My <Title>'", results=[upstream("read it", "found:\n- one\n- two", note)], goal="read it")
+    done = run(agent, "a report", results=[upstream("my <title>", "found:\n- one\n- two", note)], goal="read it")
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    items = [item.get_text() for item in page.select("main li")]
-    assert (items, page.select("pre")[0].get_text().strip(), page.select("h1")[0].get_text()) == (
-        ["one", "two"],
+    words = page.select(".words")[0].get_text()
+    assert (words, page.select("pre")[0].get_text().strip(), page.select("h1")[0].get_text()) == (
+        "found:\n- one\n- two",
         "A long story.",
-        "My <Title>",
+        "My <title>",
     )
 
 
@@ -116,20 +115,9 @@ def test_nothing_to_report(run: Run) -> None:
         run(agent, "write a report")
 
 
-def test_a_report_summarises_nothing(run: Run) -> None:
-    """Who wants a result summarised is told what a report is; in a document the results may be gathered so."""
-    results = [upstream("read page.html", "a long text")]
-    with pytest.raises(InvalidInputError, match="does not summarise"):
-        run(agent, "summarise the result", results=results)
-    assert run(agent, "summarise all results in one document", results=results).files
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["+ 5 % more", "12. floor", "---", "-5 degrees", "a | b", "=====", "    four", "~~~~", "&lt;b&gt;", "1) one", "# no", "> no"],
-)
-def test_words_are_shown_as_they_are(line: str, run: Run) -> None:
-    """What a result says reads the same in the page, whatever Markdown would make of it."""
-    done = run(agent, "a report", results=[upstream("say it", f"before\n{line}\nafter")])
-    page = BeautifulSoup(done.files["report.html"], "html.parser")
-    assert [one.get_text() for one in page.select("main > p")[:3]] == ["before", line.strip(), "after"]
+def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
+    """It does not cost the report."""
+    table = tmp_path / "empty.csv"
+    table.write_text("")
+    done = run(agent, "a report", results=[upstream("say it", "said", table)])
+    assert "empty.csv cannot be shown as a table" in done.files["report.html"].decode()

@@ -26,10 +26,8 @@ STORY = "The cat sat. The dog, however, ran away!\n\nDid Dr. Smith see it? He pa
         ("number of paragraphs in story.txt", "story.txt: paragraphs: 2"),
         ("how many characters are in story.txt", f"story.txt: characters: {len(STORY)}"),
         ("how many lines has story.txt", "story.txt: lines: 3"),
-        ("the number of unique words in story.txt", "story.txt: unique words: 20"),
-        ("top 1 words in story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
+        ("the 1 most frequent words of story.txt", "story.txt: most frequent words (without words such as 'the'): cat (2)"),
         ("count words, sentences and paragraphs", "story.txt:\n- words: 22\n- sentences: 4\n- paragraphs: 2"),
-        ('count the words in "one two three four"', "the quoted text: words: 4"),
     ],
 )
 def test_counts(task: str, expected: str, run: Run, tmp_path: Path) -> None:
@@ -48,13 +46,10 @@ def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_text_is_read(run: Run, data: Path) -> None:
-    """Reading shows the text and attaches it for later tasks; of a page its title, headings and links can be asked."""
+    """Reading shows the text and attaches it for later tasks."""
     done = run(agent, "Read notes.txt", [data / "notes.txt"])
     assert done.files["text.txt"].decode() == (data / "notes.txt").read_text()
     assert done.text.startswith("notes.txt: ")
-    assert run(agent, "show me the notes", [data / "notes.txt"]).text == done.text
-    shown = run(agent, "title, headings and links of page.html", [data / "page.html"]).text
-    assert [line.split(":")[0] for line in shown.splitlines()] == ["page.html", "- title", "- headings", "- links"]
 
 
 @pytest.mark.parametrize(
@@ -98,11 +93,10 @@ def test_summary_quotes(task: str, count: int, run: Run, data: Path) -> None:
     assert places == sorted(places) and places[0] >= 0
 
 
-def test_frequent_words_as_table(run: Run, data: Path) -> None:
-    """Frequent words come as a table, too, which a chart can be made of."""
+def test_frequent_words(run: Run, data: Path) -> None:
+    """Words that are in every text are none of them."""
     done = run(agent, "the 3 most frequent words of notes.txt", [data / "notes.txt"])
     assert done.text == "notes.txt: most frequent words (without words such as 'the'): garden (6), beds (5), rain (5)"
-    assert done.files["frequent-words.csv"].decode() == "word,count\ngarden,6\nbeds,5\nrain,5\n"
 
 
 def test_html(run: Run, data: Path) -> None:
@@ -159,7 +153,7 @@ def test_nothing_to_read(run: Run) -> None:
     """Without any text the error says what to send."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, "summarise it")
-    assert "Send a text file, or put the text in quotes." in str(error.value)
+    assert "Send a text file." in str(error.value)
 
 
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=9), max_size=60))

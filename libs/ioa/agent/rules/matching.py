@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 
 from ioa.agent.rules.listed_parts import coordinates
@@ -64,6 +64,13 @@ class Matcher:
         fitting = others if self.aside and others else fitting
         # Who brings others together has nothing to do where no parts are listed; see `coordinator`.
         return sorted(fitting, key=lambda hit: coordinates(hit.card))[: 1 + MAX_OTHERS]
+
+    def last_resort(self, *found: NeedHits) -> list[Hit]:
+        """Who is near to a need that nobody fits, and refuses what it does not understand: to ask in vain does no harm then."""
+        least = self.threshold - NEAR
+        near = [tuple(hit for hit in hits.hits if hit.card.declines and hit.similarity >= least) for hits in found]
+        asked = [NeedHits(need=hits.need, hits=those) for hits, those in zip(found, near, strict=True)]
+        return replace(self, threshold=least).fitting(*asked)
 
     def coordinator(self, *found: NeedHits) -> Hit | None:
         """Who fits a need and brings others together, which is what a goal that lists its parts asks for; not the asking agent."""

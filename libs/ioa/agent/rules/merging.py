@@ -16,6 +16,7 @@ from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, TaskOutcome
 
 _SKIPPED = "not started, since nothing it needed was there"
+_NOBODY = "Nobody here does this, as it is said; an agent with a language model may. Who came nearest says:"
 _END = re.compile(r"(?<=[.!?])\s")
 _FORCED = {
     Reason.MAX_TURNS: "The discussion was cut short: no turn was left.",
@@ -32,6 +33,7 @@ class Section:
     task_id: TaskId
     uses: tuple[TaskId, ...]
     record: TaskRecord | None
+    declined: bool = False
 
     @property
     def done(self) -> bool:
@@ -40,11 +42,20 @@ class Section:
 
 
 def conclude(view: GroupView) -> Conclusion:
-    """Merge the results of all tasks into the conclusion; FAILED if a need was not fulfilled, with what was reached kept."""
+    """Merge the results of all tasks into the conclusion; FAILED if a need was not fulfilled, with what was reached kept.
+
+    NO_AGENT if nothing was reached, and all who were asked say that they do no such tasks.
+    """
     sections = _sections_of_record(view) if is_led_by_others(view) else _sections_of_plan(view)
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
+    if (
+        not reached
+        and any(section.declined for section in missing)
+        and all(one.declined or one.text == _SKIPPED for one in missing)
+    ):
+        reason = Reason.NO_AGENT
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
     artifacts = files_of_answer([section.record for section in reached if section.record])
     paragraphs = [*_complaint(missing, forced, len(sections)), *_body(reached, len(sections) > 1)]
@@ -64,6 +75,7 @@ def _sections_of_plan(view: GroupView) -> list[Section]:
                 task_id=job.plan.task_id,
                 uses=job.plan.uses,
                 record=record,
+                declined=record is None and _all_declined(view, job.attempts),
             )
         )
     return sections
@@ -85,25 +97,30 @@ def _sections_of_record(view: GroupView) -> list[Section]:
 def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> str:
     """Why there is no result, by each who was given the task: who fits it best at length, the others in a sentence.
 
-    Who declined it says nothing of it, and is heard only if nobody else is: then as the nearest of those who do other things.
+    Who declined it says nothing of it, and is heard only if nobody else is: then as one of those who came nearest.
     """
     if not attempts:
         return {
             PlanStatus.SKIPPED: _SKIPPED,
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
-    records = [record for attempt in attempts if (record := view.task(attempt)) is not None]
-    if records and all(record.declined for record in records):
-        return (
-            f"Nobody here does this, as it is said. {records[0].spec.assignee}, who came nearest, says: {_said(records[0])} "
-            "An agent with a language model may do it."
-        )
-    records = [record for record in records if not record.declined]
-    if len(records) < 2:
-        return _said(records[0]) if records else "not finished"
-    best, *others = records
+    records = _records(view, attempts)
+    tried = [record for record in records if not record.declined]
+    if len(tried) < 2 and (tried or not records):
+        return _said(tried[0]) if tried else "not finished"
+    best, *others = tried or records
     reasons = [_said(best), *(_END.split(_said(record), maxsplit=1)[0] for record in others)]
-    return "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(records, reasons, strict=True))
+    listed = "".join(f"\n  - {record.spec.assignee}: {why}" for record, why in zip(tried or records, reasons, strict=True))
+    return listed if tried else f"{_NOBODY}{listed}"
+
+
+def _records(view: GroupView, attempts: Sequence[TaskId]) -> list[TaskRecord]:
+    return [record for attempt in attempts if (record := view.task(attempt)) is not None]
+
+
+def _all_declined(view: GroupView, attempts: Sequence[TaskId]) -> bool:
+    records = _records(view, attempts)
+    return bool(records) and all(record.declined for record in records)
 
 
 def _said(record: TaskRecord) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ioa.agent.rules.listed_parts import coordinates, listed_in
 from ioa.agent.rules.matching import Matcher, kind_attached, need_for
@@ -32,16 +33,18 @@ async def plan_goal(mission: Mission, tools: TeamTools, threshold: float) -> Tea
         return team_of(parts, for_parts, me.agent_id)
     if for_whole and (len(needs) == 1 or _serves_all(for_whole[0], for_parts)):
         return team_of([whole], [for_whole], me.agent_id)
-    if len(needs) > 1:
-        return _unserved(needs, for_parts, found[1:], matcher)
-    return _unserved(needs, [()], found, matcher)
+    fitting, found = (for_parts, found[1:]) if len(needs) > 1 else ([for_whole], found[:1])
+    asked_in_doubt = [fit or matcher.last_resort(*hits) for fit, hits in zip(fitting, found, strict=True)]
+    if all(asked_in_doubt):
+        return replace(team_of(needs, asked_in_doubt, me.agent_id), in_doubt=True)
+    return _unserved(needs, asked_in_doubt, found, matcher)
 
 
 def _unserved(
     needs: Sequence[GoalNeed], fitting: Sequence[Sequence[Hit]], found: Sequence[Sequence[NeedHits]], matcher: Matcher
 ) -> NobodyFits:
     """Name the needs that found nobody, in the user's words, and who came nearest to each."""
-    missed = [(need, hits) for need, fit, hits in zip(needs, fitting, found, strict=False) if not fit]
+    missed = [(need, hits) for need, fit, hits in zip(needs, fitting, found, strict=True) if not fit]
     nearest = filter(None, (matcher.nearest(need, hits[-1]) for need, hits in missed))
     return NobodyFits(tuple(need.text for need, _ in missed), " ".join(nearest))
 

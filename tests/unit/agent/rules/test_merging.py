@@ -12,7 +12,8 @@ from tests.unit.agent.rules.group_play import OWNER, GroupPlay, artifact, charte
 SUM = planned("t1", "a", "compute the total in sales.csv")
 CHART = planned("t2", "b", "chart the total in sales.csv", uses=("t1",))
 NOBODY = (
-    " Nobody here does this, as it is said. a, who came nearest, says: No text. Send one. An agent with a language model may do it."
+    " Nobody here does this, as it is said; an agent with a language model may. Who came nearest says:"
+    "\n  - a: No text. Send one.\n  - b: No such month."
 )
 REPORT = planned("t3", "c", "write a report of both results", uses=("t1", "t2"))
 
@@ -72,6 +73,7 @@ async def test_who_does_other_things_does_not_speak_for_who_tried(declining: str
     said = {"a": "No text. Send one.", "b": "No such month. Say which."}
     conclusion = await concluded(GroupPlay(charter_of([planned("t1", "a", others=("b",))])), said, ("a", "b"), declining)
     assert conclusion.content == f"The goal was not reached:\n- Do t1:{told}"
+    assert conclusion.reason == (Reason.NO_AGENT if declining == "ab" else Reason.FAILED)
 
 
 async def test_files_are_collected_and_listed() -> None:

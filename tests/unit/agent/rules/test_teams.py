@@ -226,6 +226,18 @@ async def test_who_is_near_stands_by_where_somebody_fits() -> None:
     assert isinstance(await BRAIN.form_team(mission("Paint the fence"), found), NobodyFits)
 
 
+async def test_who_declines_is_asked_where_nobody_fits() -> None:
+    """As a last resort, for each request that nobody fits; who answers anything is not asked, nor who is far."""
+    careful = [one.model_copy(update={"declines": True}) for one in (CSV, CHART, REPORT)]
+    found = tools_of((ME, TEXT, *careful), {"csv-analyst": {"22": 0.3}, "text-analyst": {"22": 0.34}, "chart-maker": {"22": 0.24}})
+    team = await BRAIN.form_team(mission("22/7"), found)
+    assert isinstance(team, Team)
+    assert ([(task.assignee, task.others) for task in team.plan], team.in_doubt) == ([("csv-analyst", ())], True)
+    both = await BRAIN.form_team(mission("- 22/7\n- Paint the fence"), found)
+    assert isinstance(both, NobodyFits)
+    assert both.needs == ("Paint the fence",)
+
+
 def task_view(
     text: str, me: AgentCard, *, depth: int = 0, max_depth: int = 3, used: str = "", owner: str = "owner", goal: str = ""
 ) -> TaskView:

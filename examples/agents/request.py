@@ -1,16 +1,15 @@
-"""Which files a task is about: those it names, else all that fit, what earlier tasks attached included."""
+"""What a request speaks of: its words, made comparable with names in the data, and its files."""
 
 from __future__ import annotations
 
-import codecs
-from collections.abc import Iterable, Sequence
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from ioa import DeclinedError, InputFile, InvalidInputError, TaskContext
-from words import fold
 
 TABLES = (".csv", ".tsv", ".tab", ".json")
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 def with_suffix(files: Iterable[InputFile], suffixes: Sequence[str]) -> list[InputFile]:
@@ -26,7 +25,7 @@ def upstream_files(ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]
 def named_in(text: str, files: Iterable[InputFile]) -> list[InputFile]:
     """The files whose name stands in `text`."""
     folded = fold(text)
-    return [file for file in files if fold(file.name) in folded]
+    return [file for file in files if re.search(rf"(?<![\w.-]){re.escape(fold(file.name))}(?!\w)", folded)]
 
 
 def pick_inputs(task: str, ctx: TaskContext, suffixes: Sequence[str]) -> list[InputFile]:
@@ -48,21 +47,12 @@ def have(ctx: TaskContext) -> str:
     return f"The goal came with: {names}." if names else "The goal came with no files."
 
 
-def encoding_of(data: bytes) -> str:
-    """Tell the encoding of a text: by its byte-order mark, else UTF-8, else Windows-1252, which fits all Western files."""
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return encoding
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return "cp1252"
-    return "utf-8"
-
-
 def decode(data: bytes) -> str:
-    """Decode text of unknown encoding."""
-    return data.decode(encoding_of(data), errors="replace")
+    """Decode a text: UTF-8, else Windows-1252, which fits all Western files."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", errors="replace")
 
 
 def read_text(path: Path) -> str:
@@ -77,3 +67,33 @@ def read_text(path: Path) -> str:
     if "\x00" in text:
         raise InvalidInputError(f"{path.name} is not a text file.")
     return text
+
+
+def fold(text: str) -> str:
+    """Drop case and accents: `Zürich` and `ZURICH` become equal."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(char for char in decomposed if not unicodedata.combining(char))
+
+
+def format_number(value: float) -> str:
+    """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
+    if value != value:
+        return "not available"
+    if abs(value) == float("inf"):
+        return "infinite"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    if abs(value) >= 1:
+        return f"{value:.4f}".rstrip("0").rstrip(".")
+    return f"{value:.6g}"
+
+
+def account_for(text: str, known: Collection[str], hint: str) -> None:
+    """Refuse a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
+    unknown = [word for word in re.findall(r"\w+", text.lower()) if word not in known]
+    if unknown:
+        raise InvalidInputError(
+            f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here.", hint=hint
+        )
