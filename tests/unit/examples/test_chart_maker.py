@@ -77,7 +77,12 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
 def test_months_of_a_result_stay_months(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line through twelve months has twelve places."""
     drawn: list[pd.DataFrame] = []
-    monkeypatch.setattr(chart_maker, "draw", lambda frame, _kind, _title: drawn.append(frame) or b"")
+
+    def draw(frame: pd.DataFrame, _kind: str, _title: str) -> bytes:
+        drawn.append(frame)
+        return b""
+
+    monkeypatch.setattr(chart_maker, "draw", draw)
     table = tmp_path / "t.csv"
     table.write_text("month of date,sum of n\n2024-01,3\n2024-02,4\n2024-03,5\n")
     run(agent, "line chart of it", results=[upstream("x", "y", table)])
