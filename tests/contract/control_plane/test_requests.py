@@ -14,6 +14,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.request_reply import Bounds, Endpoint, NatsRequester, answer, open_service, requests
 from ioa.adapters.nats.server import NatsServer
 from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
+from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
 from tests.contract.control_plane.conftest import heard
@@ -183,6 +184,26 @@ async def test_too_many_requests_wait_or_come_again(nats_client: Client, own: bo
     assert taken_before == ["0", "1"]
     assert [one.result() for one in answers] == ["0", "1", "2", "3", *["refused"] * 5]
     assert set(refused) == {"Too many requests wait for slow."}
+
+
+async def test_a_service_that_fails_begins_nothing_more(nats_client: Client, own: bool) -> None:
+    """What is raised is why it failed, and nothing else; requests that wait are not begun."""
+    begun = list[str]()
+
+    async def slow(request: Echo) -> Echo:
+        begun.append(request.text)
+        await asyncio.Event().wait()
+        return request
+
+    endpoint = Endpoint("slow", SUBJECT, answer(Echo, slow), is_own=own)
+    with pytest.raises(ExceptionGroup) as failed:
+        async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=Bounds(max_concurrent=1)):
+            await heard(nats_client)
+            for number in range(3):
+                await nats_client.publish(SUBJECT, encode(Echo(text=str(number))), reply="nobody")
+            await heard(nats_client)
+            raise UnavailableError("The store is gone.")
+    assert (begun, [type(error) for error in failed.value.exceptions]) == (["0"], [UnavailableError])
 
 
 def _lane(subject: str) -> str:

@@ -251,11 +251,17 @@ class _Answering:
         finally:
             self._in_flight -= 1
             lane.in_flight -= 1
-            self._give_turn(lane)
-            while self._turns and self._in_flight < self._bounds.max_concurrent:
-                self._serve(self._turns.popleft())
-            if not lane.in_flight and not lane.waiting:
-                self._lanes.pop(lane.key, None)
+            this = asyncio.current_task()
+            if this is not None and not this.cancelling():  # else the service has failed, and its task group refuses tasks
+                self._go_on(lane)
+
+    def _go_on(self, lane: _Lane) -> None:
+        """Begin what there is room for now that a request of a lane is answered."""
+        self._give_turn(lane)
+        while self._turns and self._in_flight < self._bounds.max_concurrent:
+            self._serve(self._turns.popleft())
+        if not lane.in_flight and not lane.waiting:
+            self._lanes.pop(lane.key, None)
 
     def _serve(self, lane: _Lane) -> None:
         """Answer the first one of a lane that is still waited for."""
