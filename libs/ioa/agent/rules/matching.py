@@ -19,7 +19,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 
 DEFAULT_THRESHOLD = 0.35
-"""Of 35 needs the example agents serve all lie above it, of 18 unrelated ones 16 below (benchmarks/similarity.py)."""
+"""Of 29 needs the example agents serve 26 lie above it, of 18 unrelated ones 15 below (benchmarks/similarity.py)."""
 MAX_OTHERS = 2
 """How many stand by for a need, for when the best one fails."""
 NEAR = 0.10
