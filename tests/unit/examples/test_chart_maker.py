@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 import chart_maker
 import csv_analyst
-from chart_maker import agent, draw
+from chart_maker import agent
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
@@ -77,7 +77,12 @@ def test_of_a_file(task: str, said: str, run: Run, data: Path) -> None:
 def test_months_of_a_result_stay_months(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A line through twelve months has twelve places."""
     drawn: list[pd.DataFrame] = []
-    monkeypatch.setattr(chart_maker, "draw", lambda frame, _kind, _title: drawn.append(frame) or b"")
+
+    def draw(frame: pd.DataFrame, _kind: str, _title: str) -> bytes:
+        drawn.append(frame)
+        return b""
+
+    monkeypatch.setattr(chart_maker, "draw", draw)
     table = tmp_path / "t.csv"
     table.write_text("month of date,sum of n\n2024-01,3\n2024-02,4\n2024-03,5\n")
     run(agent, "line chart of it", results=[upstream("x", "y", table)])
@@ -88,7 +93,7 @@ def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch
     """It has its place between its neighbours, and no line is drawn over it."""
     drawn: list[list[float]] = []
     monkeypatch.setattr(Axes, "plot", lambda _axis, _at, values, **_look: drawn.append(values))
-    draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
+    chart_maker.draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
     assert str(drawn) == "[[1.0, nan, 2.0, nan, 3.0]]"
 
 
