@@ -37,14 +37,14 @@ SERVED = {
         "what is the median salary by department",
         "which customer spent the most",
         "compute monthly revenue",
-        "correlation between temperature and ice cream sales",
+        "number of distinct flavours of ice cream",
     ),
     "chart-maker": (
         "draw a bar chart of sales per region",
         "plot revenue over time",
-        "make a pie chart of the shares",
+        "make a line chart of the shares",
         "visualise the monthly totals",
-        "a histogram of ages",
+        "a graph of ages",
     ),
     "text-analyst": (
         "summarise notes.txt",
@@ -57,7 +57,7 @@ SERVED = {
         "what is 15% of 240",
         "convert 5 miles to km",
         "compute 12 * (3 + 4)",
-        "how many litres are in 3 gallons",
+        "how many metres are in 3 yards",
         "square root of 1764",
     ),
     "report-writer": (

@@ -15,10 +15,10 @@ _NUMBERS = ("one", "two", "three", "four", "five")
 @agent.task
 async def count(task: str, ctx: TaskContext) -> str:
     """Count up to the highest number that the task names."""
-    last = max(at for at, number in enumerate(("", *_NUMBERS)) if number in task.lower().split() or not number)
-    if not last:
+    named = [at for at, number in enumerate(_NUMBERS, 1) if number in task.lower().split()]
+    if not named:
         raise ValueError("I count to one, two, three, four or five: say to which.")
-    for done, number in enumerate(_NUMBERS[:last], 1):
+    for done, number in enumerate(_NUMBERS[: max(named)], 1):
         await asyncio.sleep(1)
-        ctx.progress(number, done / last)
-    return ", ".join(_NUMBERS[:last])
+        ctx.progress(number, done / max(named))
+    return ", ".join(_NUMBERS[: max(named)])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, TaskContext
 from request import TABLES, have, pick_inputs, upstream_files
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
     """Read the table that a task is about: an input, or what earlier tasks attached.
 
     Raises:
-        DeclinedError: There is none.
-        InvalidInputError: It cannot be read, or there are several.
+        DeclinedError: There is none, or there are several.
+        InvalidInputError: It cannot be read.
     """
     from tables import read_table
 
@@ -63,7 +63,7 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
         raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     if len(files) > 1:
         names = ", ".join(file.name for file in files)
-        raise InvalidInputError(f"A question is about one file of {names}.", hint="Say which, as in '… in FILE'.")
+        raise DeclinedError(f"A question is about one file of {names}.", hint="Say which, as in '… in FILE'.")
     return read_table(files[0].path)
 
 

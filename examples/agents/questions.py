@@ -137,7 +137,7 @@ class _Reader:
         if found := self._try(self._rows):
             return found
         self._take(_LEAD)
-        self._begins = self.far
+        self._begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
         return found if self._ended else self._fail()
 
@@ -244,11 +244,11 @@ class _Reader:
 
     def _when(self) -> Condition | None:
         """Read `in 2024`, `since 2024-01-15` or `from 2024-01 to 2024-03`: of the only column of dates."""
-        sign = self._one_of({"=": "in|on", ">=": "since|from", "between": "between", ">": "after", "<": "before", "<=": "until"})
+        sign = self._one_of({"=": "in|on", ">=": "since", "between": "from", ">": "after", "<": "before", "<=": "until"})
         first = self._date() if sign else None
         if first is None:
             return None
-        last = (self._date() or self._fail()) if sign in (">=", "between") and self._take("and|to|until") else None
+        last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
         column = self._the_date()
         if others := [str(one) for one in self.table.columns if sign == "=" and one is not column and first.written in one.values]:
             names = ", ".join((str(column), *others))

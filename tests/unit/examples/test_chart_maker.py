@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 import chart_maker
 import csv_analyst
-from chart_maker import agent, draw
+from chart_maker import agent
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
 from tests.unit.examples.agent_run import Run
@@ -93,7 +93,7 @@ def test_a_month_without_a_value_breaks_the_line(monkeypatch: pytest.MonkeyPatch
     """It has its place between its neighbours, and no line is drawn over it."""
     drawn: list[list[float]] = []
     monkeypatch.setattr(Axes, "plot", lambda _axis, _at, values, **_look: drawn.append(values))
-    draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
+    chart_maker.draw(pd.DataFrame({"month": ["2024-07", "2024-05", "2024-09"], "guests": [2, 1, 3]}), "line", "Guests")
     assert str(drawn) == "[[1.0, nan, 2.0, nan, 3.0]]"
 
 

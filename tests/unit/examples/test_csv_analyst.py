@@ -133,6 +133,7 @@ def test_groups(question: str, truth: Callable[[pd.DataFrame], pd.Series], run: 
         ("cumulative revenue by month", "cumulative"),
         ("total region", "holds no numbers"),
         ("total revenue in 2019", "No row"),
+        ("total revenue from 2024", "Something is missing at the end"),
         ("total revenue per month of region", "holds no dates"),
         ("total revenue in 2024-13", "2024-13 is not a date"),
     ],

@@ -19,7 +19,7 @@ from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits
 
 DEFAULT_THRESHOLD = 0.35
-"""Of 35 needs the example agents serve all lie above it, of 18 unrelated ones 16 below (benchmarks/similarity.py)."""
+"""Of 29 needs the example agents serve 26 lie above it, of 18 unrelated ones 15 below (benchmarks/similarity.py)."""
 MAX_OTHERS = 2
 """How many stand by for a need, for when the best one fails."""
 NEAR = 0.10
@@ -86,10 +86,6 @@ class Matcher:
         how_near = f"{hit.similarity:.2f} where {self.threshold:.2f} is needed"
         return f"Nearest to “{need.text}” is {hit.card.agent_id} ({how_near}), which does such as “{does}”."
 
-    def mine(self, found: NeedHits) -> float:
-        """How similar the asking agent is to a need, 0 if it was not found."""
-        return next((hit.similarity for hit in found.hits if hit.card.agent_id == self.me), 0.0)
-
 
 def need_for(need: GoalNeed, attached: str = "") -> Need:
     """Ask discovery for one need; `attached` says what came with it."""
@@ -102,11 +98,6 @@ def kind_attached(inputs: Sequence[Artifact], need: GoalNeed) -> str:
     found = (_FILE_NAME.search(artifact.name) for artifact in inputs)
     kinds = {_COMMON_NAMES.get(name["kind"].lower(), f"the {name['kind'].lower()} file") if name else "" for name in found}
     return kinds.pop() if len(kinds) == 1 and not _FILE_NAME.search(need.text) else ""
-
-
-def mean_similarity(fitting: Sequence[Sequence[Hit]]) -> float:
-    """How well needs are served on the average by who fits best; one that nobody serves counts as 0."""
-    return sum(hits[0].similarity if hits else 0.0 for hits in fitting) / len(fitting) if fitting else 0.0
 
 
 def without_names(text: str) -> str:
