@@ -150,7 +150,8 @@ class GroupSetup:
         )
         launched = GroupLaunched(at=self._ports.clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
         _check_launch_size(launched)
-        await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
+        if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
+            await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
