@@ -28,7 +28,7 @@ SMALLEST: dict[str, str] = {
     "overload": "--smoke",
     "prompts": "",
     "replica_load": "--worlds 1",
-    "robots": "--seeds 1",
+    "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
