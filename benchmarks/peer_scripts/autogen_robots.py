@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from typing import Literal
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
@@ -19,6 +20,7 @@ from autogen_core import CancellationToken
 
 from examples.robots.sort_hidden import GOAL, REACH, TABLE, World, turn_of
 from ioa import Heard
+from ioa.protocol.ids import AgentId
 
 
 class Room:
@@ -28,9 +30,9 @@ class Room:
         self.world = World.reset(seed)
         self.heard: list[Heard] = []
 
-    def say(self, kind: str, sender: str, content: str) -> str:
+    def say(self, kind: Literal["message", "result"], sender: str, content: str) -> str:
         """Keep what is said."""
-        self.heard.append(Heard(len(self.heard), sender, kind, content))
+        self.heard.append(Heard(len(self.heard), AgentId(sender), kind, content))
         return content
 
     def act(self) -> str:
