@@ -1,6 +1,7 @@
 """Goals that a capable model has played from its prompts alone, with the agents that they need.
 
-One of them has a fault of its own, one is nobody's to reach, one wants a team within a team. What the model answered lies in
+In one an agent is at fault, one is nobody's to reach, one wants a team within a team; four are there to be reached, and not for what
+they cost: in two turns, of long texts, by votes in the same words, in other languages. What the model answered lies in
 `benchmarks/data/prompts`, one file for each goal; `benchmarks.prompts` plays it again.
 """
 
@@ -35,6 +36,8 @@ class PlayedGoal:
         reason: How it ends.
         told: What the answer says, whatever its words.
         made: The files that go with it.
+        is_measured: Whether it is one of those whose cost is compared with what it was.
+        tape: Whose answers it is played by, if not its own.
     """
 
     name: str
@@ -44,6 +47,8 @@ class PlayedGoal:
     reason: Reason = Reason.CONCLUDED
     told: Sequence[str] = ()
     made: Sequence[str] = ()
+    is_measured: bool = True
+    tape: str = ""
 
 
 def _example(name: str) -> AgentDefinition:
@@ -255,6 +260,40 @@ def _sums() -> Agents:
     return [_example("calculator"), _clerk()]
 
 
+DECIDED = {1: "4 neue Bänke", 2: "keine Steuer", 3: "die Brücke bis Mai", 4: "2 Lehrer", 5: "Markt am Freitag", 6: "ein Brunnen"}
+
+
+def _minutes() -> Agents:
+    minutes = Agent(
+        "protokoll",
+        leads=False,
+        description="Gibt ein Kapitel des Protokolls im Wortlaut wieder, 1 bis 6.",
+        examples=["Kapitel 3 des Protokolls", "Kapitel 1 des Protokolls"],
+    )
+
+    @minutes.task
+    def read(task: str) -> str:
+        number = _first_number(task)
+        talk = "Die Anwesenden sprachen lange darüber und kamen zu keinem Ergebnis. " * 85
+        return f"{talk[: 900 * number]} BESCHLUSS zu {number}: {DECIDED[number]}. {talk[900 * number :]}"
+
+    return [_clerk(), minutes]
+
+
+def _consent() -> Agents:
+    guests = [
+        ModelAgent(
+            name,
+            leads=False,
+            description=f"Vote au nom de {name} dans les décisions du groupe.",
+            examples=[f"demander le vote de {name}"],
+            instructions="Tu es d'accord avec toute proposition qui ne dépasse pas 100 euros.",
+        )
+        for name in ("anne", "bruno", "chloe")
+    ]
+    return [_clerk(), *guests]
+
+
 def _nobody() -> Agents:
     return [_clerk(), _example("calculator"), *(agent for agent in _party() if agent.agent_id in ("venues", "kitchen"))]
 
@@ -327,5 +366,40 @@ GOALS = (
         GoalOrder(goal="Have the roof of the old mill repaired by a carpenter before Friday."),
         _nobody,
         reason=Reason.NO_AGENT,
+    ),
+    PlayedGoal(
+        "two_turns",
+        GoalOrder(
+            goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both titled "
+            "'Revenue 2024'. Which region leads, and by how much?",
+            max_turns=2,
+        ),
+        _figures,
+        [_EXAMPLES / "data" / "sales.csv"],
+        told=["West", "51,937.7"],
+        made=["report.md"],
+        is_measured=False,
+        tape="figures",
+    ),
+    PlayedGoal(
+        "minutes",
+        GoalOrder(goal="Was wurde in den sechs Kapiteln des Protokolls beschlossen? Nenne jeden Beschluss."),
+        _minutes,
+        told=[f"BESCHLUSS zu {number}: {what}" for number, what in DECIDED.items()],
+        is_measured=False,
+    ),
+    PlayedGoal(
+        "consent",
+        GoalOrder(goal="Anne, Bruno et Chloe votent : achetons-nous une lampe à 80 euros ? Puis chacun confirme le résultat."),
+        _consent,
+        told=["lampe", "3"],
+        is_measured=False,
+    ),
+    PlayedGoal(
+        "chinese",
+        GoalOrder(goal="240 的 15 % 是多少? 144 的平方根是多少?"),
+        _sums,
+        told=["36", "12", "平方根"],
+        is_measured=False,
     ),
 )

@@ -26,10 +26,13 @@ from benchmarks import machine
 from benchmarks.played_goals import GOALS, PlayedGoal
 from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.client.costs import costs_of
+from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, ConcludeGroupDiscussion, SyncTaskAssignment, TaskSpec
 from ioa_testkit import FinishedGoal, System
+from tests.unit.agent.model.walks import above, walked
 
 TAPES = Path(__file__).with_name("data") / "prompts"
 CALLS_BEFORE, TOKENS_BEFORE = 133, 133_900
@@ -105,7 +108,20 @@ class Played:
             told += [f"not legal: {one.messages[-1].content}" for one in self.heard if one.line.purpose == "repair"]
         if self.unplayed:
             told.append(f"{self.unplayed} answers were not asked for")
-        return told
+        shared = costs_of(entry for entry in self._log() if entry.state.comm_id == finished.result.comm_id)
+        shares = sum(usage.tokens_in for usage in shared.values())
+        if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
+            told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")
+        return [*told, *(f"others know what {one.line.agent} thought: {one.thought}" for one in self.heard if self._is_known(one))]
+
+    def _is_known(self, heard: Heard) -> bool:
+        """Whether what an agent thought is in the log, or in what another one was told."""
+        others = (one.prompt for one in self.heard if one.line.agent != heard.line.agent)
+        log = "".join(entry.model_dump_json() for entry in self._log())
+        return bool(heard.thought) and (heard.thought in log or any(heard.thought in prompt for prompt in others))
+
+    def _log(self) -> list[Entry]:
+        return [stored.entry for stored in self.finished.log]
 
 
 def _alike(earlier: str, later: str) -> int:
@@ -131,7 +147,7 @@ async def play(goals: Sequence[PlayedGoal], folder: Path, player: ChatModel | No
 
 
 async def _play(goal: PlayedGoal, folder: Path, player: ChatModel | None) -> Played:
-    file, heard, tapes = TAPES / f"{goal.name}.jsonl", list[Heard](), list[Tape]()
+    file, heard, tapes = TAPES / f"{goal.tape or goal.name}.jsonl", list[Heard](), list[Tape]()
     agents = goal.agents()
     for agent in agents:
         tapes.append(Tape(agent.agent_id, [] if player else read_tape(file), heard, player))
@@ -156,9 +172,11 @@ def _tell(all_played: Sequence[Played]) -> bool:
         wrong = "; ".join(one.wrong()) or "nothing"
         table.add_row(*map(str, [one.goal.name, one.finished.result.reason, *counted, *figures, wrong]))
     machine.console.print(table)
-    calls, tokens = sum(one.calls.total() for one in all_played), sum(one.tokens for one in all_played)
-    full, shares = sum(one.full_price() for one in all_played), [share for one in all_played for share in one.shares()]
-    before = sum((one.before() for one in all_played), Counter[str]())
+    shares = [share for one in all_played for share in one.shares()]
+    measured = [one for one in all_played if one.goal.is_measured]
+    calls, tokens = sum(one.calls.total() for one in measured), sum(one.tokens for one in measured)
+    full = sum(one.full_price() for one in measured)
+    before = sum((one.before() for one in measured), Counter[str]())
     tokens_before = sum(_BEFORE[purpose] * times for purpose, times in before.items())
     print(
         f"{calls} calls, {calls / CALLS_BEFORE:.0%} of {CALLS_BEFORE}; {tokens:,.0f} prompt tokens, "
@@ -173,6 +191,14 @@ def _tell(all_played: Sequence[Played]) -> bool:
     has_kept = min(shares, default=1) >= LEAST_SHARE and not any(one.short_beginnings() for one in all_played)
     is_less = calls <= MOST_CALLS * CALLS_BEFORE and tokens <= MOST_TOKENS * TOKENS_BEFORE
     return has_kept and is_less and not any(one.wrong() for one in all_played)
+
+
+def _tell_walks(number: int) -> bool:
+    """Print whether prompts of groups that go on at random only grow above their tails; whether they do."""
+    pairs = [pair for seed in range(number) for pair in walked(seed)]
+    broken = sum(not later.startswith(above(earlier)) for earlier, later in pairs)
+    print(f"{number:,} random groups, {len(pairs):,} pairs of prompts; above the tail {broken} were not as before")
+    return not broken
 
 
 def _write(folder: Path, all_played: Sequence[Played]) -> None:
@@ -198,12 +224,14 @@ def main() -> None:
     """Play what is asked for; exit with 1 if it is not as it should be."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prompts", description="Play recorded conversations again.")
     parser.add_argument("--goal", nargs="+", choices=[goal.name for goal in GOALS], help="all of them by default")
+    parser.add_argument("--walks", type=int, default=1_000, help="random groups whose prompts are looked at besides")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="write down there what was asked and answered")
     parser.add_argument("--endpoint", default="", help="record anew with the model at this address")
     parser.add_argument("--model", default="by-hand")
     asked = parser.parse_args()
     goals = [goal for goal in GOALS if not asked.goal or goal.name in asked.goal]
-    raise SystemExit(not asyncio.run(benchmark(goals, asked.write, asked.endpoint, asked.model)))
+    is_well = asyncio.run(benchmark(goals, asked.write, asked.endpoint, asked.model))
+    raise SystemExit(not (_tell_walks(asked.walks) and is_well))
 
 
 if __name__ == "__main__":

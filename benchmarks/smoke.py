@@ -26,7 +26,7 @@ SMALLEST: dict[str, str] = {
     "outages": "'worker killed 2.5' --goals 1",
     "outcomes": "--agents 2 --tasks 26",
     "overload": "--smoke",
-    "prompts": "",
+    "prompts": "--walks 20",
     "replica_load": "--worlds 1",
     "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",

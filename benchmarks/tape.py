@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.errors import ModelError
+from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, Tool
 
 PURPOSES = ("form", "speak", "read", "repair", "approach", "task")
@@ -53,9 +54,20 @@ class Heard:
         return "\n".join(message.content for message in self.messages)
 
     @property
+    def thought(self) -> str:
+        """What the model said to itself alone; empty if nothing."""
+        said = find_object(self.line.answer)
+        return str((said or {}).get("thought", ""))
+
+    @property
     def tokens(self) -> float:
         """How large the prompt is, by characters."""
         return len(self.prompt) / 4
+
+    @property
+    def charged(self) -> int:
+        """The same as the goal is charged with it, in whole tokens."""
+        return round(self.tokens)
 
 
 class Tape:
@@ -110,7 +122,7 @@ class Tape:
             raise ModelError(f"The tape of {self._agent} has no line left to {purpose}.")
         heard = Heard(Line(self._agent, purpose, text), f"{self._agent} {limits.cache_key}", asked)
         self._heard.append(heard)
-        return ModelAnswer(text, prompt_tokens=round(heard.tokens), answer_tokens=len(text) // 4)
+        return ModelAnswer(text, prompt_tokens=heard.charged)
 
 
 def _purpose(messages: Sequence[ChatMessage], shape: type[BaseModel] | None) -> str:
@@ -136,6 +148,6 @@ def write_tape(file: Path, heard: Iterable[Heard]) -> None:
             answer = json.loads(one.line.answer)
         except ValueError:
             answer = one.line.answer
-        said = {"agent": one.line.agent, "purpose": one.line.purpose, "prompt_tokens": round(one.tokens), "answer": answer}
+        said = {"agent": one.line.agent, "purpose": one.line.purpose, "prompt_tokens": one.charged, "answer": answer}
         lines.append(json.dumps(said, ensure_ascii=False) + "\n")
     file.write_text("".join(lines), encoding="utf-8")
