@@ -1,7 +1,7 @@
 """Goals that a capable model has played from its prompts alone, with the agents that they need.
 
-In one an agent is at fault, one is nobody's to reach, one wants a team within a team; four are there to be reached, and not for what
-they cost: in two turns, of long texts, by votes in the same words, in other languages. What the model answered lies in
+In one an agent is at fault, one is nobody's to reach, one wants a team within a team; four are there to be reached, and not for
+what they cost: in two turns, of long texts, by votes in the same words, in other languages. What the model answered lies in
 `benchmarks/data/prompts`, one file for each goal; `benchmarks.prompts` plays it again.
 """
 
