@@ -42,7 +42,7 @@ _BEFORE = {"form": 783, "speak": 1_280, "approach": 788, "conclude": 1_200, "tas
 MOST_CALLS, MOST_TOKENS, LEAST_SHARE = 0.65, 0.70, 0.80
 _LEAST_CACHED, _BLOCK = 1_024, 128
 """Tokens: where providers begin to keep the beginning of a prompt, and in which steps."""
-_BY_HAND = timedelta(hours=2)
+_PLAYERS_TIME = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -147,19 +147,21 @@ async def play(goals: Sequence[PlayedGoal], folder: Path, player: ChatModel | No
 
 
 async def _play(goal: PlayedGoal, folder: Path, player: ChatModel | None) -> Played:
-    file, heard, tapes = TAPES / f"{goal.tape or goal.name}.jsonl", list[Heard](), list[Tape]()
+    heard, tapes = list[Heard](), list[Tape]()
     agents = goal.agents()
     for agent in agents:
-        tapes.append(Tape(agent.agent_id, [] if player else read_tape(file), heard, player))
+        tapes.append(Tape(agent.agent_id, [] if player else read_tape(_tape_of(goal)), heard, player))
         agent.model = tapes[-1]
     system = System(folder)
     if player is not None:
-        system.within = _BY_HAND
+        system.within = _PLAYERS_TIME
     async with system.serve(*agents) as running:
         finished = await running.run(goal.order, files=goal.files)
-    if player is not None:
-        write_tape(file, heard)
     return Played(goal, finished, heard, sum(tape.unplayed for tape in tapes))
+
+
+def _tape_of(goal: PlayedGoal) -> Path:
+    return TAPES / f"{goal.tape or goal.name}.jsonl"
 
 
 def _tell(all_played: Sequence[Played]) -> bool:
@@ -215,6 +217,9 @@ async def benchmark(goals: Sequence[PlayedGoal], write: Path | None, endpoint: s
         folder = stack.enter_context(tempfile.TemporaryDirectory())
         player = await stack.enter_async_context(open_openai_chat(ModelSettings(endpoint, model))) if endpoint else None
         played = await play(goals, Path(folder), player)
+    if endpoint:
+        for one in played:
+            write_tape(_tape_of(one.goal), one.heard)
     if write is not None:
         _write(write, played)
     return _tell(played)

@@ -22,6 +22,7 @@ from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, Tool
 
 PURPOSES = ("form", "speak", "read", "repair", "approach", "task")
+_CONTEXT = 200_000
 _FIRST_QUESTION = 2
 _PLAYERS_TIME = timedelta(minutes=10)
 _SHAPES: dict[type[BaseModel] | None, str] = {Formation: "form", Approach: "approach", Speech: "speak", None: "task"}
@@ -81,7 +82,7 @@ class Tape:
         self._agent = agent
         self._heard = heard
         self._player = player
-        self._said: dict[tuple[ChatMessage, ...], str] = {}
+        self._said: dict[tuple[ChatMessage, ...], ModelAnswer] = {}
         self._left: dict[str, list[str]] = defaultdict(list)
         for line in lines:
             if line.agent == agent:
@@ -93,8 +94,8 @@ class Tape:
         return sum(map(len, self._left.values()))
 
     async def context_tokens(self) -> int:
-        """Say what a large model takes."""
-        return 200_000
+        """Say what the player takes, or a large model."""
+        return _CONTEXT if self._player is None else await self._player.context_tokens()
 
     async def answer(
         self,
@@ -113,16 +114,16 @@ class Tape:
         purpose, asked = _purpose(messages, shape), tuple(messages)
         if self._player is not None:
             slowly = replace(limits, timeout=_PLAYERS_TIME)
-            text = (await self._player.answer(messages, shape, slowly, tools, may_call=may_call)).text
+            answer = await self._player.answer(messages, shape, slowly, tools, may_call=may_call)
         elif (said := self._said.get(asked)) is not None:
-            text = said
+            answer = said
         elif self._left[purpose]:
-            text = self._said[asked] = self._left[purpose].pop(0)
+            answer = self._said[asked] = ModelAnswer(self._left[purpose].pop(0))
         else:
             raise ModelError(f"The tape of {self._agent} has no line left to {purpose}.")
-        heard = Heard(Line(self._agent, purpose, text), f"{self._agent} {limits.cache_key}", asked)
+        heard = Heard(Line(self._agent, purpose, answer.text), f"{self._agent} {limits.cache_key}", asked)
         self._heard.append(heard)
-        return ModelAnswer(text, prompt_tokens=heard.charged)
+        return replace(answer, prompt_tokens=heard.charged, answer_tokens=0, cached_tokens=0)
 
 
 def _purpose(messages: Sequence[ChatMessage], shape: type[BaseModel] | None) -> str:
