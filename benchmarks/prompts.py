@@ -42,7 +42,7 @@ _BEFORE = {"form": 783, "speak": 1_280, "approach": 788, "conclude": 1_200, "tas
 MOST_CALLS, MOST_TOKENS, LEAST_SHARE = 0.65, 0.70, 0.80
 _LEAST_CACHED, _BLOCK = 1_024, 128
 """Tokens: where providers begin to keep the beginning of a prompt, and in which steps."""
-_PLAYERS_TIME = timedelta(hours=2)
+_TAPES_TIME, _PLAYERS_TIME = timedelta(minutes=1), timedelta(hours=2)
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Played:
             told.append(f"it ended {finished.result.reason}: {finished.content}")
         told += [f"the answer does not say {words!r}" for words in self.goal.told if words not in finished.content]
         told += [f"there is no file {name}" for name in self.goal.made if name not in finished.files]
-        if strangers := {one.by.kind for one in finished.result.decisions} - {"model"}:
-            told.append(f"not the model but {', '.join(strangers)} decided")
+        if (deciders := {one.by.kind for one in finished.result.decisions}) != {"model"}:
+            told.append(f"not the model but {', '.join(deciders) or 'nobody'} decided")
         if self.calls["repair"]:
             told += [f"not legal: {one.messages[-1].content}" for one in self.heard if one.line.purpose == "repair"]
         if self.unplayed:
@@ -153,8 +153,7 @@ async def _play(goal: PlayedGoal, folder: Path, player: ChatModel | None) -> Pla
         tapes.append(Tape(agent.agent_id, [] if player else read_tape(_tape_of(goal)), heard, player))
         agent.model = tapes[-1]
     system = System(folder)
-    if player is not None:
-        system.within = _PLAYERS_TIME
+    system.within = _TAPES_TIME if player is None else _PLAYERS_TIME
     async with system.serve(*agents) as running:
         finished = await running.run(goal.order, files=goal.files)
     return Played(goal, finished, heard, sum(tape.unplayed for tape in tapes))

@@ -37,6 +37,7 @@ from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
@@ -176,7 +177,8 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
-        await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage)
+        how = (request.reason, request.content, request.usage, request.decided_by)
+        await self._end_unlaunched(record, request.by, *how)
         return Acknowledged()
 
     async def cancel(self, request: CancelGroup) -> Acknowledged:
@@ -338,7 +340,15 @@ class GroupSetup:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
         return await self._ports.ledger.head(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is not None
 
-    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, usage: Usage = NOTHING) -> None:
+    async def _end_unlaunched(
+        self,
+        record: GoalRecord,
+        by: AgentId,
+        reason: Reason,
+        content: str,
+        usage: Usage = NOTHING,
+        decided_by: DecidedBy | None = None,
+    ) -> None:
         goal_id = record.goal.goal_id
         event = LaunchAbandoned.model_validate(
             {
@@ -349,6 +359,7 @@ class GroupSetup:
                 "reason": reason,
                 "content": content,
                 "usage": usage,
+                "decided_by": decided_by,
             }
         )
         await self._record_once(comm_id_of_goal(goal_id), event)
