@@ -31,6 +31,7 @@ from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import AsyncTaskAssignment, ConcludeGroupDiscussion, SyncTaskAssignment, TaskSpec
+from ioa.telemetry.logs import configure_logs
 from ioa_testkit import FinishedGoal, System
 from tests.unit.agent.model.walks import above, walked
 
@@ -102,6 +103,8 @@ class Played:
             told.append(f"it ended {finished.result.reason}: {finished.content}")
         told += [f"the answer does not say {words!r}" for words in self.goal.told if words not in finished.content]
         told += [f"there is no file {name}" for name in self.goal.made if name not in finished.files]
+        if len(finished.result.artifacts) > len(finished.files):
+            told.append("two files have the same name")
         if (deciders := {one.by.kind for one in finished.result.decisions}) != {"model"}:
             told.append(f"not the model but {', '.join(deciders) or 'nobody'} decided")
         if self.calls["repair"]:
@@ -233,6 +236,7 @@ def main() -> None:
     parser.add_argument("--endpoint", default="", help="record anew with the model at this address")
     parser.add_argument("--model", default="by-hand")
     asked = parser.parse_args()
+    configure_logs("error", "console")
     goals = [goal for goal in GOALS if not asked.goal or goal.name in asked.goal]
     is_well = asyncio.run(benchmark(goals, asked.write, asked.endpoint, asked.model))
     raise SystemExit(not (_tell_walks(asked.walks) and is_well))

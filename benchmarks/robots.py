@@ -31,6 +31,7 @@ from ioa.group.events import RepetitionRefused
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId
 from ioa.protocol.messages import InformTaskProgress, Thinking
+from ioa.telemetry.logs import configure_logs
 from ioa_testkit import System
 
 _WITHIN = timedelta(minutes=2)
@@ -97,6 +98,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="AutoGen's group chat beside it")
     asked = parser.parse_args()
+    configure_logs("error", "console")
     peer = autogen(asked.seeds) if asked.peer else []
     raise SystemExit(asyncio.run(benchmark(asked.seeds, peer)) != asked.seeds)
 
