@@ -33,6 +33,7 @@ from benchmarks.faults import ClockOff, DiskFull, Fault, Frozen, Killed, LogFull
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.topology import RESULTS
 from ioa.errors import NotFoundError
+from ioa.group.events import Said
 from ioa.runtime.process import background
 from ioa.telemetry import fault_points
 from ioa.telemetry.logs import configure_logs
@@ -249,7 +250,10 @@ def _print_goals(evidence: Evidence) -> None:
     entries = sum(len(log) for log in evidence.logs.values())
     print(f"\n{len(evidence.goals)} goals: {listed}. {len(evidence.logs)} groups, {entries} entries,", end=" ")
     runs = sum(not run.returned for run in evidence.runs or ())
-    print(f"{len(evidence.accepted)} messages known to be accepted, {runs} runs of tasks.")
+    said = [one.entry.event.message for log in evidence.logs.values() for one in log if isinstance(one.entry.event, Said)]
+    by_functions = sum(message.header.decided_by is not None and message.header.decided_by.kind == "function" for message in said)
+    print(f"{len(evidence.accepted)} messages known to be accepted, {runs} runs of tasks.", end=" ")
+    print(f"{by_functions} of {len(said)} messages were decided by agents' own functions.")
 
 
 def main() -> None:

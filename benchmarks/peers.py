@@ -34,7 +34,7 @@ def measure_peers(members: int, turns: Sequence[int]) -> None:
     table = Table("framework", "version", "turns", "CPU-ms per turn", "turns/s", "CPU-ms of the last tenth", "load")
     for script, (title, packages) in PEERS.items():
         with temporary_folder() as folder:
-            if failure := _install(folder, packages):
+            if failure := install(folder, packages):
                 machine.console.print(f"{title}: left out, since {packages[0]} cannot be installed: {failure}")
                 continue
             for number in turns:
@@ -43,7 +43,7 @@ def measure_peers(members: int, turns: Sequence[int]) -> None:
     machine.console.print(table)
 
 
-def _install(folder: Path, packages: Sequence[str]) -> str:
+def install(folder: Path, packages: Sequence[str]) -> str:
     """Make an environment; returns why that failed, or nothing."""
     python = str(folder / "bin" / "python")
     for command in ([sys.executable, "-m", "venv", str(folder)], [python, "-m", "pip", "install", "--quiet", *packages]):

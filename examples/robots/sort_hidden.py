@@ -144,6 +144,34 @@ def execute(task: str, ctx: TaskContext) -> str:
     return f"EXECUTED {answered + 1}{': the cubes are sorted' if world.act(joint).done else ''}."
 
 
+@dataclass(frozen=True)
+class Turn:
+    """What a robot does with its turn: it tells another one, or has the table act; at the end it tells nobody in particular."""
+
+    text: str
+    to: str = ""
+    reached: bool = True
+
+
+def turn_of(name: str, observation: str, conversation: Sequence[Heard]) -> Turn:
+    """Tell what one sees, in turn; the last one plans from what was said, and whoever hears that all is sorted ends it."""
+    answers = [one.content for one in conversation if one.kind == "result"]
+    if answers and "sorted" in answers[-1]:
+        return Turn(f"The cubes are sorted, by {sum(one.startswith('EXECUTED') for one in answers)} actions.")
+    if sum(one.startswith("REFUSED") for one in answers) > MAX_REPLANS:
+        return _GIVEN_UP
+    round_of = _since_the_last_answer(conversation)
+    if {one.sender for one in round_of} | {name} >= set(REACH):
+        told = " ".join([observation, *(one.content for one in round_of)])
+        places = {cube: int(panel) for cube, panel in re.findall(r"The (\w+) cube is on panel (\d)", told)}
+        return Turn(json.dumps(plan(places) if set(places) == set(TARGETS) else {}), TABLE)
+    order = list(REACH)
+    return Turn(observation, order[(order.index(name) + 1) % len(order)])
+
+
+_GIVEN_UP = Turn("The cubes could not be sorted.", reached=False)
+
+
 def robot(name: str, *, mute: bool = False) -> Agent:
     """Make a robot that tells what it sees; a mute one, for comparison, does not."""
     reach = f"{name} reaches the panels {REACH[name][0]} to {REACH[name][-1]}"
@@ -159,19 +187,14 @@ def robot(name: str, *, mute: bool = False) -> Agent:
 
     @agent.speak
     def speak(view: TurnView) -> Said:
-        answers = [one.content for one in view.conversation if one.kind == "result"]
-        if answers and "sorted" in answers[-1]:
-            return view.conclude(f"The cubes are sorted, by {sum(one.startswith('EXECUTED') for one in answers)} actions.")
-        if sum(one.startswith("REFUSED") for one in answers) > MAX_REPLANS or "SYNC_TASK_ASSIGNMENT" not in view.legal:
-            return view.conclude("The cubes could not be sorted.", reached=False)
-        round_of = _since_the_last_answer(view.conversation)
-        if {one.sender for one in round_of} | {name} >= set(REACH):
-            told = " ".join([view.observation, *(one.content for one in round_of)])
-            places = {cube: int(panel) for cube, panel in re.findall(r"The (\w+) cube is on panel (\d)", told)}
-            joint = plan(places) if set(places) == set(TARGETS) else {}
-            return view.assign({TABLE: json.dumps(joint)})
-        order = list(REACH)
-        return view.say("I tell nothing." if mute else view.observation, to=order[(order.index(name) + 1) % len(order)])
+        turn = turn_of(name, view.observation, view.conversation)
+        if turn.to and "SYNC_TASK_ASSIGNMENT" not in view.legal:
+            turn = _GIVEN_UP
+        if not turn.to:
+            return view.conclude(turn.text, reached=turn.reached)
+        if turn.to == TABLE:
+            return view.assign({TABLE: turn.text})
+        return view.say("I tell nothing." if mute else turn.text, to=turn.to)
 
     return agent
 

@@ -132,7 +132,8 @@ class Intake:
         comm_id = comm_id_of_goal(goal.goal_id)
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._ports.timers.schedule(comm_id, record.deadline)
-        head, known = await self._ports.ledger.head(comm_id), await self._ports.open_groups.find(comm_id)
+        known = await self._ports.open_groups.find(comm_id)
+        head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
         if head is not None or await self._ports.endings.of(goal.goal_id) is not None:
             if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end

@@ -37,6 +37,7 @@ from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
@@ -150,7 +151,8 @@ class GroupSetup:
         )
         launched = GroupLaunched(at=self._ports.clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
         _check_launch_size(launched)
-        await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
+        if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
+            await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)
         try:
             recorded = await self._ports.ledger.record(charter.comm_id, launched)
@@ -175,7 +177,8 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
-        await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage)
+        how = (request.reason, request.content, request.usage, request.decided_by)
+        await self._end_unlaunched(record, request.by, *how)
         return Acknowledged()
 
     async def cancel(self, request: CancelGroup) -> Acknowledged:
@@ -337,7 +340,15 @@ class GroupSetup:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
         return await self._ports.ledger.head(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is not None
 
-    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, usage: Usage = NOTHING) -> None:
+    async def _end_unlaunched(
+        self,
+        record: GoalRecord,
+        by: AgentId,
+        reason: Reason,
+        content: str,
+        usage: Usage = NOTHING,
+        decided_by: DecidedBy | None = None,
+    ) -> None:
         goal_id = record.goal.goal_id
         event = LaunchAbandoned.model_validate(
             {
@@ -348,6 +359,7 @@ class GroupSetup:
                 "reason": reason,
                 "content": content,
                 "usage": usage,
+                "decided_by": decided_by,
             }
         )
         await self._record_once(comm_id_of_goal(goal_id), event)

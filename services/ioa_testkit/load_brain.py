@@ -1,17 +1,24 @@
-"""A brain for load: it solves the puzzles of `ioa_testkit.oracle` as a sensible agent would. A wrong answer is the system's doing.
+"""How agents of load decide: they solve the puzzles of `ioa_testkit.oracle` as sensible ones would.
 
-What it says and whom it asks follows from the goal's own words. False in that it understands nothing else.
+A wrong answer is the system's doing. What they say and whom they ask follows from the goal's own words. False in that they
+understand nothing else. The same is decided by a brain and by an agent's own functions, so that both are under load.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
+from ioa.agent.conversation import Heard, heard
+from ioa.agent.definition import AgentDefinition
+from ioa.agent.hooks import Said, TurnView
+from ioa.group.events import name_of
+from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskRecord, TaskView, Team, TeamTools, Utterance
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -23,10 +30,11 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.search import Need
-from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, stated
+from ioa_testkit.oracle import Puzzle, number_in, part_of, parts_of, puzzle_of, sight_of, stated
 
 _SYLLABLES = "ba do fe gi ku la me no pi ra su ti vo xe zu".split()
 _MOST_HELPERS = 3
+_SIGHT = re.compile(r"(\d+) is (\d+)")
 
 
 class LoadBrain:
@@ -49,27 +57,13 @@ class LoadBrain:
         return Team(members=_some(random.Random(mission.text), others))
 
     async def speak(self, view: GroupView) -> Utterance:
-        """Talk as long as the goal asks for, give out what is missing, wait for it; conclude when nothing else is left or legal."""
-        puzzle = _puzzle(view)
-        chance = random.Random(f"{view.charter.goal}/{view.state.turn}/{len(view.refusals)}")
-        if _turns(view) < puzzle.turns and Discussion in view.legal:
-            await _think(puzzle, chance)
-            return Discussion(content=_words(chance), next_speaker=chance.choice(_others(view)))
-        known = _known(view)
-        under_way = {part_of(task.spec.task_desc) for task in view.tasks if task.outcome is None}
-        missing = [part for part in parts_of(view.charter.goal) if part not in known and part not in under_way][: puzzle.batch]
-        if missing and SyncTaskAssignment in view.legal:
-            is_awaited = len(view.tasks) < puzzle.sync * puzzle.batch
-            kind = SyncTaskAssignment if is_awaited else AsyncTaskAssignment
-            return kind(content=_words(chance), tasks=_tasks(view, chance, missing))
-        if Pause in view.legal:
-            return Pause(triggers=tuple(task.task_id for task in view.state.open_tasks))
-        return ConcludeGroupDiscussion()
+        """Say what is to be said, after some thought."""
+        said = await _decided(_of_group(view))
+        return ConcludeGroupDiscussion() if isinstance(said, Conclusion) else said
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """State the answer, as far as it is known; one that a limit has cut short is none."""
-        reason = Reason.FAILED if view.state.forced else Reason.CONCLUDED
-        return Conclusion(content=stated(_puzzle(view), _turns(view), _known(view).values()), reason=reason)
+        """State the answer, as far as it is known."""
+        return _conclusion(_of_group(view))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Treat a task that reads like a goal as one."""
@@ -79,9 +73,84 @@ class LoadBrain:
         return Alone(task.spec.task_desc)
 
 
-def _puzzle(view: GroupView) -> Puzzle:
-    puzzle = puzzle_of(view.charter.goal)
-    assert puzzle is not None, f"{view.charter.goal!r} is no goal of load"
+def observe_and_speak(agent: AgentDefinition, *, speaks: bool) -> None:
+    """Have an agent see what puzzles ask for by a function of its own, and if it `speaks` so, say it by another one."""
+
+    @agent.observe
+    def look(view: TurnView) -> str:
+        told = _told(view.conversation)
+        return f"{len(told)} is {sight_of(view.goal, len(told))}"
+
+    if not speaks:
+        return
+
+    @agent.speak
+    async def speak(view: TurnView) -> Said:
+        said = await _decided(_of_turn(view))
+        return view.conclude(said.content, reached=said.reason is Reason.CONCLUDED) if isinstance(said, Conclusion) else said
+
+
+@dataclass(frozen=True)
+class _Situation:
+    """What is decided by. `legal` are kinds of messages; `is_forced` says that a limit has ended the discussion."""
+
+    me: AgentId
+    goal: str
+    comm_id: CommId
+    turn: int
+    refusals: int
+    said: Sequence[Heard]
+    tasks: Sequence[TaskRecord]
+    others: Sequence[AgentId]
+    legal: Collection[str]
+    is_forced: bool
+    observation: str
+
+
+def _of_group(view: GroupView) -> _Situation:
+    others = [agent_id for agent_id in view.reachable if agent_id != view.me]
+    of_state = (view.charter.goal, view.state.comm_id, view.state.turn, len(view.refusals))
+    legal, is_forced = set(map(name_of, view.legal)), view.state.forced is not None
+    return _Situation(view.me, *of_state, heard(view), view.tasks, others, legal, is_forced, view.observation)
+
+
+def _of_turn(view: TurnView) -> _Situation:
+    others = [mate.agent_id for mate in view.team if mate.online] or [mate.agent_id for mate in view.team]
+    of_state = (view.goal, view.comm_id, view.turn, len(view.refusals))
+    is_forced = "CONCLUDE_GROUP_DISCUSSION" not in view.legal
+    return _Situation(view.me, *of_state, view.conversation, view.tasks, others, view.legal, is_forced, view.observation)
+
+
+async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conclusion:
+    """Talk and tell as long as the goal asks for it, give out what is missing, wait for it; else conclude."""
+    puzzle = _puzzle(now)
+    chance = random.Random(f"{now.goal}/{now.turn}/{now.refusals}")
+    if _turns(now) < puzzle.turns and "DISCUSSION" in now.legal:
+        await _think(puzzle, chance)
+        return Discussion(content=_words(chance), next_speaker=chance.choice(now.others))
+    if len(_told(now.said)) < puzzle.sights and "DISCUSSION" in now.legal:
+        return Discussion(content=now.observation or _words(chance), next_speaker=chance.choice(now.others))
+    known = _known(now)
+    under_way = {part_of(task.spec.task_desc) for task in now.tasks if task.outcome is None}
+    missing = [part for part in parts_of(now.goal) if part not in known and part not in under_way][: puzzle.batch]
+    if missing and "SYNC_TASK_ASSIGNMENT" in now.legal:
+        is_awaited = len(now.tasks) < puzzle.sync * puzzle.batch
+        kind = SyncTaskAssignment if is_awaited else AsyncTaskAssignment
+        return kind(content=_words(chance), tasks=_tasks(now, chance, missing))
+    if "PAUSE" in now.legal:
+        return Pause(triggers=tuple(task.spec.task_id for task in now.tasks if task.outcome is None))
+    return _conclusion(now)
+
+
+def _conclusion(now: _Situation) -> Conclusion:
+    """Return the answer, as far as it is known; one that a limit has cut short is none."""
+    answer = stated(_puzzle(now), _turns(now), _known(now).values(), _told(now.said).values())
+    return Conclusion(content=answer, reason=Reason.FAILED if now.is_forced else Reason.CONCLUDED)
+
+
+def _puzzle(now: _Situation) -> Puzzle:
+    puzzle = puzzle_of(now.goal)
+    assert puzzle is not None, f"{now.goal!r} is no goal of load"
     return puzzle
 
 
@@ -94,30 +163,33 @@ def _some(chance: random.Random, others: Sequence[AgentId]) -> tuple[AgentId, ..
     return tuple(chance.sample(others, k=min(len(others), chance.randint(1, _MOST_HELPERS))))
 
 
-def _others(view: GroupView) -> list[AgentId]:
-    """Who may speak next."""
-    return [agent_id for agent_id in view.reachable if agent_id != view.me]
-
-
-def _tasks(view: GroupView, chance: random.Random, parts: Sequence[str]) -> tuple[TaskSpec, ...]:
+def _tasks(now: _Situation, chance: random.Random, parts: Sequence[str]) -> tuple[TaskSpec, ...]:
     """Return a task for each part, for one member after the other; its words name it uniquely in the whole system."""
-    living = tuple(view.reachable) or (view.me,)
-    first, specs = chance.randrange(len(living)), []
+    members = sorted((now.me, *now.others))
+    first, specs = chance.randrange(len(members)), []
     for number, part in enumerate(parts):
-        task_id = TaskId(f"t{view.state.turn}-{number}")
-        assignee = living[(first + number) % len(living)]
-        specs.append(TaskSpec(task_id=task_id, assignee=assignee, task_desc=f"{part} {view.state.comm_id}/{task_id}"))
+        task_id = TaskId(f"t{now.turn}-{number}")
+        assignee = members[(first + number) % len(members)]
+        specs.append(TaskSpec(task_id=task_id, assignee=assignee, task_desc=f"{part} {now.comm_id}/{task_id}"))
     return tuple(specs)
 
 
-def _turns(view: GroupView) -> int:
-    return sum(isinstance(message.payload, Discussion) for message in view.messages)
+def _turns(now: _Situation) -> int:
+    """Count what was only said; what goes with tasks stands in their turn."""
+    giving = {one.turn for one in now.said if one.kind == "task"}
+    return sum(one.kind == "message" and one.turn not in giving for one in now.said)
 
 
-def _known(view: GroupView) -> dict[str, int]:
+def _told(said: Sequence[Heard]) -> dict[int, int]:
+    """Return the numbers that were told, by how many had been told before."""
+    found = (_SIGHT.fullmatch(one.content) for one in said if one.kind == "message")
+    return {int(one[1]): int(one[2]) for one in found if one}
+
+
+def _known(now: _Situation) -> dict[str, int]:
     """Return what the parts that are done came to."""
-    parts = set(parts_of(view.charter.goal))
-    done = {part_of(task.spec.task_desc): task.conclusion for task in view.tasks if task.outcome is TaskOutcome.DONE}
+    parts = set(parts_of(now.goal))
+    done = {part_of(task.spec.task_desc): task.conclusion for task in now.tasks if task.outcome is TaskOutcome.DONE}
     return {part: number_in(conclusion) for part, conclusion in done.items() if part in parts}
 
 

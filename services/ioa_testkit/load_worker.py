@@ -29,7 +29,7 @@ from ioa.protocol.messages import InformTaskProgress, Message
 from ioa.runtime.process import StopSignal, run_process
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry.fault_points import reach
-from ioa_testkit.load_brain import LoadBrain
+from ioa_testkit.load_brain import LoadBrain, observe_and_speak
 from ioa_testkit.oracle import answer_to, duration_of
 
 POOL = "load"
@@ -110,6 +110,7 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
         async with asyncio.TaskGroup() as group:
             for agent_id in agents:
                 agent = create_load_agent(agent_id, notes, raises=settings.load_raises)
+                observe_and_speak(agent, speaks=roster.index(agent_id) % 3 == 0)
                 card = agent.card_as(agent_id).model_copy(update={"pool": POOL})
                 folder = settings.agent_data / agent_id
                 store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))

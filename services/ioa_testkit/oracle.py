@@ -2,6 +2,7 @@
 
 A goal reads `load sum 17`: a kind and a seed. It asks for a discussion of so many turns, then for a sum whose parts are tasks of
 several agents; one part may be a goal of its own, for a nested team. `load talk8 17` comes to `8 turns`, the other to `sum 2149`.
+Some ask besides that members tell each other, one after the other, numbers that only whoever has the floor sees.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Puzzle:
 
     Attributes:
         turns: How long its discussion is.
+        sights: How many numbers its members tell each other.
         parts: How many numbers it adds up.
         nested: The kind of goal that one more part is, if it nests.
         sync: How many of its assignments, one after the other, are waited for; the others are paused on.
@@ -41,6 +43,7 @@ class Puzzle:
 
     pace: Pace
     turns: int = 0
+    sights: int = 0
     parts: int = 0
     nested: str | None = None
     sync: int = 100
@@ -49,6 +52,7 @@ class Puzzle:
 
 PUZZLES: Mapping[str, Puzzle] = {
     "talk": Puzzle(QUICK, turns=6),
+    "tell": Puzzle(QUICK, sights=5, parts=1),
     "sync": Puzzle(QUICK, turns=2, parts=2),
     "async": Puzzle(QUICK, turns=1, parts=4, sync=0, batch=2),
     "mixed": Puzzle(QUICK, turns=2, parts=6, sync=1, batch=2),
@@ -65,7 +69,7 @@ PUZZLES: Mapping[str, Puzzle] = {
 }
 """What each kind of goal is made of. `deep` and `nest2` nest two teams."""
 
-QUICK_KINDS = ("talk", "sync", "async", "mixed", "deep")
+QUICK_KINDS = ("talk", "tell", "sync", "async", "mixed", "deep")
 """Goals that are over in a moment: a load in which everything happens at once."""
 
 SLOW_KINDS = ("talk8", "sum", "talk16", "gather", "nest", "nest2")
@@ -96,18 +100,29 @@ def part_of(task: str) -> str:
 def answer_to(words: str) -> str | None:
     """Return what a goal, or the task that is one of its parts, must come to; None if its words do not tell."""
     if _pace_of_part(words) is not None:
-        return str(int.from_bytes(hashlib.sha256(part_of(words).encode()).digest()[:8]) % _LARGEST)
+        return str(_hashed(part_of(words)))
     puzzle = puzzle_of(words)
     if puzzle is None:
         return None
-    return stated(puzzle, puzzle.turns, [number_in(answer_to(part) or "") for part in parts_of(words)])
+    seen = [sight_of(words, number) for number in range(puzzle.sights)]
+    return stated(puzzle, puzzle.turns, [number_in(answer_to(part) or "") for part in parts_of(words)], seen)
 
 
-def stated(puzzle: Puzzle, turns: int, numbers: Iterable[int]) -> str:
-    """Return the answer of a goal in whose discussion so many turns were taken, and whose parts came to these numbers."""
+def stated(puzzle: Puzzle, turns: int, numbers: Iterable[int], seen: Iterable[int] = ()) -> str:
+    """Return the answer of a goal with so many turns taken, with parts that came to these numbers, and with what was seen."""
     talked = [f"{turns} turns"] if puzzle.turns else []
+    told = [f"saw {sum(seen)}"] if puzzle.sights else []
     summed = [f"sum {sum(numbers)}"] if puzzle.parts or puzzle.nested else []
-    return ", ".join(talked + summed)
+    return ", ".join(talked + told + summed)
+
+
+def sight_of(goal: str, number: int) -> int:
+    """Return the number that is to be seen after so many were told."""
+    return _hashed(f"{goal} {number}")
+
+
+def _hashed(words: str) -> int:
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:8]) % _LARGEST
 
 
 def number_in(answer: str) -> int:
@@ -128,7 +143,7 @@ def work_in(words: str) -> timedelta:
         return pace.part[1]
     if puzzle is None:
         return timedelta(0)
-    return puzzle.turns * puzzle.pace.thought[1] + sum((work_in(part) for part in parts_of(words)), timedelta(0))
+    return (puzzle.turns + puzzle.sights) * puzzle.pace.thought[1] + sum((work_in(part) for part in parts_of(words)), timedelta(0))
 
 
 def _pace_of_part(words: str) -> Pace | None:

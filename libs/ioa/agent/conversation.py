@@ -19,9 +19,10 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
     Thinking,
+    rejects_of,
 )
 
-HeardKind = Literal["message", "task", "result", "conclusion"]
+HeardKind = Literal["message", "task", "result", "rejection", "conclusion"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,10 @@ class Heard:
     Attributes:
         turn: The turn it was said in; a result has the turn of its task.
         sender: Who said it; of a task, who gave it out.
-        kind: `message`, `task`, `result` or `conclusion`. A task that ended without a report has a result too, which says why.
-        content: The words; of a task, what is to be done.
-        task_id: Of a task and its result.
+        kind: `message`, `task`, `result`, `rejection` or `conclusion`. A task that ended without a report has a result too, which
+            says why.
+        content: The words; of a task, what is to be done; of a rejection, why a result must not be used.
+        task_id: Of a task, its result, and its rejection.
         assignee: Who was given the task.
     """
 
@@ -67,6 +69,8 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
         yield Heard(turns.get(spec.task_id, 0), spec.assignee, "result", entry.conclusion, spec.task_id, spec.assignee)
         return
     sender, turn, payload = entry.header.sender, entry.header.turn, entry.payload
+    for rejected in rejects_of(payload):
+        yield Heard(turn, sender, "rejection", rejected.why, rejected.task_id)
     match payload:
         case SyncTaskAssignment(content=content, tasks=tasks) | AsyncTaskAssignment(content=content, tasks=tasks):
             if content:

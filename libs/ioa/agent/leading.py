@@ -250,6 +250,7 @@ class Leader:
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
+            decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
         )
         try:
             await until_answered(lambda: self._network.abandon(request), goal_id=goal.goal_id)

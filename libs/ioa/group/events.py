@@ -37,7 +37,8 @@ class GroupLaunched(Model):
 class LaunchAbandoned(Model):
     """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards.
 
-    `parent` is set for a nested team: its end closes the parent's task and is no result of the goal.
+    `parent` is set for a nested team: its end closes the parent's task and is no result of the goal. `decided_by` is who found that
+    nobody fits.
     """
 
     type: Literal["launch_abandoned"] = "launch_abandoned"
@@ -49,6 +50,7 @@ class LaunchAbandoned(Model):
     content: str
     parent: ParentTask | None = None
     usage: Usage = NOTHING
+    decided_by: DecidedBy | None = None
 
 
 class Said(Model):

@@ -58,4 +58,5 @@ def abandon(abandoned: LaunchAbandoned) -> GroupState:
         stage=Ended(reason=abandoned.reason, content=abandoned.content, ended_at=abandoned.at),
         turn=0,
         spent=abandoned.usage,
+        decisions=(Decisions(by=abandoned.decided_by, count=1),) if abandoned.decided_by is not None else (),
     )

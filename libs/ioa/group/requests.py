@@ -44,13 +44,14 @@ class LaunchGroup(Model):
 
 
 class AbandonGoal(Model):
-    """End a goal for which no group can be opened."""
+    """End a goal for which no group can be opened. `decided_by` is who found that nobody fits."""
 
     goal_id: GoalIdField
     by: AgentIdField
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     usage: Usage = NOTHING
+    decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
 
 

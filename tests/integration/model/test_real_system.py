@@ -19,6 +19,7 @@ from ioa.local.pool import Pool, PooledAgent
 from ioa.local.system import EmbeddedSystem, open_embedded_system
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
+from ioa.protocol.messages import Message, Pass, PassCause
 from tests.integration.model.goals import AGENTS, FRUGAL, GOALS
 
 pytestmark = [pytest.mark.model, pytest.mark.slow, pytest.mark.timeout(420)]
@@ -63,7 +64,10 @@ kinds can keep a small model from: it is refused, and the model decides anew.
 
 
 async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem, tmp_path: Path) -> None:
-    """Each goal has one typed result, each log replays through the machine, and the router refused no kind that a model chose."""
+    """Each goal has one typed result, each log replays through the machine, and the router refused no kind that a model chose.
+
+    Nothing is hidden: nobody decides in the model's place, and whoever passes for its sake says why.
+    """
     asked = GOALS[::4]  # one for each agent; a small model thinks for minutes about all of them
     async with open_system(NatsSettings(system.url, "test"), patience=timedelta(seconds=10)) as outside:
         side_by_side = asyncio.Semaphore(AT_ONCE)
@@ -75,17 +79,21 @@ async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem,
         async with asyncio.TaskGroup() as tasks:
             reached = [tasks.create_task(reach(goal)) for goal in asked]
         results = [task.result() for task in reached]
-        kinds: list[str] = []
+        said: list[Message] = []
         for standing in (await outside.groups()).groups:
             entries = await outside.entries(standing.state.comm_id)
             assert len(list(replayed(entries))) == len(entries)
-            kinds += [stored.entry.event.message.payload.type for stored in entries if isinstance(stored.entry.event, Said)]
+            said += [stored.entry.event.message for stored in entries if isinstance(stored.entry.event, Said)]
         assert all(standing.state.phase.is_terminal for standing in (await outside.groups()).groups)
     logs = _agents_logs(tmp_path / "data" / "logs")
     refused = [line for line in logs if line["event"] == "refused" and line["code"] not in _LEGAL_KIND]
     undecided = Counter(line["cause"] for line in logs if line["event"] == "model_did_not_decide")
-    print(Counter(str(result.reason) for result in results), Counter(kinds), undecided)
+    print(Counter(str(result.reason) for result in results), Counter(message.payload.type for message in said), undecided)
     assert (len(results), refused) == (len(asked), [])
+    deciders = {message.header.decided_by.kind for message in said if message.header.decided_by is not None}
+    assert deciders | {one.by.kind for result in results for one in result.decisions} <= {"model"}
+    passes = [message.payload for message in said if isinstance(message.payload, Pass)]
+    assert all(one.content for one in passes if one.cause is not PassCause.NOTHING_TO_ADD)
 
 
 def _agents_logs(folder: Path) -> list[dict[str, object]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,7 +12,7 @@ from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.search import Hit
 from ioa_groups.leaders import TAKEN_WITHIN, best_leader
 from tests.unit.group.scenario import card
@@ -119,6 +120,22 @@ async def test_once_its_group_is_open_the_goal_is_led() -> None:
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
     assert await look(plane)
     assert plane.open_groups.comm_ids() == [ROOM]
+
+
+async def test_while_its_group_opens_the_goal_is_offered_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look between the note that a group is open and its first entry wakes nobody, so that no second team is formed."""
+    plane = await found((ADA, 0.8))
+    await look(plane)
+    plane.work.taken.add(1)
+    join, seen = plane.memberships.add, []
+
+    async def join_while_looked_at(agents: Sequence[AgentId], comm_id: CommId) -> None:
+        seen.append((await look(plane), len(plane.work.waiting(PoolId(ADA)))))
+        await join(agents, comm_id)
+
+    monkeypatch.setattr(plane.memberships, "add", join_while_looked_at)
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    assert seen == [(False, 1)]
 
 
 @pytest.mark.parametrize("away", ["discovery", "everybody"])

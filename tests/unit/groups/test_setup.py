@@ -22,6 +22,7 @@ from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import AbandonGoal, CancelGroup, Entries, GetGroup, LaunchGroup, ListMemberships, Sync
 from ioa.group.state import MAX_MEMBERS, ClosedTask, ParentTask, PlannedTask
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
@@ -245,14 +246,15 @@ async def test_what_is_not_there_cannot_be_cancelled(request_: CancelGroup) -> N
 
 
 async def test_a_goal_without_a_team_is_abandoned() -> None:
-    """The agent that finds nobody ends the goal with its reason; saying so twice is one end."""
-    plane = Plane()
+    """The agent that finds nobody ends the goal with its reason, and with who decided that; saying so twice is one end."""
+    plane, model = Plane(), DecidedBy(kind="model", name="large")
     await plane.accept()
     for content in ("Nobody paints.", "Nobody."):
-        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.NO_AGENT, content=content))
+        await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.NO_AGENT, content=content, decided_by=model))
     result = await plane.results.get(GOAL)
     assert result is not None
     assert (result.reason, result.content) == (Reason.NO_AGENT, "Nobody paints.")
+    assert result.decisions == (Decisions(by=model, count=1),)
 
 
 async def test_a_goal_that_is_led_cannot_be_abandoned() -> None:

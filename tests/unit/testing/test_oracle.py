@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa_testkit.oracle import PUZZLES, answer_to, number_in, part_of, parts_of, puzzle_of, stated, work_in
+from ioa_testkit.oracle import PUZZLES, answer_to, number_in, part_of, parts_of, puzzle_of, sight_of, stated, work_in
 
 
 def test_a_discussion_comes_to_its_turns() -> None:
@@ -30,13 +30,15 @@ def test_a_nested_goal_is_a_part() -> None:
 
 @pytest.mark.parametrize("kind", PUZZLES)
 def test_an_incomplete_answer_is_another_one(kind: str) -> None:
-    """A turn or a part that is missing is seen in the answer."""
+    """A turn, a part or a sight that is missing is seen in the answer."""
     goal = f"load {kind} 17"
     puzzle = puzzle_of(goal)
     assert puzzle is not None
     numbers = [number_in(answer_to(part) or "") for part in parts_of(goal)]
-    lacking = stated(puzzle, puzzle.turns - 1, numbers) if puzzle.turns else stated(puzzle, 0, numbers[1:])
-    assert (stated(puzzle, puzzle.turns, numbers), lacking == answer_to(goal)) == (answer_to(goal), False)
+    seen = [sight_of(goal, number) for number in range(puzzle.sights)]
+    lacking = stated(puzzle, puzzle.turns - 1, numbers, seen) if puzzle.turns else stated(puzzle, 0, numbers[1:], seen)
+    assert (stated(puzzle, puzzle.turns, numbers, seen), lacking == answer_to(goal)) == (answer_to(goal), False)
+    assert not seen or stated(puzzle, puzzle.turns, numbers, seen[1:]) != answer_to(goal)
 
 
 @pytest.mark.parametrize("conclusion", ["417", "417 in attempt 2", "2 turns, sum 417", "sum 417 in attempt 1"])

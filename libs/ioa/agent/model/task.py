@@ -46,7 +46,7 @@ async def messages_of(instructions: str, task: str, ctx: TaskContext, rules: str
     """Return what a model is told of a task: what holds for all tasks, what was said and made, the task."""
     texts = await asyncio.to_thread(lambda: [_read(file) for file in ctx.inputs])
     system = Prompts().fill("task", instructions=fenced("instructions", defused(instructions)), rules=rules)
-    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(_told(task, ctx, texts)))]
+    return [ChatMessage("system", system), ChatMessage("user", "\n\n".join(filter(None, _told(task, ctx, texts))))]
 
 
 def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[str]:
@@ -54,11 +54,14 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
     built_on = {result.task_id for result in ctx.results}
     said = [one for one in ctx.conversation if one.task_id not in built_on and one.task_id != ctx.task_id and one.content]
     for one in said[-_LATEST:]:
-        about = f"{one.kind} {one.task_id}" if one.task_id else one.kind
-        yield fenced("message", cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
+        tag, about = (
+            ("rejected", one.task_id) if one.kind == "rejection" else ("message", f"{one.kind} {one.task_id or ''}".strip())
+        )
+        yield fenced(tag, cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
     for result in ctx.results:
         named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}"
         yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
+        yield fenced("rejected", cut(defused(result.rejected), _MAX_SAID_BYTES), result.task_id)
     for text in texts:
         shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
         yield fenced("read", shown, in_one_line(text.name))
