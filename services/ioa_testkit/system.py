@@ -210,7 +210,8 @@ class System:
         stop = StopSignal()
         async with AsyncExitStack() as stack:
             minds = await stack.enter_async_context(open_minds(agents, {}, shared))
-            followed = [observed(agent, progress.append) for agent in agents]
+            opened = [await stack.enter_async_context(agent.opened()) for agent in agents]
+            followed = [observed(agent, progress.append) for agent in opened]
             clients = [self._client(plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):
                 yield

@@ -13,7 +13,17 @@ from tests.packaging.environment import ROOT, Environment
 pytestmark = pytest.mark.slow
 
 # What no agent should have to carry.
-_HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
+_HEAVY = {
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "pandas",
+    "qdrant-client",
+    "qdrant-edge-py",
+    "sentence-transformers",
+    "tokenizers",
+    "torch",
+}
 
 PUBLIC = [
     *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),

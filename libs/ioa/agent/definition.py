@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -360,6 +361,15 @@ class AgentDefinition:
     def timeout(self) -> timedelta | None:
         """How long the registered function may run, if its author said so."""
         return self._timeout
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Open what the agent needs for as long as it runs, and give the agent that has it; most need nothing.
+
+        Raises:
+            IoaError: It cannot be opened; the agent does not start.
+        """
+        yield self
 
     def with_card(self, **fields: Any) -> Self:
         """Return an agent that works alike and says something else of itself, or thinks with something else.

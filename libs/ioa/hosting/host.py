@@ -240,9 +240,10 @@ class Crew:
         async with (
             locked_folder(folder, session),
             open_sqlite_store(folder / "memory.sqlite") as store,
+            agent.opened() as opened,
         ):
             card, clock, ids = agent.card_as(agent_id), self._clock, self._ids
-            client = AgentClient(agent, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
+            client = AgentClient(opened, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
             await client.run(stop)
 
 
