@@ -156,6 +156,7 @@ class TaskContext(Protocol):
         schema: type[BaseModel] | None = None,
         max_tokens: int | None = None,
         may_call: bool = True,
+        stream: bool = False,
     ) -> Chatting:
         """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a plain one.
 
@@ -167,6 +168,8 @@ class TaskContext(Protocol):
             schema: A class that the answer is to be of; `parsed` holds it. What is none goes back to the model, at most twice.
             max_tokens: Where the answer is cut. It is never more than the goal's budget has left.
             may_call: False: the tools stay in sight, but the model is to answer.
+            stream: Whoever follows the goal sees the answer grow, if the server can tell and no `schema` is asked for. It is a
+                draft: it may be lost or begin anew, stands in no log, and is gone when the answer has come.
 
         Raises:
             InvalidInputError: The agent has no model, or a call in the messages has no answer.

@@ -31,6 +31,7 @@ from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
+from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.decisions import DecidedBy
@@ -208,14 +209,14 @@ class TaskRunner:
         """How a task asks the agent's model, whichever thread it runs in, within what its group has left then."""
         loop = asyncio.get_running_loop()
 
-        async def answer(question: ChatQuestion) -> ChatAnswer:
+        async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
             state = history.state
             if self.chat is None:
                 raise no_model(self.card.agent_id)
             assert state is not None
-            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total))
+            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
 
-        return lambda question: Chatting.start(answer(question), loop, CHAT)
+        return lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT)
 
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:

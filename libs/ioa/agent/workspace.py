@@ -165,6 +165,8 @@ class RunningTask:
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._latest: tuple[str, float | None] | None = None
+        self.draft = ""
+        """What the model has written of an answer so far, while it writes one that may be shown."""
         self._made: dict[str, MadeFile] = {}
 
     @property
@@ -199,9 +201,17 @@ class RunningTask:
         schema: type[BaseModel] | None = None,
         max_tokens: int | None = None,
         may_call: bool = True,
+        stream: bool = False,
     ) -> Chatting:
         """Ask the agent's language model."""
-        return self._followed(self._ask(question(messages, tools, schema, max_tokens, may_call=may_call)))
+        asked = question(messages, tools, schema, max_tokens, may_call=may_call, stream=stream)
+        chatting = self._followed(self._ask(asked, self._hear))
+        if stream:
+            chatting.when_done(lambda _: self._hear(""))
+        return chatting
+
+    def _hear(self, draft: str) -> None:
+        self.draft = draft
 
     def _followed(self, asked: UnderWay[T]) -> UnderWay[T]:
         """Give up what is asked for when the task is cancelled, before or after."""

@@ -14,6 +14,7 @@ from ioa.agent.searching import Searching
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
+from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
@@ -29,7 +30,7 @@ def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searchi
     raise AssertionError("no test here searches")
 
 
-def _nobody_asks(question: ChatQuestion) -> Chatting:
+def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
     raise AssertionError("no test here asks a model")
 
 
@@ -59,7 +60,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
 
     loop = asyncio.get_running_loop()
     running = RunningTask(
-        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda _: Chatting.start(silent(), loop, CHAT)
+        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT)
     )
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()

@@ -100,6 +100,7 @@ class ModelSettings:
     reasoning_effort: Effort | None = Field(default=None, description="how much a model that reasons is to reason")
     seed: int | None = Field(default=None, description="the same answers for the same questions, where a server can")
     format: Format = Field(default="auto", description="how an answer's shape is asked for; `auto` steps down where it is refused")
+    stream: bool = Field(default=True, description="whether the text of a task is shown while it is written, where a server can")
     extra: Annotated[Mapping[str, Any], BeforeValidator(_object)] = Field(
         default_factory=dict, description="an object that is merged into each request"
     )

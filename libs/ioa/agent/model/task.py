@@ -35,7 +35,7 @@ async def do_task(instructions: str, task: str, ctx: TaskContext) -> str:
     messages = await messages_of(instructions, task, ctx)
     room = None
     for _ in range(2):
-        answer = await ctx.chat(messages, max_tokens=room)
+        answer = await ctx.chat(messages, max_tokens=room, stream=True)
         if answer.complete and answer.text.strip():
             return answer.text.strip()
         room = None if answer.complete else 2 * answer.usage.tokens_out or None

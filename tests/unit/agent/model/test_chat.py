@@ -82,7 +82,7 @@ async def test_a_smaller_context_leaves_less_room_for_the_answer() -> None:
     """A server that turns out to hold less is asked again for a shorter answer, and no longer prompt is made shorter in silence."""
 
     class Small(ScriptedModel):
-        async def answer(self, messages, shape, limits, tools=(), *, may_call=True):  # type: ignore[no-untyped-def]
+        async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
             self.context = 1_000
             if limits.max_tokens > 500:
                 raise PromptTooLongError("too long")
