@@ -148,7 +148,13 @@ class GroupSetup:
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
         )
-        launched = GroupLaunched(at=self._ports.clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
+        launched = GroupLaunched(
+            at=self._ports.clock.now(),
+            charter=charter,
+            usage=request.usage,
+            overhead=request.overhead,
+            decided_by=request.decided_by,
+        )
         _check_launch_size(launched)
         await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
         await self._ports.memberships.add([card.agent_id for card in cards], charter.comm_id)

@@ -29,6 +29,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -281,7 +282,7 @@ class GroupSession:
                 if message is None:
                     thought = await self._think(tuple(refusals))
                     by = self._meter.decided_by
-                    message = await self._outbox.prepare(self._history, thought, turn, self._meter.take(), by)
+                    message = await self._outbox.prepare(self._history, thought, turn, *self._meter.take(), by=by)
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -298,6 +299,7 @@ class GroupSession:
                 refusals.append(answer.message)
             if message is not None and message.header.usage is not None:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
+                self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
             await self.look()
         return None
 

@@ -38,6 +38,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
+from ioa.protocol.usage import NO_OVERHEAD
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -127,7 +128,7 @@ class TaskRunner:
             if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
-        lease.count_approach(decision.take())
+        lease.count_approach(decision.total)
         try:
             lease.running = await until_answered(
                 lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
@@ -162,6 +163,7 @@ class TaskRunner:
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
             usage=decision.total,
+            overhead=decision.overhead if decision.overhead != NO_OVERHEAD else None,
             decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 
 class Meter:
@@ -18,6 +18,7 @@ class Meter:
     def __init__(self, total: Usage = NOTHING) -> None:
         self.decided_by: DecidedBy | None = None
         self._total = total
+        self._overhead = NO_OVERHEAD
         self._lock = threading.Lock()
 
     @property
@@ -26,13 +27,25 @@ class Meter:
         with self._lock:
             return self._total
 
+    @property
+    def overhead(self) -> Overhead:
+        """What of the total came to nothing by itself."""
+        with self._lock:
+            return self._overhead
+
     def add(self, usage: Usage) -> None:
         """Count something more."""
         with self._lock:
             self._total = self._total.plus(usage)
 
-    def take(self) -> Usage:
-        """Return the total and start again at nothing."""
+    def set_apart(self, overhead: Overhead) -> None:
+        """Say what of that which was counted came to nothing by itself."""
         with self._lock:
-            taken, self._total = self._total, NOTHING
+            self._overhead = self._overhead.plus(overhead)
+
+    def take(self) -> tuple[Usage, Overhead]:
+        """Return the total, with what of it came to nothing by itself, and start again at nothing."""
+        with self._lock:
+            taken = self._total, self._overhead
+            self._total, self._overhead = NOTHING, NO_OVERHEAD
         return taken

@@ -16,7 +16,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, Version
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
 MAX_DRAFT_CHARS = 4_000
@@ -245,6 +245,7 @@ class Header(Model):
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
+        overhead: What of the usage came to nothing by itself; None is nothing.
         decided_by: Who decided what is said; None if its sender does not say.
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
@@ -259,6 +260,7 @@ class Header(Model):
     sent_at: Time
     causation_id: MessageIdField | None = None
     usage: Usage | None = None
+    overhead: OverheadField = None
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""

@@ -85,7 +85,7 @@ class ModelSettings:
     max_prompt: int = Field(
         default=100_000,
         ge=500,
-        description="the most tokens of a prompt, however large the context; what its model READs comes on top",
+        description="the most tokens of a prompt, with what its model READs, however large the context",
     )
     max_answer: int = Field(default=16_000, ge=16, description="the most tokens of an answer, its reasoning included")
     timeout: Seconds = Field(default=timedelta(seconds=120), description="for one answer, with the retries of its transport")

@@ -408,7 +408,7 @@ async def test_rules_decide_where_they_were_asked_for_and_it_is_told(error: IoaE
     await ann.form_team(goal, WordSearch(CARDS))
     by = DecidedBy(kind="rules", instead_of="large", cause=cause.value)
     assert (view.meter.decided_by, goal.meter.decided_by) == (by, by)
-    assert (view.meter.take().fallbacks, goal.meter.take().fallbacks) == (1, 1), "older readers know it by this"
+    assert (view.meter.total.fallbacks, goal.meter.total.fallbacks) == (1, 1), "older readers know it by this"
 
 
 async def test_passes_when_no_time_is_left() -> None:
