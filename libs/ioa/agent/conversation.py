@@ -55,6 +55,21 @@ class Teammate:
     online: bool
 
 
+@dataclass(frozen=True)
+class GivenOut:
+    """How a task was given out.
+
+    Attributes:
+        asked_by: Who gave it.
+        reason: What was said with it.
+        rejected: Why what was done before was not taken, a line for each result; empty if nothing was.
+    """
+
+    asked_by: AgentId
+    reason: str = ""
+    rejected: str = ""
+
+
 def heard(view: GroupView) -> tuple[Heard, ...]:
     """Tell all that was said so far, in the group's order."""
     turns: dict[TaskId, int] = {}
@@ -94,11 +109,23 @@ def teammates(view: GroupView) -> tuple[Teammate, ...]:
     )
 
 
-def reason_of(view: GroupView, spec: TaskSpec) -> tuple[AgentId, str]:
-    """Say who gave a task out, and with which words besides its own; a planned task is the leader's."""
+def given_out(view: GroupView, spec: TaskSpec) -> GivenOut:
+    """Say how a task was given out; a planned task is the leader's.
+
+    It is given out anew after a rejection if it uses what was rejected, or if the same message rejects what its assignee did.
+    """
+    asked_by, reason, at_once = view.charter.owner, "", frozenset[TaskId]()
+    if isinstance(task := view.state.task(spec.task_id), OpenTask):
+        asked_by = task.assigner
     for message in reversed(view.messages):
         payload = message.payload
         if isinstance(payload, SyncTaskAssignment | AsyncTaskAssignment) and spec in payload.tasks:
-            return message.header.sender, payload.content
-    task = view.state.task(spec.task_id)
-    return (task.assigner if isinstance(task, OpenTask) else view.charter.owner), ""
+            asked_by, reason = message.header.sender, payload.content
+            at_once = frozenset(one.task_id for one in payload.rejects)
+            break
+    rejected = [
+        record.rejected
+        for record in view.tasks
+        if record.spec.task_id in spec.uses or (record.spec.task_id in at_once and record.spec.assignee == spec.assignee)
+    ]
+    return GivenOut(asked_by, reason, "\n".join(filter(None, rejected)))

@@ -95,6 +95,10 @@ class TaskContext(Protocol):
         """What was said with the task, such as why it is given; often empty."""
 
     @property
+    def rejected(self) -> str:
+        """Why the group did not take what was done before, if this task is to do it better; empty if nothing was rejected."""
+
+    @property
     def conversation(self) -> Sequence[Heard]:
         """What was said in the group until the task began, in order, with the tasks and their results."""
 

@@ -15,7 +15,7 @@ from ioa.agent.agent_metrics import count_decision, timed_decision, timed_task
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
-from ioa.agent.conversation import heard, reason_of, teammates
+from ioa.agent.conversation import given_out, heard, teammates
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
@@ -176,7 +176,7 @@ class TaskRunner:
         return True
 
     async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
-        charter, (asked_by, reason) = view.group.charter, reason_of(view.group, view.spec)
+        charter = view.group.charter
         return RunningTask(
             task_id=view.spec.task_id,
             attempt=attempt,
@@ -184,8 +184,7 @@ class TaskRunner:
                 goal=charter.goal,
                 goal_id=charter.goal_id,
                 comm_id=charter.comm_id,
-                asked_by=asked_by,
-                reason=reason,
+                given=given_out(view.group, view.spec),
                 conversation=heard(view.group),
                 team=teammates(view.group),
             ),

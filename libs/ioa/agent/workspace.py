@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
-from ioa.agent.conversation import Heard, Teammate
+from ioa.agent.conversation import GivenOut, Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, spent
 from ioa.agent.outbox import MAX_TEXT_BYTES, shortened
 from ioa.agent.searching import Searching
@@ -26,7 +26,7 @@ from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
@@ -119,13 +119,12 @@ Seek = Callable[[Sequence[str | Need], int | None], Searching]
 
 @dataclass(frozen=True)
 class Circumstances:
-    """In which group a task was given, by whom, and what had been said there; see `TaskContext`."""
+    """In which group a task was given, how, and what had been said there; see `TaskContext`."""
 
     goal: str
     goal_id: GoalId
     comm_id: CommId
-    asked_by: AgentId
-    reason: str = ""
+    given: GivenOut
     conversation: tuple[Heard, ...] = ()
     team: tuple[Teammate, ...] = ()
 
@@ -150,8 +149,9 @@ class RunningTask:
         self.goal = around.goal
         self.goal_id = around.goal_id
         self.comm_id = around.comm_id
-        self.asked_by = around.asked_by
-        self.reason = around.reason
+        self.asked_by = around.given.asked_by
+        self.reason = around.given.reason
+        self.rejected = around.given.rejected
         self.conversation = around.conversation
         self.team = around.team
         self.inputs = inputs

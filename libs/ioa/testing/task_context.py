@@ -73,6 +73,7 @@ class RecordingContext:
         team: The other members of the group.
         asked_by: Who gave the task.
         reason: What was said with it.
+        rejected: Why what was done before was not taken.
     """
 
     workspace: Path
@@ -94,6 +95,7 @@ class RecordingContext:
     team: Sequence[Teammate] = ()
     asked_by: AgentId = AgentId("leader")
     reason: str = ""
+    rejected: str = ""
     goal_id: GoalId = GoalId("goal-1")
     comm_id: CommId = CommId("group-1")
 

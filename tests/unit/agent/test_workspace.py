@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
+from ioa.agent.conversation import GivenOut
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
@@ -23,7 +24,7 @@ from ioa.testing.manual_clock import ManualClock
 from ioa_testkit.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
-AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), AgentId("boss"))
+AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), GivenOut(AgentId("boss")))
 
 
 def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searching:

@@ -57,12 +57,15 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
         about = f"{one.kind} {one.task_id}" if one.task_id else one.kind
         yield fenced("message", cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
     for result in ctx.results:
-        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}"
+        taken = f" rejected: {in_one_line(result.rejected)}" if result.rejected else ""
+        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}{taken}"
         yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
     for text in texts:
         shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
         yield fenced("read", shown, in_one_line(text.name))
     why = f"{ctx.asked_by} gives you this task: {in_one_line(ctx.reason)}" if ctx.reason else f"{ctx.asked_by} gives you this task."
+    if ctx.rejected:
+        why += f"\nWhat was done before was not taken: {in_one_line(ctx.rejected)}"
     yield f"{why}\n{fenced('task', defused(task), ctx.task_id)}"
 
 
