@@ -62,18 +62,18 @@ def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:
     return said.model_copy(update={"rejects": tuple(named.values())}) if named else said
 
 
-def _artifacts(named: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
-    """Return the files that were named, else those of the finished tasks; the latest, if they are too many.
+def _artifacts(named: Sequence[str] | None, view: GroupView) -> tuple[Artifact, ...]:
+    """Return the files that were named, also if that is none; if nothing is said of them, those of the finished tasks.
 
     A file gives way to one of its name that a task made which builds on it; two tasks that know nothing of each other keep theirs.
     """
-    known = answer_files(view)
+    if named is not None:
+        known = answer_files(view)
+        return tuple(known[name] for name in dict.fromkeys(named))[-MAX_ARTIFACTS:]
     done = [task for task in view.tasks if task.outcome is TaskOutcome.DONE]
     uses = {task.spec.task_id: task.spec.uses for task in view.tasks}
     made_anew = {(under, file.name) for task in done for under in _built_on(task.spec.task_id, uses) for file in task.artifacts}
-    files = [known[name] for name in dict.fromkeys(named)] or [
-        file for task in done for file in task.artifacts if (task.spec.task_id, file.name) not in made_anew
-    ]
+    files = [file for task in done for file in task.artifacts if (task.spec.task_id, file.name) not in made_anew]
     return tuple(files)[-MAX_ARTIFACTS:]
 
 
