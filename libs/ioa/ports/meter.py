@@ -1,4 +1,7 @@
-"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them."""
+"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them.
+
+What was thought on the way is told with it, to the agent's own client alone.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,12 @@ class Meter:
 
     Attributes:
         decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
+        thought: What whoever decided thought by itself, which nobody else is told.
     """
 
     def __init__(self, total: Usage = NOTHING) -> None:
         self.decided_by: DecidedBy | None = None
+        self.thought = ""
         self._total = total
         self._overhead = NO_OVERHEAD
         self._lock = threading.Lock()

@@ -24,7 +24,7 @@ from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
 from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
-from ioa.agent.model.private_memory import PrivateMemory
+from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, Tally
@@ -232,13 +232,13 @@ class ModelBrain:
         within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
         question = Question(text, view.meter, within=within, reader=Reader(view), about=_about(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
-        self._memory.note_thought(view, said.thought)
+        view.meter.thought = shortened_thought(said.thought)
         return said
 
     def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
         head = context.head(self._prompts, view, room)
-        lines = lines_of(view, self._memory.thoughts(view))
+        lines = lines_of(view, view.thoughts)
         free = room - tokens_of(head)
         tail = tail_of(room)
         log = fitting(lines, max(0, free - context.tail_allowance(tail, room)))
