@@ -29,7 +29,7 @@ PUBLIC = [
     *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
     "IoaError",
     *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
-    *("UnavailableError", "UpstreamResult"),
+    *("UnavailableError", "UpstreamResult", "serving"),
 ]
 
 _INSTALLED = """

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ioa.beside import beside
 from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
 from ioa.foreign_text import shown_in_line
 
@@ -184,16 +185,9 @@ async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
     except ModuleNotFoundError as error:
         raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
     server = McpServer(address)
-    try:
-        async with asyncio.TaskGroup() as group:
-            holding = group.create_task(server.hold())
-            try:
-                await server.look()
-                yield server
-            finally:
-                holding.cancel()
-    except BaseExceptionGroup as errors:  # of the body: who holds the connection raises nothing
-        raise errors.exceptions[0] from None
+    async with beside(server.hold()):
+        await server.look()
+        yield server
 
 
 async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
