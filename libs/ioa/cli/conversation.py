@@ -155,9 +155,10 @@ def draft_row(draft: str, width: int) -> Text:
     """Show the end of what is being written in one row, so that the rows below stay where they are."""
     margin, text = Text("  "), shown_in_line(" ".join(draft.split()))
     room = max(_LEAST_ROOM, width - 2 * len(margin))
-    text = text[-room:]
-    while cell_len(text) > room:
-        text = text[1:]
+    end = text[-room:]
+    while cell_len(end) > room or (len(end) < len(text) and cell_len(end) == room):
+        end = end[1:]
+    text = end if len(end) == len(text) else f"…{end}"
     return margin + Text(text, style="dim italic", no_wrap=True)
 
 

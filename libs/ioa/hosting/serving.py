@@ -34,7 +34,7 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         url: Where NATS is; what `IOA_NATS_URL` says by default.
 
     Raises:
-        InvalidInputError: An agent or a setting is not valid, or two agents have one id.
+        InvalidInputError: An agent or a setting is not valid, two agents have one id, or there is none.
         UnavailableError: The system, or something that an agent needs, cannot be reached.
         IoaError: An agent cannot join.
     """
@@ -43,6 +43,8 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
     hosted = [host(agent) for agent in agents]
     for one in hosted:
         _ = one.agent.function
+    if not hosted:
+        raise InvalidInputError("There is no agent to serve.")
     if len({one.agent_id for one in hosted}) < len(hosted):
         raise InvalidInputError("Two of these agents have one id.", hint="Give each an id of its own.")
     check_models(agents, environment)

@@ -46,8 +46,9 @@ async def test_a_block_does_not_begin_without_one_of_its_agents(tmp_path: Path, 
         assert await plane.client.agents(online_only=True) == []
 
 
-async def test_two_agents_of_one_id_are_refused() -> None:
+async def test_agents_that_cannot_be_served_are_refused() -> None:
     """Before anything is connected."""
-    with pytest.raises(ioa.InvalidInputError, match="one id"):
-        async with ioa.serving([_agents()[0]] * 2, "nats://127.0.0.1:1"):
-            pass
+    for agents, why in ([_agents()[0]] * 2, "one id"), ([], "no agent"):
+        with pytest.raises(ioa.InvalidInputError, match=why):
+            async with ioa.serving(agents, "nats://127.0.0.1:1"):
+                pass

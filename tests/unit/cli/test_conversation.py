@@ -132,7 +132,12 @@ def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.Monk
     """However long, wide or full of line breaks it is, so that nothing jumps; what a terminal would obey is made visible."""
     monkeypatch.setattr(sys, "stdout", _TerminalStream())
     monkeypatch.setenv("TERM", "xterm-256color")
-    for draft, end in [("one\n\ntwo", "one two"), ("x" * 500 + "y", "xy"), ("丈" * 500, "丈丈"), ("\x1b[2J", "␛[2J")]:
+    for draft, end in [
+        ("one\n\ntwo", "one two"),
+        ("x" * 500 + "y", "…" + "x" * 34 + "y"),
+        ("丈" * 500, "丈丈"),
+        ("\x1b[2J", "␛[2J"),
+    ]:
         row = draft_row(draft, 40)
         assert row.plain.endswith(end) and row.cell_len <= 38 and "\n" not in row.plain
 
