@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from ioa.agent.model.answers import Approach, Formation, Speech
 from ioa.errors import ModelError
 from ioa.json_text import find_object
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, Tool
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, Tool
 
 PURPOSES = ("form", "speak", "read", "repair", "approach", "task")
 _CONTEXT = 200_000
@@ -105,6 +105,7 @@ class Tape:
         tools: Sequence[Tool] = (),
         *,
         may_call: bool = True,
+        hear: Hear | None = None,
     ) -> ModelAnswer:
         """Say the next line for what is asked, or have it played and keep it.
 
@@ -114,7 +115,7 @@ class Tape:
         purpose, asked = _purpose(messages, shape), tuple(messages)
         if self._player is not None:
             slowly = replace(limits, timeout=_PLAYERS_TIME)
-            answer = await self._player.answer(messages, shape, slowly, tools, may_call=may_call)
+            answer = await self._player.answer(messages, shape, slowly, tools, may_call=may_call, hear=hear)
         elif (said := self._said.get(asked)) is not None:
             answer = said
         elif self._left[purpose]:

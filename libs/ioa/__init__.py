@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         UnavailableError,
     )
     from ioa.hosting.agent import Agent, ModelAgent
+    from ioa.hosting.serving import serving
     from ioa.ports.chat_model import ChatMessage, Tool
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "TurnView",
     "UnavailableError",
     "UpstreamResult",
+    "serving",
 ]
 
 _HOMES = {
@@ -60,6 +62,7 @@ _HOMES = {
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.hooks",
     "UpstreamResult": "ioa.agent.definition",
+    "serving": "ioa.hosting.serving",
 }
 """Where each name is defined; all others are errors."""
 

@@ -149,7 +149,13 @@ class GroupSetup:
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
         )
-        launched = GroupLaunched(at=self._ports.clock.now(), charter=charter, usage=request.usage, decided_by=request.decided_by)
+        launched = GroupLaunched(
+            at=self._ports.clock.now(),
+            charter=charter,
+            usage=request.usage,
+            overhead=request.overhead,
+            decided_by=request.decided_by,
+        )
         _check_launch_size(launched)
         if await self._ports.open_groups.find(charter.comm_id) is None:  # else it is known to whom the goal was offered
             await self._ports.open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))

@@ -191,6 +191,7 @@ class Router:
                 accepted = await self._hear(message, message.payload)
                 if accepted is not None:
                     return encode(SayReply(answer=accepted))
+                message = message.model_copy(update={"payload": message.payload.model_copy(update={"draft": ""})})
             recorded = await self._ports.ledger.say(comm_id, message)
         except IllegalEventError as refusal:
             return encode(SayReply(answer=await self._answer_to_refused(message, refusal)))

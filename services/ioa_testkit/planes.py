@@ -16,6 +16,7 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.topology import Topology
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.adapters.system_clock import SystemClock
+from ioa.beside import beside
 from ioa.errors import UnavailableError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.inspection import Inspection
@@ -27,7 +28,6 @@ from ioa_discovery.search.terms import whole_word
 from ioa_groups.__main__ import serve as serve_groups
 from ioa_registry.__main__ import serve as serve_registry
 from ioa_router.__main__ import serve as serve_router
-from ioa_testkit.beside import beside
 from ioa_testkit.memory_discovery import MemoryEngines
 from ioa_testkit.memory_inspection import MemoryInspection
 from ioa_testkit.memory_plane import MemoryControlPlane
@@ -47,11 +47,15 @@ _SERVICES = ("ioa-registry", "ioa-groups", "ioa-router", "ioa-discovery")
 
 @dataclass(frozen=True)
 class Plane:
-    """A control plane that runs: what users ask, what agents ask, and what a doctor looks at."""
+    """A control plane that runs: what users ask, what agents ask, and what a doctor looks at.
+
+    `url` is where its NATS is; None in memory.
+    """
 
     client: SystemClient
     network: AgentNetwork
     inspection: Inspection
+    url: str | None = None
 
 
 @asynccontextmanager
@@ -87,7 +91,7 @@ async def open_nats_plane(folder: Path, *, model_patience: timedelta = _MODEL_PA
         inspection = NatsInspection(connection)
         with heeding_cancellation():
             await _until_answered(inspection)
-        yield Plane(inspection.system, NatsAgentNetwork(connection), inspection)
+        yield Plane(inspection.system, NatsAgentNetwork(connection), inspection, server.url)
 
 
 async def serve_discovery(settings: ControlPlaneSettings, stop: StopSignal) -> None:

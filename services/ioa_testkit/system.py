@@ -16,6 +16,7 @@ from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
 from ioa.agent.rules import RuleBrain
+from ioa.beside import beside
 from ioa.client.watching import conversation, watch
 from ioa.errors import InvalidInputError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import LaunchGroup
@@ -28,10 +29,9 @@ from ioa.protocol.goal_order import GoalOrder, parse_goal
 from ioa.protocol.ids import AgentId, PoolId, comm_id_of_goal, parse_agent_id
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
+from ioa.telemetry.library_logs import handed_to_logging
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.beside import beside
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
-from ioa_testkit.log_lines import handed_to_logging
 from ioa_testkit.observed_agent import observed
 from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
@@ -210,7 +210,8 @@ class System:
         stop = StopSignal()
         async with AsyncExitStack() as stack:
             minds = await stack.enter_async_context(open_minds(agents, {}, shared))
-            followed = [observed(agent, progress.append) for agent in agents]
+            opened = [await stack.enter_async_context(agent.opened()) for agent in agents]
+            followed = [observed(agent, progress.append) for agent in opened]
             clients = [self._client(plane, agent, mind) for agent, mind in zip(followed, minds, strict=True)]
             async with beside(*(client.run(stop) for client in clients), stop=stop.set):
                 yield

@@ -13,13 +13,23 @@ from tests.packaging.environment import ROOT, Environment
 pytestmark = pytest.mark.slow
 
 # What no agent should have to carry.
-_HEAVY = {"numpy", "onnxruntime", "pandas", "qdrant-client", "qdrant-edge-py", "sentence-transformers", "tokenizers", "torch"}
+_HEAVY = {
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "pandas",
+    "qdrant-client",
+    "qdrant-edge-py",
+    "sentence-transformers",
+    "tokenizers",
+    "torch",
+}
 
 PUBLIC = [
     *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
     "IoaError",
     *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
-    *("UnavailableError", "UpstreamResult"),
+    *("UnavailableError", "UpstreamResult", "serving"),
 ]
 
 _INSTALLED = """

@@ -38,7 +38,7 @@ from ioa.protocol.messages import InformTaskResult, Message
 from ioa.protocol.model import Model
 from ioa.protocol.outcomes import REMEMBERED, Outcome
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 _SCHEMA = """
 CREATE TABLE groups (comm_id TEXT PRIMARY KEY, cursor INTEGER NOT NULL, met INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
@@ -64,7 +64,10 @@ _MANY_IN_A_ROW = ""
 _OBSERVATIONS = """
 CREATE TABLE observations (comm_id TEXT PRIMARY KEY, turn INTEGER NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 """
-_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS)
+_THOUGHTS = """
+CREATE TABLE thoughts (comm_id TEXT, turn INTEGER, thought TEXT NOT NULL, PRIMARY KEY (comm_id, turn)) WITHOUT ROWID;
+"""
+_UPGRADES = (_SCHEMA, _OUTCOMES, _RETENTION, _MANY_IN_A_ROW, _OBSERVATIONS, _THOUGHTS)
 """What leads from each version of the schema to the next.
 
 Since version 3 entries are packed; `groups.newest` is what the last row of an open group holds, as far as the next is packed
@@ -79,7 +82,7 @@ _MAX_UNWRITTEN = 32
 """How many entries may wait for the disk. Reading as many again after a crash is one request."""
 
 _SESSION, _EPOCH = "session", "epoch"
-_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "groups")
+_OF_A_GROUP = ("entries", "outbox", "tasks", "observations", "thoughts", "groups")
 
 _WINDOW_BYTES = 32 * 1024
 """How far back zlib looks for what it has seen before."""
@@ -272,6 +275,24 @@ class SqliteStore:
         def read(db: sqlite3.Connection) -> Observation | None:
             row = db.execute("SELECT turn, text FROM observations WHERE comm_id = ?", (comm_id,)).fetchone()
             return None if row is None else Observation(int(row[0]), str(row[1]))
+
+        return await self._transaction(read)
+
+    async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:
+        """Keep what was thought in a turn; the message of the turn, which is written next, makes it survive a power cut."""
+        text = thought.encode("utf-8", "replace").decode()
+
+        def write(db: sqlite3.Connection) -> None:
+            db.execute("INSERT OR REPLACE INTO thoughts VALUES (?, ?, ?)", (comm_id, turn, text))
+
+        await self._transaction(write, synced=False)
+
+    async def thoughts(self, comm_id: CommId) -> Mapping[int, str]:
+        """Return what was thought, by turn."""
+
+        def read(db: sqlite3.Connection) -> dict[int, str]:
+            rows = db.execute("SELECT turn, thought FROM thoughts WHERE comm_id = ?", (comm_id,))
+            return {int(turn): str(thought) for turn, thought in rows}
 
         return await self._transaction(read)
 

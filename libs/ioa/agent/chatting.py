@@ -16,7 +16,7 @@ from ioa.agent.under_way import UnderWay
 from ioa.errors import BudgetSpentError
 from ioa.group.budget import cost_left, tokens_left
 from ioa.group.state import GroupState, OpenTask
-from ioa.ports.chat_model import ChatMessage, Tool, ToolCall
+from ioa.ports.chat_model import ChatMessage, Hear, Tool, ToolCall
 from ioa.protocol.ids import TaskId
 from ioa.protocol.usage import NOTHING, Usage
 
@@ -30,6 +30,7 @@ class ChatQuestion:
     schema: type[BaseModel] | None = None
     max_tokens: int | None = None
     may_call: bool = True
+    stream: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ Chatting = UnderWay[ChatAnswer]
 """A question that is under way."""
 CHAT = "ctx.chat(…)"
 
-Ask = Callable[[ChatQuestion], Chatting]
+Ask = Callable[[ChatQuestion, Hear], Chatting]
+"""Asks, and tells of the answer while it is written, if the question says so."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,8 @@ def question(
     max_tokens: int | None,
     *,
     may_call: bool,
+    stream: bool = False,
 ) -> ChatQuestion:
     """Make a question of what an author's function asks; a text is one message of the user."""
     asked = (ChatMessage("user", messages),) if isinstance(messages, str) else tuple(messages)
-    return ChatQuestion(asked, tuple(tools), schema, max_tokens, may_call)
+    return ChatQuestion(asked, tuple(tools), schema, max_tokens, may_call, stream)

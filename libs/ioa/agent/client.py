@@ -155,6 +155,10 @@ class AgentClient:
         """How many functions were told to stop and still run."""
         return self._functions.abandoned + self._hooked.abandoned
 
+    async def until_registered(self) -> None:
+        """Wait until the agent is registered, and can be found."""
+        await self._online.until(on=True)
+
     async def run(self, stop: Stop) -> None:
         """Serve until told to stop; then take no new goal, let running tasks end within the drain time, and go offline.
 

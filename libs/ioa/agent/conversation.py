@@ -57,6 +57,21 @@ class Teammate:
     online: bool
 
 
+@dataclass(frozen=True)
+class GivenOut:
+    """How a task was given out.
+
+    Attributes:
+        asked_by: Who gave it.
+        reason: What was said with it.
+        rejected: Why what was done before was not taken, a line for each result; empty if nothing was.
+    """
+
+    asked_by: AgentId
+    reason: str = ""
+    rejected: str = ""
+
+
 def heard(view: GroupView) -> tuple[Heard, ...]:
     """Tell all that was said so far, in the group's order."""
     turns: dict[TaskId, int] = {}
@@ -106,10 +121,19 @@ def assignment_of(messages: Sequence[Message], spec: TaskSpec) -> Message | None
     return None
 
 
-def reason_of(view: GroupView, spec: TaskSpec) -> tuple[AgentId, str]:
-    """Say who gave a task out, and with which words besides its own; a planned task is the leader's."""
-    match assignment_of(view.messages, spec):
-        case Message(header=header, payload=SyncTaskAssignment(content=why) | AsyncTaskAssignment(content=why)):
-            return header.sender, why
+def given_out(view: GroupView, spec: TaskSpec) -> GivenOut:
+    """Say how a task was given out; a planned task is the leader's.
+
+    It is given out anew after a rejection if it uses what was rejected, or if the same message rejects what its assignee did.
+    """
     task = view.state.task(spec.task_id)
-    return (task.assigner if isinstance(task, OpenTask) else view.charter.owner), ""
+    asked_by, reason, at_once = (task.assigner if isinstance(task, OpenTask) else view.charter.owner), "", frozenset[TaskId]()
+    match assignment_of(view.messages, spec):
+        case Message(header=header, payload=SyncTaskAssignment() | AsyncTaskAssignment() as payload):
+            asked_by, reason, at_once = header.sender, payload.content, frozenset(one.task_id for one in payload.rejects)
+    rejected = [
+        record.rejected
+        for record in view.tasks
+        if record.spec.task_id in spec.uses or (record.spec.task_id in at_once and record.spec.assignee == spec.assignee)
+    ]
+    return GivenOut(asked_by, reason, "\n".join(filter(None, rejected)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 import inspect
 import json
 import math
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -95,6 +96,10 @@ class TaskContext(Protocol):
         """What was said with the task, such as why it is given; often empty."""
 
     @property
+    def rejected(self) -> str:
+        """Why the group did not take what was done before, if this task is to do it better; empty if nothing was rejected."""
+
+    @property
     def conversation(self) -> Sequence[Heard]:
         """What was said in the group until the task began, in order, with the tasks and their results."""
 
@@ -156,6 +161,7 @@ class TaskContext(Protocol):
         schema: type[BaseModel] | None = None,
         max_tokens: int | None = None,
         may_call: bool = True,
+        stream: bool = False,
     ) -> Chatting:
         """Ask the agent's language model: `await ctx.chat("…")` in an async function, `ctx.chat("…").result()` in a plain one.
 
@@ -167,6 +173,8 @@ class TaskContext(Protocol):
             schema: A class that the answer is to be of; `parsed` holds it. What is none goes back to the model, at most twice.
             max_tokens: Where the answer is cut. It is never more than the goal's budget has left.
             may_call: False: the tools stay in sight, but the model is to answer.
+            stream: Whoever follows the goal sees the answer grow, if the server can tell and no `schema` is asked for. It is a
+                draft: it may be lost or begin anew, stands in no log, and is gone when the answer has come.
 
         Raises:
             InvalidInputError: The agent has no model, or a call in the messages has no answer.
@@ -386,6 +394,15 @@ class AgentDefinition:
     def timeout(self) -> timedelta | None:
         """How long the registered function may run, if its author said so."""
         return self._timeout
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Open what the agent needs for as long as it runs, and give the agent that has it; most need nothing.
+
+        Raises:
+            IoaError: It cannot be opened; the agent does not start.
+        """
+        yield self
 
     def with_card(self, **fields: Any) -> Self:
         """Return an agent that works alike and says something else of itself, or thinks with something else.

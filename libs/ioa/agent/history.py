@@ -46,6 +46,8 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
+        self.thoughts: dict[int, str] = {}
+        """What this agent thought in its turns, by turn; it stands in no entry."""
 
     def apply(self, sequenced: SequencedEntry) -> None:
         """Take in the entry that follows the last one."""
@@ -90,6 +92,7 @@ class GroupHistory:
             log=tuple(self._log),
             at=self._granted,
             files=files or NoFiles(),
+            thoughts=dict(self.thoughts),
         )
 
     def tasks(self) -> tuple[TaskRecord, ...]:

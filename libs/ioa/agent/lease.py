@@ -21,6 +21,7 @@ _REPORTS_PER_LEASE = 3
 _LOOK_EVERY = timedelta(milliseconds=250)
 _NEWS_EVERY = timedelta(seconds=1)
 _MAX_NEWS_BYTES = 4_000
+_MAX_DRAFT_BYTES = 3_900
 
 _log = structlog.get_logger(__name__)
 
@@ -38,21 +39,23 @@ class TaskLease:
         self.running: RunningTask | None = None
         self.meter = Meter(task.spent)
         self._approach = NOTHING
+        self._draft = ""
 
     async def keep(self) -> None:
-        """Report at once, then thrice a lease, and within a second when there is news; for ever."""
+        """Report at once, then thrice a lease, and within a second when there is news, or more of a draft; for ever."""
         loop = asyncio.get_running_loop()
         due = loop.time()
         reported = due - _NEWS_EVERY.total_seconds()
         content: str = ""
         fraction: float | None = None
         while True:
-            news = None
+            news, draft = None, self._draft
             if self.running is not None and loop.time() >= reported + _NEWS_EVERY.total_seconds():
-                news = self.running.take_progress()
+                news, draft = self.running.take_progress(), _end_of(self.running.draft)
             if news is not None:
                 content, fraction = news
-            if news is not None or loop.time() >= due:
+            if news is not None or draft != self._draft or loop.time() >= due:
+                self._draft = draft
                 heard = await self._report(content, fraction)
                 reported = loop.time()
                 due = reported + (self._every if heard else min(_NEWS_EVERY.total_seconds(), self._every))
@@ -85,6 +88,7 @@ class TaskLease:
             content=shortened(content, _MAX_NEWS_BYTES),
             fraction=fraction,
             usage=self.usage,
+            draft=self._draft,
         )
         try:
             await self._outbox.report_progress(self._history, report, self._task.turn)
@@ -94,3 +98,10 @@ class TaskLease:
             _log.warning("progress_not_heard", task_id=self._task.task_id, error=error.message)
             return False
         return True
+
+
+def _end_of(draft: str) -> str:
+    """Cut a draft that is too long: whoever follows it has seen its beginning."""
+    data = draft[-_MAX_DRAFT_BYTES:].encode("utf-8", "replace")
+    end = data[-_MAX_DRAFT_BYTES:].decode("utf-8", "ignore")
+    return draft if end == draft else f"… {end}"

@@ -15,7 +15,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
 from ioa.protocol.trace import span_of_message
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 from ioa.telemetry.fault_points import reach
 
 MAX_TEXT_BYTES = 160_000
@@ -52,7 +52,14 @@ class Outbox:
         return await self.send(await self.prepare(history, payload, turn, by=by))
 
     async def prepare(
-        self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING, by: DecidedBy | None = None
+        self,
+        history: GroupHistory,
+        payload: Payload,
+        turn: int,
+        usage: Usage = NOTHING,
+        overhead: Overhead = NO_OVERHEAD,
+        *,
+        by: DecidedBy | None = None,
     ) -> Message:
         """Put what is to be said for a turn, or of a task, into the outbox.
 
@@ -61,7 +68,7 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        message, key = self._message(history, payload, turn, usage, by), duty_of(payload, turn)
+        message, key = self._message(history, payload, turn, usage, overhead, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
         reach("agent.message_kept")
         return kept
@@ -108,7 +115,13 @@ class Outbox:
         return await self.network.say(self._message(history, Thinking(), turn))
 
     def _message(
-        self, history: GroupHistory, payload: Payload, turn: int, usage: Usage = NOTHING, by: DecidedBy | None = None
+        self,
+        history: GroupHistory,
+        payload: Payload,
+        turn: int,
+        usage: Usage = NOTHING,
+        overhead: Overhead = NO_OVERHEAD,
+        by: DecidedBy | None = None,
     ) -> Message:
         assert history.state is not None
         message_id = MessageId(self.ids.new("m"))
@@ -122,6 +135,7 @@ class Outbox:
             traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
+            overhead=None if overhead == NO_OVERHEAD else overhead,
             decided_by=by,
             session=self.session,
         )

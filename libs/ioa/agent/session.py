@@ -29,6 +29,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
+from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -134,6 +135,10 @@ class GroupSession:
     async def _take_part(self) -> None:
         for entry in await until_answered(lambda: self._outbox.store.entries(self._history.comm_id), agent_id=self.me):
             self._history.apply(entry)
+        if self.cursor:
+            self._history.thoughts |= await until_answered(
+                lambda: self._outbox.store.thoughts(self._history.comm_id), agent_id=self.me
+            )
         self._unsaid = await self._outbox.pending(self._history)
         if self.cursor and not self.ended:
             await self._repair()  # whoever was away acts on nothing that is long over
@@ -279,9 +284,10 @@ class GroupSession:
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
                 if message is None:
-                    thought = await self._think(tuple(refusals))
+                    said = await self._think(tuple(refusals))
+                    await self._keep_thought(turn)
                     by = self._meter.decided_by
-                    message = await self._outbox.prepare(self._history, thought, turn, self._meter.take(), by)
+                    message = await self._outbox.prepare(self._history, said, turn, *self._meter.take(), by=by)
                 answer = await self._outbox.send(message)
             except SupersededError:
                 raise
@@ -298,6 +304,7 @@ class GroupSession:
                 refusals.append(answer.message)
             if message is not None and message.header.usage is not None:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
+                self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
             await self.look()
         return None
 
@@ -308,7 +315,7 @@ class GroupSession:
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
         now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
-        self._meter.decided_by = None
+        self._meter.decided_by, self._meter.thought = None, ""
         hooks = self._runner.hooks
         view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, files), self._files)
         said: Payload
@@ -325,6 +332,13 @@ class GroupSession:
             said = await self._keeping_floor(view, concluding)
         count_decision("conclude", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
         return said if isinstance(said, Pass) else await self._fitting(said, view)
+
+    async def _keep_thought(self, turn: int) -> None:
+        """Keep what was thought on the way, so that this agent finds it in its later turns, and after a restart."""
+        if thought := self._meter.thought:
+            self._history.thoughts[turn] = thought
+            comm_id = self._history.comm_id
+            await until_answered(lambda: self._outbox.store.put_thought(comm_id, turn, thought), comm_id=comm_id, agent_id=self.me)
 
     async def _fitting(self, conclusion: Conclusion, view: GroupView) -> Conclusion:
         return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)

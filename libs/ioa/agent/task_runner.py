@@ -15,7 +15,7 @@ from ioa.agent.agent_metrics import count_decision, timed_decision, timed_task
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
-from ioa.agent.conversation import heard, reason_of, teammates
+from ioa.agent.conversation import given_out, heard, teammates
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
@@ -31,6 +31,7 @@ from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import Alone, Brain, TaskRecord, TaskView, Team
+from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened
@@ -38,6 +39,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
+from ioa.protocol.usage import NO_OVERHEAD
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -127,7 +129,7 @@ class TaskRunner:
             if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
-        lease.count_approach(decision.take())
+        lease.count_approach(decision.total)
         try:
             lease.running = await until_answered(
                 lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
@@ -163,6 +165,7 @@ class TaskRunner:
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
             usage=decision.total,
+            overhead=decision.overhead if decision.overhead != NO_OVERHEAD else None,
             decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),
@@ -175,7 +178,7 @@ class TaskRunner:
         return True
 
     async def _prepare(self, history: GroupHistory, view: TaskView, attempt: int, files: GroupFiles, meter: Meter) -> RunningTask:
-        charter, (asked_by, reason) = view.group.charter, reason_of(view.group, view.spec)
+        charter = view.group.charter
         return RunningTask(
             task_id=view.spec.task_id,
             attempt=attempt,
@@ -183,8 +186,7 @@ class TaskRunner:
                 goal=charter.goal,
                 goal_id=charter.goal_id,
                 comm_id=charter.comm_id,
-                asked_by=asked_by,
-                reason=reason,
+                given=given_out(view.group, view.spec),
                 conversation=heard(view.group),
                 team=teammates(view.group),
             ),
@@ -210,14 +212,14 @@ class TaskRunner:
         """How a task asks the agent's model, whichever thread it runs in, within what its group has left then."""
         loop = asyncio.get_running_loop()
 
-        async def answer(question: ChatQuestion) -> ChatAnswer:
+        async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
             state = history.state
             if self.chat is None:
                 raise no_model(self.card.agent_id)
             assert state is not None
-            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total))
+            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
 
-        return lambda question: Chatting.start(answer(question), loop, CHAT)
+        return lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT)
 
     async def _run(self, history: GroupHistory, words: str, running: RunningTask, files: GroupFiles) -> InformTaskResult:
         try:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
-from ioa.agent.conversation import Heard, Teammate
+from ioa.agent.conversation import GivenOut, Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace_line
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
@@ -26,7 +26,7 @@ from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
+from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
 from ioa.protocol.search import Need
 
@@ -119,13 +119,12 @@ Seek = Callable[[Sequence[str | Need], int | None], Searching]
 
 @dataclass(frozen=True)
 class Circumstances:
-    """In which group a task was given, by whom, and what had been said there; see `TaskContext`."""
+    """In which group a task was given, how, and what had been said there; see `TaskContext`."""
 
     goal: str
     goal_id: GoalId
     comm_id: CommId
-    asked_by: AgentId
-    reason: str = ""
+    given: GivenOut
     conversation: tuple[Heard, ...] = ()
     team: tuple[Teammate, ...] = ()
 
@@ -150,8 +149,9 @@ class RunningTask:
         self.goal = around.goal
         self.goal_id = around.goal_id
         self.comm_id = around.comm_id
-        self.asked_by = around.asked_by
-        self.reason = around.reason
+        self.asked_by = around.given.asked_by
+        self.reason = around.given.reason
+        self.rejected = around.given.rejected
         self.conversation = around.conversation
         self.team = around.team
         self.inputs = inputs
@@ -165,6 +165,8 @@ class RunningTask:
         self._cancelled = threading.Event()
         self._lock = threading.Lock()
         self._latest: tuple[str, float | None] | None = None
+        self.draft = ""
+        """What the model has written of an answer so far, while it writes one that may be shown."""
         self._made: dict[str, MadeFile] = {}
 
     @property
@@ -198,9 +200,17 @@ class RunningTask:
         schema: type[BaseModel] | None = None,
         max_tokens: int | None = None,
         may_call: bool = True,
+        stream: bool = False,
     ) -> Chatting:
         """Ask the agent's language model."""
-        return self._followed(self._ask(question(messages, tools, schema, max_tokens, may_call=may_call)))
+        asked = question(messages, tools, schema, max_tokens, may_call=may_call, stream=stream)
+        chatting = self._followed(self._ask(asked, self._hear))
+        if stream:
+            chatting.when_done(lambda _: self._hear(""))
+        return chatting
+
+    def _hear(self, draft: str) -> None:
+        self.draft = draft
 
     def _followed(self, asked: UnderWay[T]) -> UnderWay[T]:
         """Give up what is asked for when the task is cancelled, before or after."""

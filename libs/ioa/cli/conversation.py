@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
@@ -103,7 +104,11 @@ class ConversationView:
     def _footer(self) -> RenderableType:
         tasks = self.transcript.open_tasks()
         now = datetime.now(UTC)
-        rows: list[RenderableType] = [Spinner("dots", _task_status(task, now), style="cyan") for task in tasks[:_MAX_FOOTER_TASKS]]
+        rows: list[RenderableType] = []
+        for task in tasks[:_MAX_FOOTER_TASKS]:
+            rows.append(Spinner("dots", _task_status(task, now), style="cyan"))
+            if task.draft:
+                rows.append(draft_row(task.draft, self._output.console.width))
         if len(tasks) > _MAX_FOOTER_TASKS:
             rows.append(Text(f"  and {len(tasks) - _MAX_FOOTER_TASKS} more tasks", style="dim"))
         if not rows:
@@ -141,6 +146,17 @@ def line_text(line: Line, started: datetime, width: int, excerpt: int | None = N
     for row in rows:
         row.rstrip()
     return Text("\n").join(rows)
+
+
+def draft_row(draft: str, width: int) -> Text:
+    """Show the end of what is being written in one row, so that the rows below stay where they are."""
+    margin, text = Text("  "), shown_in_line(" ".join(draft.split()))
+    room = max(_LEAST_ROOM, width - 2 * len(margin))
+    end = text[-room:]
+    while cell_len(end) > room or (len(end) < len(text) and cell_len(end) == room):
+        end = end[1:]
+    text = end if len(end) == len(text) else f"…{end}"
+    return margin + Text(text, style="dim italic", no_wrap=True)
 
 
 def task_table(tasks: Sequence[TaskStatus]) -> RenderableType:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 
 from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said, SubgroupClosed
-from ioa.protocol.messages import TASK_REPORTS, InformTaskResult
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.messages import TASK_REPORTS, Header, InformTaskResult, Message
+from ioa.protocol.usage import NOTHING, Overhead, Usage
 
 
 class Purpose(StrEnum):
@@ -16,7 +16,13 @@ class Purpose(StrEnum):
     FORM = "form"
     """Finding the team."""
     SPEAK = "speak"
-    """Turns: what was said, with all thoughts that came to nothing."""
+    """Turns: what was said."""
+    READ = "read"
+    """What a model asked for before it decided, since its prompt did not show it whole."""
+    REPAIR = "repair"
+    """Answers of a model that could not be used: cut, no JSON, not legal."""
+    REFUSED = "refused"
+    """Messages that the group refused."""
     APPROACH = "approach"
     """Deciding how to do a task: alone, or with a team."""
     TASK = "task"
@@ -48,6 +54,10 @@ def costs_of(log: Iterable[Entry]) -> Mapping[Purpose, Usage]:
         charged, before = entry.state.spent.beyond(before), entry.state.spent
         purpose = _purpose_of(entry)
         if purpose is not Purpose.TASK:
+            for part, said in _overhead_of(entry):
+                rest = charged.beyond(said)
+                add(part, charged.beyond(rest))
+                charged = rest
             add(purpose, charged)
             continue
         tasks = shared.pop(Purpose.TASK, NOTHING).plus(charged)
@@ -69,6 +79,18 @@ def _purpose_of(entry: Entry) -> Purpose:
             return Purpose.CONCLUDE
         case _:
             return Purpose.SPEAK
+
+
+def _overhead_of(entry: Entry) -> Sequence[tuple[Purpose, Usage]]:
+    """Return what a message, or a launch, says of its cost that came to nothing by itself."""
+    match entry.event:
+        case GroupLaunched(overhead=Overhead() as told):
+            pass
+        case Said(message=Message(header=Header(overhead=Overhead() as told))):
+            pass
+        case _:
+            return ()
+    return (Purpose.READ, told.read), (Purpose.REPAIR, told.repair), (Purpose.REFUSED, told.refused)
 
 
 def _approach_of(entry: Entry) -> Usage:

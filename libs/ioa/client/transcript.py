@@ -89,7 +89,10 @@ class Line:
 
 @dataclass(frozen=True)
 class TaskStatus:
-    """A task and where it stands now, for a table or a footer. `started_at` is None while it waits for others."""
+    """A task and where it stands now, for a table or a footer. `started_at` is None while it waits for others.
+
+    `draft` is the end of what its model has written so far.
+    """
 
     task_id: TaskId
     comm_id: CommId
@@ -98,6 +101,7 @@ class TaskStatus:
     status: str
     detail: str = ""
     fraction: float | None = None
+    draft: str = ""
     started_at: datetime | None = None
     ended_at: datetime | None = None
     depth: int = 0
@@ -126,15 +130,20 @@ class Transcript:
         return lines
 
     def hear(self, said: Said) -> list[Line]:
-        """Take a report of progress that is no entry. One that overtook what is known of its task says nothing."""
+        """Take a report of progress that is no entry. One that overtook what is known of its task says nothing.
+
+        Neither does one whose only news is more of a draft: that is for a footer, and for programs.
+        """
         payload, comm_id = said.message.payload, said.message.header.comm_id
         if not isinstance(payload, InformTaskProgress):
             return []
         known = self._tasks.get((comm_id, payload.task_id))
         if known is None or known.ended_at is not None:
             return []
-        heard = replace(known, detail=payload.content or known.detail, fraction=payload.fraction)
+        heard = replace(known, detail=payload.content or known.detail, fraction=payload.fraction, draft=payload.draft)
         self._tasks[comm_id, payload.task_id] = heard
+        if (known.draft or payload.draft) and replace(heard, draft=known.draft) == known:
+            return []
         return [
             Line(0, comm_id, known.depth, said.at, speaker, act, text.strip(), tone, files)
             for speaker, act, text, tone, files in _of_message(said.message)
@@ -235,6 +244,7 @@ class Transcript:
                 _status(task),
                 task.why if isinstance(task, ClosedTask) else detail,
                 fraction,
+                "" if closed or known is None else known.draft,
                 began or (None if isinstance(task, WaitingTask) else at),
                 known.ended_at if known and known.ended_at else at if closed else None,
                 max(0, state.depth - (self.base_depth or 0)),

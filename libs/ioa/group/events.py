@@ -18,19 +18,20 @@ from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message, Payload
 from ioa.protocol.model import Model, Time, Version
-from ioa.protocol.usage import NOTHING, Count, Usage
+from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 
 class GroupLaunched(Model):
     """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost.
 
-    `decided_by` is who chose the team.
+    `overhead` is what of that came to nothing by itself, and `decided_by` who chose the team.
     """
 
     type: Literal["group_launched"] = "group_launched"
     at: Time
     charter: Charter
     usage: Usage = NOTHING
+    overhead: OverheadField = None
     decided_by: DecidedBy | None = None
 
 

@@ -15,7 +15,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Model
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import NOTHING, OverheadField, Usage
 
 
 class LaunchGroup(Model):
@@ -33,6 +33,8 @@ class LaunchGroup(Model):
     """What a nested team is to reach; a goal's own text is on record."""
     usage: Usage = NOTHING
     """What finding the team has cost."""
+    overhead: OverheadField = None
+    """What of that came to nothing by itself."""
     decided_by: DecidedBy | None = None
     """Who chose the team."""
     session: SessionIdField | None = None

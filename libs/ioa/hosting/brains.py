@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ioa.agent.model.chat import ModelChat
     from ioa.ports.chat_model import ChatModel
 
-MODEL_PATIENCE = timedelta(seconds=10)
-"""How long a model may take to say a word before it is told that it does not answer."""
+START_PATIENCE = timedelta(seconds=10)
+"""How long whoever starts a system waits for a model to say a word, if its settings have no less patience."""
 
 _log = structlog.get_logger(__name__)
 
@@ -197,7 +197,8 @@ class _Word(BaseModel):
 async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> ModelStanding:
     """Ask the model for a word, as agents ask it, by a schema, and measure how long it takes.
 
-    With `thoroughly` it is asked to call a tool too, and the server for the model's context.
+    With `thoroughly` it has as much time for each answer as agents give it, and is asked to call a tool too, and the server for the
+    model's context.
     """
     from urllib.parse import urlsplit
 
@@ -208,7 +209,9 @@ async def ask_model(settings: ModelSettings, *, thoroughly: bool = False) -> Mod
     host = urlsplit(settings.base_url).netloc.rpartition("@")[2]
     asked, seconds, failure = monotonic(), 0.0, None
     context, calls_tools = 0, None
-    limits = AnswerLimits(max_tokens=_WORD_TOKENS, timeout=MODEL_PATIENCE)
+    limits = AnswerLimits(
+        max_tokens=_WORD_TOKENS, timeout=settings.timeout if thoroughly else min(START_PATIENCE, settings.timeout)
+    )
     async with open_openai_chat(settings) as chat:
         try:
             question = ChatMessage("user", 'Answer with {"word": "ready"}.')

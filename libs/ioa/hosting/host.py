@@ -25,6 +25,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
+from ioa.beside import beside
 from ioa.errors import AlreadyRunningError, InvalidInputError, IoaError
 from ioa.hosting.brains import Mind, check_models, open_minds
 from ioa.hosting.deployment import as_deployed, replica_of
@@ -140,6 +141,18 @@ class Crew:
         self._network = network
         self._clock = clock
         self._ids = ids
+        self._settled: asyncio.Queue[Exception | None] = asyncio.Queue()
+        """Of each agent that it has joined, or the error that it has ended with."""
+
+    async def until_joined(self, agents: int) -> None:
+        """Wait until so many agents have joined.
+
+        Raises:
+            Exception: The error of the first that has ended instead.
+        """
+        for _ in range(agents):
+            if (error := await self._settled.get()) is not None:
+                raise error
 
     async def serve(self, hosted: Sequence[tuple[Hosted, Mind]], stop: Stop) -> None:
         """Run agents side by side until they are told to stop. One that ends in an error leaves the others alone.
@@ -155,6 +168,7 @@ class Crew:
                     await self._run(one, mind, stop)
                 except Exception as error:
                     errors.append(error)
+                    self._settled.put_nowait(error)
                     why = str(error) if isinstance(error, IoaError) else ""
                     _log.error("agent_ended", agent_id=one.agent_id, error=why, exc_info=not why)
                     ended.enter_context(readiness.needs(f"{one.agent_id}, which has ended with an error", lambda: False))
@@ -205,10 +219,16 @@ class Crew:
         async with (
             locked_folder(folder, session),
             open_sqlite_store(folder / "memory.sqlite") as store,
+            agent.opened() as opened,
         ):
             card, clock, ids = agent.card_as(agent_id), self._clock, self._ids
-            client = AgentClient(agent, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
-            await client.run(stop)
+            client = AgentClient(opened, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
+            async with beside(self._note_joined(client)):
+                await client.run(stop)
+
+    async def _note_joined(self, client: AgentClient) -> None:
+        await client.until_registered()
+        self._settled.put_nowait(None)
 
 
 def _load_file(path: Path) -> object:

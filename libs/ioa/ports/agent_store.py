@@ -94,6 +94,12 @@ class AgentStore(Protocol):
     async def observation(self, comm_id: CommId) -> Observation | None:
         """Return what the agent saw last in a group; None if it never looked."""
 
+    async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:
+        """Keep what the agent thought in a turn of a group, in the place of what it thought in it before. Nobody else is told."""
+
+    async def thoughts(self, comm_id: CommId) -> Mapping[int, str]:
+        """Return what the agent thought in a group, by turn."""
+
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Remember, once for each group, how others did in it; False if this group is remembered already."""
 

@@ -6,7 +6,7 @@ but never harmful. Every method may be called again for the same situation after
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Protocol, runtime_checkable
@@ -178,6 +178,7 @@ class GroupView:
         meter: Where the brain counts what its decision costs.
         instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
         observation: What `me` sees now, by its author's function. Nobody else is shown it.
+        thoughts: What `me` thought in its turns so far, by turn. Nobody else is shown it.
     """
 
     me: AgentId
@@ -194,6 +195,7 @@ class GroupView:
     files: FileReader = field(default_factory=NoFiles, compare=False, repr=False)
     instructions: str = field(default="", repr=False)
     observation: str = field(default="", repr=False)
+    thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -7,7 +7,7 @@ says how it ended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
@@ -19,6 +19,9 @@ from ioa.errors import InvalidInputError, ModelError
 
 Finish = Literal["stop", "length", "tools", "filter", "other"]
 """How an answer ended: by itself, at the limit of tokens, with calls of tools, by a filter of content, or in a way nobody knows."""
+
+Hear = Callable[[str], None]
+"""Is told the text of an answer as far as it has come. What it is told may begin anew, and is no answer."""
 
 Effort = Literal["minimal", "low", "medium", "high"]
 """How much a model that reasons is to reason."""
@@ -156,6 +159,7 @@ class ChatModel(Protocol):
         tools: Sequence[Tool] = (),
         *,
         may_call: bool = True,
+        hear: Hear | None = None,
     ) -> ModelAnswer:
         """Ask the model once.
 
@@ -165,6 +169,7 @@ class ChatModel(Protocol):
             limits: What the answer may cost.
             tools: What the model may ask for; it may name others.
             may_call: False: the tools stay in sight, so that what servers keep of the prompt holds, but none is to be asked for.
+            hear: Wants to hear an answer in words while it is written, if the model can tell; one of a shape it is told nothing of.
 
         Raises:
             InvalidInputError: A call of a tool has no answer; nothing was sent.

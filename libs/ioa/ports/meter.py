@@ -1,11 +1,14 @@
-"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them."""
+"""Counting what decisions and tasks cost while they are made, so that the group's budget can be held, and telling who made them.
+
+What was thought on the way is told with it, to the agent's own client alone.
+"""
 
 from __future__ import annotations
 
 import threading
 
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 
 class Meter:
@@ -13,11 +16,14 @@ class Meter:
 
     Attributes:
         decided_by: Who has taken the decision, as its brain says; None: nobody did, or nobody said.
+        thought: What whoever decided thought by itself, which nobody else is told.
     """
 
     def __init__(self, total: Usage = NOTHING) -> None:
         self.decided_by: DecidedBy | None = None
+        self.thought = ""
         self._total = total
+        self._overhead = NO_OVERHEAD
         self._lock = threading.Lock()
 
     @property
@@ -26,13 +32,25 @@ class Meter:
         with self._lock:
             return self._total
 
+    @property
+    def overhead(self) -> Overhead:
+        """What of the total came to nothing by itself."""
+        with self._lock:
+            return self._overhead
+
     def add(self, usage: Usage) -> None:
         """Count something more."""
         with self._lock:
             self._total = self._total.plus(usage)
 
-    def take(self) -> Usage:
-        """Return the total and start again at nothing."""
+    def set_apart(self, overhead: Overhead) -> None:
+        """Say what of that which was counted came to nothing by itself."""
         with self._lock:
-            taken, self._total = self._total, NOTHING
+            self._overhead = self._overhead.plus(overhead)
+
+    def take(self) -> tuple[Usage, Overhead]:
+        """Return the total, with what of it came to nothing by itself, and start again at nothing."""
+        with self._lock:
+            taken = self._total, self._overhead
+            self._total, self._overhead = NOTHING, NO_OVERHEAD
         return taken

@@ -5,6 +5,7 @@ A payload has only the fields its kind has. What happens next is decided by thes
 
 from __future__ import annotations
 
+import operator
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -15,9 +16,10 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, Version
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
+MAX_DRAFT_CHARS = 4_000
 MAX_TASKS_PER_ASSIGNMENT = 32
 MAX_ARTIFACTS = 100
 """How many files a result or a conclusion may have."""
@@ -110,6 +112,7 @@ class InformTaskProgress(Model):
     Attributes:
         number: Counts 1, 2, 3 … for each task.
         usage: What the task has cost so far, in all its attempts, so that a report that is lost or repeated miscounts nothing.
+        draft: The end of what a model has written of the result so far, shown to whoever follows. It is in no entry of a log.
     """
 
     type: Literal["INFORM_TASK_PROGRESS"] = "INFORM_TASK_PROGRESS"
@@ -118,6 +121,7 @@ class InformTaskProgress(Model):
     content: Content = ""
     fraction: Annotated[float, Field(ge=0, le=1)] | None = None
     usage: Usage | None = None
+    draft: Annotated[str, Field(max_length=MAX_DRAFT_CHARS, exclude_if=operator.not_)] = ""
 
 
 class TaskOutcome(StrEnum):
@@ -241,6 +245,7 @@ class Header(Model):
         causation_id: The message this one answers.
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
+        overhead: What of the usage came to nothing by itself; None is nothing.
         decided_by: Who decided what is said; None if its sender does not say.
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
@@ -255,6 +260,7 @@ class Header(Model):
     sent_at: Time
     causation_id: MessageIdField | None = None
     usage: Usage | None = None
+    overhead: OverheadField = None
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""

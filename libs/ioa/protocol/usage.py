@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated
 
 from pydantic import Field
@@ -58,3 +59,39 @@ class Usage(Model):
 
 
 NOTHING = Usage()
+
+
+class Overhead(Model):
+    """What of a usage came to nothing by itself; the rest went into what is said.
+
+    Attributes:
+        read: Answers by which a model wanted to read something before it decided.
+        repair: Answers that could not be used, and went back to the model.
+        refused: Messages that the group refused.
+    """
+
+    read: Usage = NOTHING
+    repair: Usage = NOTHING
+    refused: Usage = NOTHING
+
+    @property
+    def total(self) -> Usage:
+        """All of it."""
+        return self.read.plus(self.repair).plus(self.refused)
+
+    def plus(self, other: Overhead) -> Overhead:
+        """Both together."""
+        return Overhead(
+            read=self.read.plus(other.read), repair=self.repair.plus(other.repair), refused=self.refused.plus(other.refused)
+        )
+
+
+OverheadField = Annotated[Overhead | None, Field(exclude_if=operator.not_)]
+"""Where there is none, nothing travels."""
+
+NO_OVERHEAD = Overhead()
+
+
+def overhead_of_refused(usage: Usage, overhead: Overhead) -> Overhead:
+    """Return the overhead of a message that was refused: all that it has cost."""
+    return overhead.plus(Overhead(refused=usage.beyond(overhead.total)))

@@ -2,6 +2,7 @@
 
 from ioa.react.agent import react_agent
 from ioa.react.loop import Call, Guard
+from ioa.react.mcp_servers import Mcp, mcp
 from ioa.react.tools import Observation, ReactTool, tool
 
-__all__ = ["Call", "Guard", "Observation", "ReactTool", "react_agent", "tool"]
+__all__ = ["Call", "Guard", "Mcp", "Observation", "ReactTool", "mcp", "react_agent", "tool"]

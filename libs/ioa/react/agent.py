@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
-from ioa.agent.definition import TaskContext
+from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.errors import InvalidInputError
 from ioa.hosting.agent import Agent
 from ioa.ports.brain import Brain
 from ioa.ports.chat_model import ChatModel
 from ioa.protocol.cards import Skill
 from ioa.react.loop import Guard, Options, Run
+from ioa.react.mcp_servers import Mcp, open_servers
 from ioa.react.tools import ReactTool, check_names
 
 if TYPE_CHECKING:
@@ -28,13 +29,13 @@ OpenTools = Callable[[TaskContext], AbstractAsyncContextManager[Sequence[ReactTo
 class _ReactAgent(Agent):
     """An agent whose model asks for tools."""
 
-    tools: Sequence[ReactTool] | OpenTools = field(default=(), kw_only=True, repr=False)
+    tools: Sequence[ReactTool | Mcp] | OpenTools = field(default=(), kw_only=True, repr=False)
     options: Options = field(default_factory=Options, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not callable(self.tools):
-            check_names(self.tools)
+            check_names([one for one in self.tools if isinstance(one, ReactTool)])
         self.task(self._reason_and_act)
 
     @property
@@ -42,8 +43,23 @@ class _ReactAgent(Agent):
         """It can do nothing without one."""
         return True
 
+    def working_as(self, other: AgentDefinition) -> Self:
+        """Take over another agent's functions but for that of tasks, which goes by this one's tools."""
+        super().working_as(other)
+        self._function = self._reason_and_act
+        return self
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[Self]:
+        """Connect its MCP servers, whose tools are those of the agent that is given."""
+        if callable(self.tools):
+            yield self
+            return
+        async with open_servers(self.tools) as tools:
+            yield self.with_card(tools=tools)
+
     async def _reason_and_act(self, task: str, ctx: TaskContext) -> str:
-        opened = self.tools(ctx) if callable(self.tools) else nullcontext(self.tools)
+        opened = self.tools(ctx) if callable(self.tools) else open_servers(self.tools)  # of which a running agent has none left
         async with opened as tools:
             check_names(tools)
             about = f"You are {self.name or self.agent_id}: {self.description}"
@@ -54,7 +70,7 @@ def react_agent(
     agent_id: str,
     *,
     description: str,
-    tools: Sequence[ReactTool] | OpenTools,
+    tools: Sequence[ReactTool | Mcp] | OpenTools,
     name: str = "",
     examples: Sequence[str] = (),
     skills: Sequence[str | Skill] = (),
@@ -76,8 +92,8 @@ def react_agent(
     Args:
         agent_id: As of any agent.
         description: What it does; the model is told.
-        tools: What the model may ask for, made by `@tool`; or `open_tools(ctx)`, an async context manager that gives the tools of
-            one task, which share nothing with those of another.
+        tools: What the model may ask for, made by `@tool`, and servers that have more of it, by `mcp`; or `open_tools(ctx)`, an
+            async context manager that gives the tools of one task, which share nothing with those of another.
         name: As of any agent.
         examples: As of any agent.
         skills: As of any agent.
@@ -92,8 +108,8 @@ def react_agent(
         max_tokens: Where one answer of the model is cut.
         tool_timeout: How long one tool may take.
         max_observation_chars: Where what a tool brings is cut.
-        guard: Called with each call, whose arguments were checked, and the task's context before the tool runs. A text that it
-            returns refuses the call, and is told to the model; so does an exception.
+        guard: Called with each call and the task's context before the tool runs. A text that it returns refuses the call, and is
+            told to the model; so does an exception. The arguments were checked; those of an MCP tool are checked by its server.
 
     Raises:
         InvalidInputError: The card cannot be valid, two tools have one name, or there are no steps.

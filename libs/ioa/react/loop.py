@@ -90,7 +90,8 @@ class Run:
         while True:
             is_last = self._step == self._options.max_steps
             asked = [*messages, ChatMessage("user", _LAST)] if is_last else messages
-            answer = await self._ctx.chat(asked, tools=self._offered, max_tokens=self._options.max_tokens, may_call=not is_last)
+            room = self._options.max_tokens
+            answer = await self._ctx.chat(asked, tools=self._offered, max_tokens=room, may_call=not is_last, stream=True)
             self._trace_answer(answer)
             if answer.complete and answer.tool_calls:
                 if is_last:

@@ -24,7 +24,8 @@ _CONTEXT = "ctx"
 _PREFIX = "of_"
 """Before the names of parameters, so that none of them is a name that pydantic has taken; the model sees them as they are."""
 _MOST_ERRORS = 3
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_NAME_CHARS = 64
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}")
 _ARGUMENT = re.compile(r"^\s{0,12}(\w+)(?:\s*\([^)]*\))?:\s*(\S.*)$", re.MULTILINE)
 
 
@@ -42,12 +43,13 @@ class ReactTool:
 
     Attributes:
         offered: Its name, description and arguments, as the model is told.
+        read: Validates what the model wrote; raises `InvalidInputError` of what does not fit.
         parallel: Whether it may run beside others that are asked for in the same answer.
     """
 
     function: Callable[..., Any]
     offered: Tool
-    arguments: type[BaseModel]
+    read: Callable[[str], dict[str, Any]]
     takes_context: bool
     parallel: bool = False
 
@@ -55,19 +57,6 @@ class ReactTool:
     def name(self) -> str:
         """What the model calls it."""
         return self.offered.name
-
-    def read(self, arguments: str) -> dict[str, Any]:
-        """Validate what the model wrote.
-
-        Raises:
-            InvalidInputError: It does not fit; the first three errors are told.
-        """
-        try:
-            read = self.arguments.model_validate_json(arguments or "{}")
-        except ValidationError as error:
-            told = "; ".join(f"{where or 'arguments'}: {why}" for where, why in problems_of(error)[:_MOST_ERRORS])
-            raise InvalidInputError(f"{self.name} cannot take these arguments: {told}.") from None
-        return {name.removeprefix(_PREFIX): getattr(read, name) for name in read.model_fields_set}
 
     def call(self, arguments: dict[str, Any], ctx: object) -> Any:
         """Call the function; what an async one returns is to be awaited."""
@@ -117,7 +106,22 @@ def _make(function: Callable[..., Any], *, parallel: bool) -> ReactTool:
         told = Field(default, alias=one.name, description=described.get(one.name))
         fields[_PREFIX + one.name] = (types[one.name], told)
     arguments = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
-    return ReactTool(function, Tool(name, about, arguments.model_json_schema()), arguments, _CONTEXT in parameters, parallel)
+    offered = Tool(name, about, arguments.model_json_schema())
+    return ReactTool(function, offered, partial(_read, arguments), _CONTEXT in parameters, parallel)
+
+
+def _read(arguments: type[BaseModel], written: str) -> dict[str, Any]:
+    """Validate what the model wrote.
+
+    Raises:
+        InvalidInputError: It does not fit; the first three errors are told.
+    """
+    try:
+        read = arguments.model_validate_json(written or "{}")
+    except ValidationError as error:
+        told = "; ".join(f"{where or 'arguments'}: {why}" for where, why in problems_of(error)[:_MOST_ERRORS])
+        raise InvalidInputError(f"{arguments.__name__} cannot take these arguments: {told}.") from None
+    return {name.removeprefix(_PREFIX): getattr(read, name) for name in read.model_fields_set}
 
 
 def _documented(text: str) -> tuple[str, dict[str, str]]:

@@ -56,6 +56,13 @@ class ChatModelContract:
         assert (answer.text, answer.finish, answer.tool_calls) == ("431.", "stop", ())
         assert (answer.prompt_tokens, answer.answer_tokens) == (7, 3)
 
+    async def test_what_is_heard_of_an_answer_is_its_text(self) -> None:
+        """Whoever listens hears the answer grow, or nothing of it."""
+        heard: list[str] = []
+        async with self.model_saying(ModelAnswer("Four hundred and thirty-one.")) as model:
+            answer = await model.answer(QUESTION, None, LIMITS, hear=heard.append)
+        assert all(answer.text.startswith(text) for text in heard)
+
     async def test_a_shape_changes_nothing_of_what_was_said(self) -> None:
         """Whether it keeps to the shape is for the caller to check."""
         async with self.model_saying(ModelAnswer('{"people": 431}'), ModelAnswer("many")) as model:

@@ -30,6 +30,7 @@ class MemoryStore:
         self._attempts: dict[tuple[CommId, TaskId], int] = defaultdict(int)
         self._results: dict[tuple[CommId, TaskId], InformTaskResult] = {}
         self._observations: dict[CommId, Observation] = {}
+        self._thoughts: dict[CommId, dict[int, str]] = defaultdict(dict)
         self._met: set[CommId] = set()
         self._contacts: dict[AgentId, Contact] = {}
         self._epoch: str | None = None
@@ -73,6 +74,7 @@ class MemoryStore:
             del self._entries[comm_id]
             self._met.discard(comm_id)
             self._observations.pop(comm_id, None)
+            self._thoughts.pop(comm_id, None)
         self._attempts = defaultdict(int, {key: count for key, count in self._attempts.items() if key[0] not in old})
         self._results = {key: result for key, result in self._results.items() if key[0] not in old}
         return len(old)
@@ -143,6 +145,17 @@ class MemoryStore:
         await self._arrive()
         return self._observations.get(comm_id)
 
+    async def put_thought(self, comm_id: CommId, turn: int, thought: str) -> None:
+        """Keep what was thought in a turn."""
+        await self._arrive()
+        self._write()
+        self._thoughts[comm_id][turn] = thought
+
+    async def thoughts(self, comm_id: CommId) -> Mapping[int, str]:
+        """Return what was thought, by turn."""
+        await self._arrive()
+        return dict(self._thoughts.get(comm_id, {}))
+
     async def meet(self, comm_id: CommId, encounters: Sequence[Encounter]) -> bool:
         """Add up how others did, once for each group."""
         await self._arrive()
@@ -182,7 +195,8 @@ class MemoryStore:
         """Forget every group."""
         await self._arrive()
         self._write()
-        for of_group in (self._entries, self._outbox, self._attempts, self._results, self._met, self._observations):
+        kept = (self._entries, self._outbox, self._attempts, self._results, self._met, self._observations, self._thoughts)
+        for of_group in kept:
             of_group.clear()
 
     async def forget_group(self, comm_id: CommId) -> None:
@@ -191,6 +205,7 @@ class MemoryStore:
         self._write()
         self._entries.pop(comm_id, None)
         self._observations.pop(comm_id, None)
+        self._thoughts.pop(comm_id, None)
         self._met.discard(comm_id)
         self._outbox = {key: message for key, message in self._outbox.items() if key[0] != comm_id}
         for by_task in (self._attempts, self._results):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from ioa.errors import IoaError, ModelError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, Tool, ToolCall, check_calls, with_own_ids
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, Tool, ToolCall, check_calls, with_own_ids
 
 Line = str | IoaError | ModelAnswer
 
@@ -63,8 +63,9 @@ class ScriptedModel:
         tools: Sequence[Tool] = (),
         *,
         may_call: bool = True,
+        hear: Hear | None = None,
     ) -> ModelAnswer:
-        """Say the next line.
+        """Say the next line; `hear` is told a text of it at once.
 
         Raises:
             InvalidInputError: A call of a tool has no answer.
@@ -77,4 +78,7 @@ class ScriptedModel:
         line = self._write(asked) if self._write else next(self._lines, ModelError("The script has no further line."))
         if isinstance(line, IoaError):
             raise line
-        return ModelAnswer(line) if isinstance(line, str) else with_own_ids(line, messages)
+        answer = ModelAnswer(line) if isinstance(line, str) else with_own_ids(line, messages)
+        if hear is not None and shape is None and answer.text:
+            hear(answer.text)
+        return answer

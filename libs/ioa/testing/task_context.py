@@ -73,6 +73,7 @@ class RecordingContext:
         team: The other members of the group.
         asked_by: Who gave the task.
         reason: What was said with it.
+        rejected: Why what was done before was not taken.
     """
 
     workspace: Path
@@ -94,6 +95,7 @@ class RecordingContext:
     team: Sequence[Teammate] = ()
     asked_by: AgentId = AgentId("leader")
     reason: str = ""
+    rejected: str = ""
     goal_id: GoalId = GoalId("goal-1")
     comm_id: CommId = CommId("group-1")
 
@@ -132,13 +134,14 @@ class RecordingContext:
         schema: type[BaseModel] | None = None,
         max_tokens: int | None = None,
         may_call: bool = True,
+        stream: bool = False,
     ) -> Chatting:
         """Ask the test's model, as a running task asks its agent's.
 
         Raises:
             InvalidInputError: The test has given no model.
         """
-        asked = self._ask(question(messages, tools, schema, max_tokens, may_call=may_call))
+        asked = self._ask(question(messages, tools, schema, max_tokens, may_call=may_call, stream=stream))
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:  # a plain function in a plain test

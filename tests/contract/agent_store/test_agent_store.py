@@ -82,6 +82,20 @@ async def test_what_was_seen_last_is_kept_for_its_group(store: AgentStore) -> No
     assert (kept, gone, await store.observation(OTHER)) == ((Observation(2, "two cats"), None), None, None)
 
 
+async def test_what_was_thought_in_each_turn_is_kept_for_its_group(store: AgentStore) -> None:
+    """A second thought takes the place of the first one of its turn, and all of them go with their group."""
+    for turn, thought in ((1, "ask bob"), (3, "wait"), (3, "conclude: \ud83d")):
+        await store.put_thought(COMM, turn, thought)
+    await store.put_thought(OTHER, 1, "elsewhere")
+    kept = await store.thoughts(COMM)
+    await store.forget_group(COMM)
+    left = (await store.thoughts(COMM), await store.thoughts(OTHER))
+    await store.forget_groups()
+
+    assert (kept[1], kept[3].startswith("conclude"), left) == ("ask bob", True, ({}, {1: "elsewhere"}))
+    assert await store.thoughts(OTHER) == {}
+
+
 async def test_an_outgoing_message_is_kept_under_its_duty(store: AgentStore) -> None:
     """A message is found by group and duty, and by nothing else."""
     await store.put_outgoing("turn:1", message("m1"))

@@ -20,6 +20,7 @@ from ioa.adapters.this_process import new_session
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
+from ioa.beside import beside
 from ioa.client.watching import conversation
 from ioa.errors import NotFoundError
 from ioa.group.events import Said
@@ -31,7 +32,6 @@ from ioa.protocol.ids import AgentId, comm_id_of_goal
 from ioa.protocol.messages import Message, Pass, PassCause, Thinking
 from ioa.runtime.process import StopSignal
 from ioa.testing.memory_store import MemoryStore
-from ioa_testkit.beside import beside
 from ioa_testkit.planes import Plane, open_nats_plane
 from tests.unit.agent.model.http_script import Line, completion, serving
 

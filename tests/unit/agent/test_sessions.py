@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -10,15 +11,18 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
+from ioa.agent.model import ModelBrain
 from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, IoaError, NotFoundError, SupersededError
 from ioa.group.requests import Accepted, Rejected, SequencedEntry
-from ioa.ports.brain import Team, WholeConclusion
+from ioa.ports.brain import Mission, Team, TeamTools, WholeConclusion
+from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, SyncTaskAssignment
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.telemetry import readiness
 from ioa.testing.scripted_brain import ScriptedBrain
+from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.deadline import eventually
 from tests.rig.memory_network import MemoryNetwork
 from tests.unit.agent.company import GOAL, Company, idle, one_task, open_company, task, working
@@ -327,3 +331,37 @@ async def test_a_million_characters_are_concluded_whole(company: Company, at_onc
     stored = await company.network.get_file(file)
     assert (result.reason, result.content[:1_000], stored.decode()) == (Reason.CONCLUDED, whole[:1_000], whole)
     assert result.content.endswith("all 1,000,000 characters of this answer are in the file answer.md]")
+
+
+class _LeadingModel(ModelBrain):
+    """A model that leads the worker, and is not asked whom to lead."""
+
+    async def form_team(self, mission: Mission, tools: TeamTools) -> Team:
+        """Take the worker."""
+        return Team(members=(WORKER,))
+
+
+async def test_what_an_agent_thought_survives_its_process(company: Company) -> None:
+    """A model that speaks again after a restart is shown its own thoughts beside what it said; nobody else is."""
+    released, thought = asyncio.Event(), "Bob knows, but he is slow."
+
+    async def work(words: str) -> str:
+        await released.wait()
+        return "done"
+
+    given = {"name": "x", "assignee": "worker", "task_desc": "work", "uses": []}
+    assign = {"type": "ASSIGN", "mode": "wait", "content": "", "tasks": [given]}
+    conclude = {"type": "CONCLUDE", "goal_reached": True, "content": "All done."}
+    model = ScriptedModel([json.dumps({"thought": thought, "decision": assign}), json.dumps({"decision": conclude})])
+    await company.start(working(work))
+    lead = await company.start(idle("lead"), _LeadingModel(model))
+    await company.network.offer(GOAL)
+    await eventually(lambda: company.messages(ROOM))
+    await company.crash("lead")
+    lead.brain = _LeadingModel(model)
+    await company.restart("lead")
+    released.set()
+    assert (await company.result()).content == "All done."
+    assert f"<thought>\n{thought}\n</thought>" in model.asked[-1].prompt
+    log = b"".join(encode(stored.entry) for stored in await company.network.entries(ROOM))
+    assert (thought.encode() in log, await company.members["worker"].store.thoughts(ROOM)) == (False, {})

@@ -21,7 +21,7 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
-from ioa.protocol.usage import Usage
+from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
 from tests.unit.agent.company import GOAL, Company, idle, one_task, task, working
@@ -85,8 +85,9 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
     await company.start(idle("worker"))
     await company.start(idle("lead"), DearBrain(nowhere, ConcludeGroupDiscussion()))
     await company.has_done()
-    usages = [message.header.usage for message in await company.messages(ROOM)]
-    assert usages == [THOUGHT.plus(THOUGHT), THOUGHT]
+    headers = [message.header for message in await company.messages(ROOM)]
+    assert [header.usage for header in headers] == [THOUGHT.plus(THOUGHT), THOUGHT]
+    assert [header.overhead for header in headers] == [Overhead(refused=THOUGHT), None]
 
 
 async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:

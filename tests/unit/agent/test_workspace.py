@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
+from ioa.agent.conversation import GivenOut
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
+from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
@@ -22,14 +24,14 @@ from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_network import MemoryNetwork
 
 T1 = TaskId("t1")
-AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), AgentId("boss"))
+AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), GivenOut(AgentId("boss")))
 
 
 def _nobody_searches(needs: Sequence[str | Need], budget: int | None) -> Searching:
     raise AssertionError("no test here searches")
 
 
-def _nobody_asks(question: ChatQuestion) -> Chatting:
+def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
     raise AssertionError("no test here asks a model")
 
 
@@ -59,7 +61,7 @@ async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> N
 
     loop = asyncio.get_running_loop()
     running = RunningTask(
-        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda _: Chatting.start(silent(), loop, CHAT)
+        T1, 1, AROUND, (), (), tmp_path, Meter(), _nobody_searches, lambda *_: Chatting.start(silent(), loop, CHAT)
     )
     waiting = asyncio.create_task(asyncio.to_thread(running.chat("Hello?").result))
     await began.wait()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ioa.cli.conversation import ConversationView, clock, line_text, speaker_style
+from ioa.cli.conversation import ConversationView, clock, draft_row, line_text, speaker_style
 from ioa.cli.goals import goal_table
 from ioa.cli.terminal import Terminal
 from ioa.client.transcript import Line, Tone
@@ -126,6 +126,20 @@ def test_a_terminal_shows_what_runs_and_cleans_up(monkeypatch: pytest.MonkeyPatc
         False,
     )
     assert stream.getvalue().count("\x1b[?25l") == stream.getvalue().count("\x1b[?25h") == 1
+
+
+def test_a_terminal_shows_the_end_of_a_draft_in_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long, wide or full of line breaks it is, so that nothing jumps; what a terminal would obey is made visible."""
+    monkeypatch.setattr(sys, "stdout", _TerminalStream())
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for draft, end in [
+        ("one\n\ntwo", "one two"),
+        ("x" * 500 + "y", "…" + "x" * 34 + "y"),
+        ("丈" * 500, "丈丈"),
+        ("\x1b[2J", "␛[2J"),
+    ]:
+        row = draft_row(draft, 40)
+        assert row.plain.endswith(end) and row.cell_len <= 38 and "\n" not in row.plain
 
 
 def test_no_column_of_the_goal_list_is_lost(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,11 +10,11 @@ from ioa.cli.goals import cost_table, costs_document
 from ioa.cli.terminal import Terminal
 from ioa.client.costs import Purpose, costs_of
 from ioa.group.events import Said
-from ioa.protocol.ids import TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult
-from ioa.protocol.usage import NOTHING, Usage
+from ioa.protocol.usage import NOTHING, Overhead, Usage
 from tests.unit.cli.logs import log_of
-from tests.unit.group.scenario import Scenario, launched
+from tests.unit.group.scenario import Scenario, launched, said
 
 
 def tokens(count: int) -> Usage:
@@ -24,8 +24,8 @@ def tokens(count: int) -> Usage:
 
 def story() -> Scenario:
     """A goal that talked, worked, decided how to work, and had a nested team."""
-    said = launched("ada", "bob").speaks("ada", Discussion(content="Well?", next_speaker="bob"), usage=tokens(5))
-    assigned = said.says("bob", to="ada", tokens=7).assigns_and_waits("ada", "t3-1:bob", "t3-2:bob")
+    asked = launched("ada", "bob").speaks("ada", Discussion(content="Well?", next_speaker="bob"), usage=tokens(5))
+    assigned = asked.says("bob", to="ada", tokens=7).assigns_and_waits("ada", "t3-1:bob", "t3-2:bob")
     task = assigned.open("t3-1")
     reported = assigned.progresses("t3-1", tokens=10)
     result = InformTaskResult(
@@ -45,6 +45,17 @@ def test_each_purpose_has_its_part() -> None:
     """Turns, deciding on a task, its work and the nested team stand apart."""
     parts = {purpose: (usage.tokens_in, usage.tokens_out) for purpose, usage in spent().items()}
     assert parts == {Purpose.SPEAK: (12, 0), Purpose.APPROACH: (12, 0), Purpose.TASK: (18, 20), Purpose.NESTED: (100, 0)}
+
+
+@pytest.mark.parametrize("claimed", [3, 5, 1_000])
+def test_what_came_to_nothing_stands_apart(claimed: int) -> None:
+    """Reads, repairs and refused messages are no turns; whatever their sender says of them, all parts are what was charged."""
+    overhead = Overhead(read=tokens(1), repair=tokens(2), refused=tokens(claimed))
+    turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, usage=tokens(10), overhead=overhead)
+    parts = costs_of(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))
+    refused = min(claimed, 7)
+    told = {Purpose.READ: 1, Purpose.REPAIR: 2, Purpose.REFUSED: refused, Purpose.SPEAK: 7 - refused}
+    assert parts == {purpose: tokens(count) for purpose, count in told.items() if count}
 
 
 @pytest.mark.parametrize("boast", [0, 12, 10_000])

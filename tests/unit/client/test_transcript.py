@@ -70,6 +70,22 @@ def test_reports_that_are_no_entries_are_lines_too() -> None:
     assert (task.detail, task.fraction) == ("halfway", 0.5)
 
 
+def test_a_draft_is_no_line() -> None:
+    """While a model writes, the task shows the end of its text, until it writes no more; what is printed stays as it is."""
+    story = launched("ada", "bob").assigns_and_waits("ada", "t1-1:bob").progresses("t1-1")
+    report = story.log[-1]
+    assert isinstance(report, Said)
+    transcript, shown, lines = Transcript(), list[str](), list[int]()
+    for stored in log_of(story):
+        transcript.read(stored)
+    for number, draft, content in [(2, "Once", "step 1"), (3, "Once upon", "step 1"), (4, "", "step 1"), (5, "", "step 1")]:
+        payload = InformTaskProgress(task_id=TaskId("t1-1"), number=number, content=content, draft=draft)
+        heard = report.model_copy(update={"message": report.message.model_copy(update={"payload": payload})})
+        lines.append(len(transcript.hear(heard)))
+        shown += [task.draft for task in transcript.open_tasks()]
+    assert (shown, lines) == (["Once", "Once upon", "", ""], [1, 0, 0, 1])
+
+
 def test_what_a_rule_did_is_said() -> None:
     """A floor that passed on, a lost member's task and a cancelled group are told, though no member said them."""
     silent = _said(launched("ada", "bob").timer())

@@ -54,7 +54,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
-from ioa.protocol.usage import MICROS, NOTHING, Usage
+from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
 from ioa.repetition import sketches_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -122,6 +122,7 @@ def said(
     comm_id: CommId = COMM,
     usage: Usage | None = None,
     by: DecidedBy | None = None,
+    overhead: Overhead | None = None,
 ) -> Said:
     """A message as the router hands it to the machine."""
     header = Header(
@@ -134,6 +135,7 @@ def said(
         sent_at=at,
         usage=usage,
         decided_by=by,
+        overhead=overhead,
     )
     return Said(at=at, message=Message(header=header, payload=payload), sketches=sketches_of(payload))
 

@@ -73,6 +73,15 @@ async def test_the_doctor_looks_into_context_and_tools(calls: list[object], heal
     assert (finding.health, "takes 9,000 tokens" in finding.message) == (health, True)
 
 
+async def test_the_doctor_has_the_patience_of_agents() -> None:
+    """A slow model that serves its agents is no problem; one that takes longer than they wait is."""
+    with serving(Line(hang=True)) as (url, _):
+        settings = model_of(_environment(url) | {"IOA_LLM_TIMEOUT": "0.2"})
+        assert settings is not None
+        finding = model_finding(await ask_model(settings, thoroughly=True))
+    assert (finding.health, "no answer within 0.2 s" in finding.message) == (Health.PROBLEM, True)
+
+
 def test_the_doctor_names_agents_whose_models_fail() -> None:
     """An agent's environment is not that of the shell: each tells with its lease how its own model answers."""
     at = datetime(2031, 2, 3, 4, 5, tzinfo=UTC)

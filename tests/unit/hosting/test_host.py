@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
+from typing import Self
 
 import pytest
 from structlog.testing import capture_logs
 
 from ioa.adapters.folder_lock import locked_folder
 from ioa.adapters.this_process import new_session
+from ioa.agent.definition import AgentDefinition
 from ioa.errors import AlreadyRunningError, InvalidInputError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import Mind
 from ioa.hosting.host import Crew, host, in_sandbox, load_agent
@@ -30,13 +32,14 @@ from tests.unit.agent.company import Stop, idle
 
 @asynccontextmanager
 async def _serving(
-    network: MemoryNetwork, folder: Path, agents: Sequence[str], seed: str | None = None
+    network: MemoryNetwork, folder: Path, agents: Sequence[str | AgentDefinition], seed: str | None = None
 ) -> AsyncIterator[asyncio.Task[None]]:
     stop = Stop()
     settings = WorkerSettings(agent_data=folder, nats_seed=seed, drain=timedelta(0))
     crew, mind = Crew(settings, network, network.clock, CountedIds()), Mind(ScriptedBrain())
+    hosted = [(host(idle(one) if isinstance(one, str) else one), mind) for one in agents]
     with capture_logs():
-        serving = asyncio.create_task(crew.serve([(host(idle(name)), mind) for name in agents], stop))
+        serving = asyncio.create_task(crew.serve(hosted, stop))
         try:
             yield serving
         finally:
@@ -91,6 +94,23 @@ async def test_the_end_of_one_agent_leaves_the_others_alone(tmp_path: Path) -> N
     await serving
 
     assert readiness.missing() == []
+
+
+async def test_an_agent_that_lacks_what_it_opens_does_not_join(tmp_path: Path) -> None:
+    """Nobody finds it and gives it tasks that it cannot do; its process says why."""
+
+    class Closed(AgentDefinition):
+        @asynccontextmanager
+        async def opened(self) -> AsyncIterator[Self]:
+            if self.description:
+                raise UnavailableError("The server is away.")
+            yield self
+
+    network = MemoryNetwork(ManualClock())
+    async with _serving(network, tmp_path, [Closed("closed", "Needs a server")]) as serving:
+        with pytest.raises(UnavailableError, match="away"):
+            await serving
+    assert not network.is_online(AgentId("closed"))
 
 
 async def test_a_process_without_any_agent_left_ends_with_the_first_error(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ SAID: dict[str, tuple[str, str, object]] = {
     "reasoning_effort": ("low", '"low"', "low"),
     "seed": ("7", "7", 7),
     "format": ("plain", '"plain"', "plain"),
+    "stream": ("false", "false", False),
     "extra": ('{"top_p": 0.5}', "{top_p = 0.5}", {"top_p": 0.5}),
     "concurrency": ("2", "2", 2),
     "price_in": ("2.5", "2.5", 2.5),

@@ -8,19 +8,30 @@ from datetime import timedelta
 import pytest
 
 from ioa.errors import ForbiddenError, InvalidInputError, NotFoundError, PayloadTooLargeError, SupersededError, UnavailableError
-from ioa.group.events import LaunchAbandoned, TimerFired
+from ioa.group.events import LaunchAbandoned, Said, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Phase
+from ioa.protocol.ids import CommId, GoalId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    Message,
+    Phase,
+    SyncTaskAssignment,
+    TaskSpec,
+)
 from ioa.protocol.registry import Register
 from ioa.protocol.subjects import say
 from ioa.testing.memory_log import Mishap
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, session
+
+T1 = TaskId("t1-1")
 
 
 async def test_a_repeated_message_gets_the_first_answer() -> None:
@@ -89,6 +100,19 @@ async def test_a_rejection_says_what_would_be_legal() -> None:
     assert isinstance(answer, Rejected)
     assert (answer.code, "CONCLUDE_GROUP_DISCUSSION" in answer.legal) == (RejectionCode.WRONG_PHASE, True)
     assert len(await plane.entries()) == 1
+
+
+async def test_no_entry_holds_a_draft() -> None:
+    """Whoever follows hears of it; a report that has to be an entry goes into the log without it, whoever sent it so."""
+    plane = Plane()
+    await plane.open(ADA, BOB)
+    await plane.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=T1, assignee=BOB, task_desc="tell a story"),)))
+    for number in (1, 2):
+        await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, draft="Once upon"))
+    told = [entry.entry.event.message.payload for entry in await plane.entries() if isinstance(entry.entry.event, Said)]
+    heard = [said.message.payload for said in plane.progress.reports]
+    assert told[1:] == [InformTaskProgress(task_id=T1, number=1)]
+    assert heard == [InformTaskProgress(task_id=T1, number=2, draft="Once upon")]
 
 
 @pytest.mark.parametrize(("comm_id", "sender"), [(ROOM, "bob"), ("gother", "ada")])

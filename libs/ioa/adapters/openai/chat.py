@@ -12,9 +12,11 @@ The key is sent to the endpoint and appears nowhere else: not in errors, logs or
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -31,10 +33,11 @@ from ioa.adapters.openai.dialect import (
     context_told,
     is_too_long,
 )
+from ioa.adapters.openai.event_stream import StreamedCompletion, is_event_stream, lines_of
 from ioa.adapters.openai.request_body import chat_body
 from ioa.adapters.openai.settings import DEFAULT_CONTEXT_TOKENS, DEFAULT_KEY_HEADER, ModelSettings
 from ioa.errors import InvalidInputError, ModelError, UnavailableError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ModelAnswer, PromptTooLongError, Tool, check_calls
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, Hear, ModelAnswer, PromptTooLongError, Tool, check_calls
 from ioa.retry import pauses
 
 __all__ = ["ModelSettings", "OpenAiChat", "open_openai_chat"]
@@ -47,6 +50,9 @@ CONNECT_TIMEOUT_S = 5.0
 _OVERLOADED = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _REFUSED = frozenset({400, 413, 415, 422, 501})
 _TOO_LARGE = 413
+
+_BYTES_A_TOKEN = 3
+"""Few, so that what is estimated is rather too much than too little."""
 
 _SECRET_CHARS = 8
 """A shorter key, such as `EMPTY` or `none`, is what servers take that want no key: no secret, and part of many texts."""
@@ -110,6 +116,7 @@ class OpenAiChat:
         tools: Sequence[Tool] = (),
         *,
         may_call: bool = True,
+        hear: Hear | None = None,
     ) -> ModelAnswer:
         """Ask the model, retrying what a retry can help.
 
@@ -122,20 +129,25 @@ class OpenAiChat:
         check_calls(messages)
         try:
             async with asyncio.timeout(limits.timeout.total_seconds()), self._concurrent:
-                return await self._ask(Request(tuple(messages), shape, limits, tuple(tools), may_call))
+                is_heard = hear is not None and self._settings.stream
+                return await self._ask(Request(tuple(messages), shape, limits, tuple(tools), may_call, is_heard), hear)
         except TimeoutError:
             raise UnavailableError(
                 f"The language model at {self._where} gave no answer within {limits.timeout.total_seconds():g} s.",
                 hint="Use a faster model or a longer timeout.",
             ) from None
 
-    async def _ask(self, request: Request) -> ModelAnswer:
+    async def _ask(self, request: Request, hear: Hear | None) -> ModelAnswer:
         dialect, limits = self._dialect, request.limits
         while True:
-            response = await self._send_patiently(chat_body(self._settings, request, dialect), limits)
+            body = chat_body(self._settings, request, dialect)
+            response = await self._send_patiently(body, limits, hear)
             if response.is_success:
+                answer = read_completion(response.text, self._where, self._quoted)
+                if is_event_stream(response) and not answer.prompt_tokens:
+                    dialect, answer = dialect.without_streams(), _estimated(answer, body)
                 self._dialect = self._dialect.joined(dialect)  # which others may have made simpler meanwhile
-                return read_calls(read_completion(response.text, self._where, self._quoted), request, dialect)
+                return read_calls(answer, request, dialect)
             refused = response.text if response.status_code in _REFUSED else None
             if refused is not None and (is_too_long(refused) or response.status_code == _TOO_LARGE):
                 raise await self._too_long(response)
@@ -183,12 +195,12 @@ class OpenAiChat:
             return {}
         return {header: f"{'Bearer ' if header.title() == DEFAULT_KEY_HEADER else ''}{key.get_secret_value()}"}
 
-    async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:
+    async def _send_patiently(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
         failure, waits = "", pauses(FIRST_WAIT_S, MAX_WAIT_S, self._rng.random)
         for tried in range(1, MAX_TRIES + 1):
             wait = next(waits)
             try:
-                response = await self._send(body, limits)
+                response = await self._send(body, limits, hear)
             except httpx.InvalidURL as error:
                 raise InvalidInputError(f"{self._where} is no address: {error}.", hint="Check IOA_LLM_BASE_URL.") from None
             except httpx.TimeoutException:
@@ -209,13 +221,27 @@ class OpenAiChat:
             retry_after=timedelta(seconds=wait) if wait > MAX_WAIT_S else None,
         )
 
-    async def _send(self, body: Mapping[str, Any], limits: AnswerLimits) -> httpx.Response:
-        return await self._client.post(
+    async def _send(self, body: Mapping[str, Any], limits: AnswerLimits, hear: Hear | None) -> httpx.Response:
+        """Send the request and read all of the answer; one that comes piece by piece is put together, and told as it comes.
+
+        Raises:
+            httpx.TransportError: The connection failed, or the answer broke off.
+        """
+        async with self._client.stream(
+            "POST",
             f"{self._settings.base_url}/chat/completions",
             json=body,
             headers=self._headers(),
             timeout=httpx.Timeout(limits.timeout.total_seconds(), connect=CONNECT_TIMEOUT_S),
-        )
+        ) as response:
+            if not (response.is_success and is_event_stream(response)):
+                await response.aread()
+                return response
+            streamed = StreamedCompletion(hear)
+            async for line in lines_of(response):
+                streamed.read(line)
+        kind = {"content-type": response.headers["content-type"]}
+        return httpx.Response(response.status_code, headers=kind, json=streamed.whole())
 
     def _refusal(self, response: httpx.Response) -> ModelError:
         status = response.status_code
@@ -234,6 +260,12 @@ class OpenAiChat:
         """Hide the key in what an error quotes of an answer. The answer itself is never changed."""
         key = self._settings.api_key.get_secret_value() if self._settings.api_key else ""
         return text.replace(key, "***") if len(key) >= _SECRET_CHARS else text
+
+
+def _estimated(answer: ModelAnswer, body: Mapping[str, Any]) -> ModelAnswer:
+    """Estimate what an answer has cost whose server counts nothing in a stream."""
+    asked, said = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"), answer.text.encode("utf-8", "replace")
+    return replace(answer, prompt_tokens=len(asked) // _BYTES_A_TOKEN, answer_tokens=len(said) // _BYTES_A_TOKEN)
 
 
 def _retry_after_s(response: httpx.Response) -> float:

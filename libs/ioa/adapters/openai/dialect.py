@@ -13,6 +13,8 @@ from ioa.ports.chat_model import AnswerLimits, ChatMessage, Tool
 
 _GIVEN_UP = ("temperature", "seed", "reasoning_effort", "prompt_cache_key")
 """What a server may refuse without harm to the answer."""
+_STREAM = "stream"
+_NAMES_STREAM = re.compile(rf"\b{_STREAM}")
 _ANSWER_LIMITS = ("max_tokens", "max_completion_tokens")
 _LEAST_ANSWER_TOKENS = 64
 
@@ -39,6 +41,7 @@ class Request:
     limits: AnswerLimits
     tools: tuple[Tool, ...] = ()
     may_call: bool = True
+    is_heard: bool = False
 
 
 class AnswerFormat(Enum):
@@ -94,6 +97,8 @@ class Dialect:
         named = next((field for field in _GIVEN_UP if field in refusal and field not in self.given_up), None)
         if named is not None:
             return replace(self, given_up=self.given_up | {named})
+        if self.streams(request) and (_NAMES_STREAM.search(refusal) or "tool" not in refusal):
+            return self.without_streams()
         if any(field in refusal for field in _ANSWER_LIMITS) and asked_tokens > _LEAST_ANSWER_TOKENS:
             told = [int(number) for number in _NUMBER.findall(refusal.replace(",", "")) if int(number) < asked_tokens]
             return replace(self, most_answer_tokens=max(_LEAST_ANSWER_TOKENS, max(told, default=asked_tokens // 2)))
@@ -102,6 +107,15 @@ class Dialect:
             return None if weaker is None else replace(self, tools=weaker)
         simpler = None if request.shape is None else _weaker(self.format)
         return None if simpler is None else replace(self, format=simpler)
+
+    def streams(self, request: Request) -> bool:
+        """Whether an answer comes piece by piece: one in words that somebody wants to hear. Half of a JSON object tells nothing."""
+        in_words = request.shape is None and (not request.tools or self.tools is ToolFormat.NATIVE)
+        return request.is_heard and in_words and _STREAM not in self.given_up
+
+    def without_streams(self) -> Dialect:
+        """Ask for whole answers from now on."""
+        return replace(self, given_up=self.given_up | {_STREAM})
 
     def joined(self, other: Dialect) -> Dialect:
         """Return the weaker way in each respect: of two requests that are under way together none undoes what the other learned."""

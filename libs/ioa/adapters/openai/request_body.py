@@ -42,6 +42,8 @@ def chat_body(settings: ModelSettings, request: Request, dialect: Dialect) -> di
         dialect.tokens_field: dialect.answer_tokens(limits.max_tokens),
         **{name: value for name, value in wished.items() if value is not None and name not in dialect.given_up},
     }
+    if dialect.streams(request):
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
     if tools and native:
         body["tools"] = [
             {"type": "function", "function": {"name": one.name, "description": one.description, "parameters": one.parameters}}

@@ -85,7 +85,7 @@ class ModelSettings:
     max_prompt: int = Field(
         default=100_000,
         ge=500,
-        description="the most tokens of a prompt, however large the context; what its model READs comes on top",
+        description="the most tokens of a prompt, with what its model READs, however large the context",
     )
     max_answer: int = Field(default=16_000, ge=16, description="the most tokens of an answer, its reasoning included")
     timeout: Seconds = Field(default=timedelta(seconds=120), description="for one answer, with the retries of its transport")
@@ -100,6 +100,7 @@ class ModelSettings:
     reasoning_effort: Effort | None = Field(default=None, description="how much a model that reasons is to reason")
     seed: int | None = Field(default=None, description="the same answers for the same questions, where a server can")
     format: Format = Field(default="auto", description="how an answer's shape is asked for; `auto` steps down where it is refused")
+    stream: bool = Field(default=True, description="whether the text of a task is shown while it is written, where a server can")
     extra: Annotated[Mapping[str, Any], BeforeValidator(_object)] = Field(
         default_factory=dict, description="an object that is merged into each request"
     )

@@ -124,14 +124,14 @@ class Conclude(BaseModel):
 
     Attributes:
         answer_from: Results whose texts follow `content`, word for word.
-        files: What goes with the answer; by default what `files_of_answer` says.
+        files: What goes with the answer; None: what `files_of_answer` says.
     """
 
     type: Literal["CONCLUDE"]
     goal_reached: bool
     content: Text
     answer_from: list[Text] = []
-    files: list[Text] = []
+    files: list[Text] | None = None
 
 
 class Reject(BaseModel):

@@ -17,7 +17,7 @@ from datetime import timedelta
 
 from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
-from ioa.agent.conversation import reason_of
+from ioa.agent.conversation import given_out
 from ioa.agent.model import context
 from ioa.agent.model.answers import Approach, Conclude, DoAlone, PassOn, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
@@ -26,7 +26,7 @@ from ioa.agent.model.formation import Findings, TeamFormation
 from ioa.agent.model.legality import is_mute, is_written, objection, usable
 from ioa.agent.model.log_lines import fitting, lines_of
 from ioa.agent.model.payloads import conclusion_of, rejecting, utterance_of
-from ioa.agent.model.private_memory import PrivateMemory
+from ioa.agent.model.private_memory import PrivateMemory, shortened_thought
 from ioa.agent.model.prompts import Prompts, cut, defused, fenced
 from ioa.agent.model.reading import Reader, whole_text
 from ioa.agent.model.tally import Cause, Decision, Tally
@@ -225,13 +225,13 @@ class ModelBrain:
         within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
         question = Question(text, view.meter, within=within, reader=Reader(view), about=_about(view))
         said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
-        self._memory.note_thought(view, said.thought)
+        view.meter.thought = shortened_thought(said.thought)
         return said
 
     def _situation(self, view: GroupView, room: int, tail_of: Callable[[int], str]) -> str:
         """Head, log and tail in at most about `room` tokens; `tail_of` is told how many stand above it."""
         head = context.head(self._prompts, view, room)
-        lines = lines_of(view, self._memory.thoughts(view))
+        lines = lines_of(view, view.thoughts)
         free = room - tokens_of(head)
         tail = tail_of(room)
         log = fitting(lines, max(0, free - context.tail_allowance(tail, room)))
@@ -239,7 +239,7 @@ class ModelBrain:
 
     def _approach_question(self, task: TaskView) -> Callable[[int], str]:
         view, spec = task.group, task.spec
-        assigner, _ = reason_of(view, spec)
+        assigner = given_out(view, spec).asked_by
 
         def text(room: int) -> str:
             seen = _within(view, room)

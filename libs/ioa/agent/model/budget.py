@@ -18,7 +18,7 @@ class Budget:
     """Bounds of one decision. Tokens of what is sent are estimated (`tokens_of`), so that a prompt is the same on every run.
 
     Attributes:
-        max_prompt: The most tokens of a prompt, however large the model's context.
+        max_prompt: The most tokens of a prompt, with what was read for it, however large the model's context.
         max_answer: Where the server cuts an answer, in tokens; what a model reasons before it answers counts.
         repairs: How often a useless answer goes back to the model.
         calls: How often the model may act while it forms a team (paper, appendix A.2.3).
@@ -53,6 +53,10 @@ class Budget:
     def request_tokens(self, context: int) -> int:
         """Return what a request may hold: the context without an answer and a reserve for the schema and what estimates miss."""
         return max(_LEAST_PROMPT_TOKENS, context - self.answer_tokens(context) - min(_RESERVE_TOKENS, context // 8))
+
+    def prompt_tokens(self, context: int) -> int:
+        """Return what a prompt may hold for a model with such a context, with all that was read and repaired for a decision."""
+        return min(self.max_prompt, self.request_tokens(context))
 
     def usage_of(self, answer: ModelAnswer) -> Usage:
         """Return what an answer has cost. A price for a million tokens is the price of one token in millionths."""

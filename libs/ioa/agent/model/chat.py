@@ -10,7 +10,7 @@ from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import read_answer
 from ioa.agent.model.prompts import Prompts
 from ioa.errors import ModelError
-from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, ModelAnswer, PromptTooLongError
+from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 
 _LEAST_ANSWER_TOKENS = 64
@@ -24,8 +24,10 @@ class ModelChat:
         self._budget = budget
         self._prompts = Prompts()
 
-    async def ask(self, question: ChatQuestion, meter: Meter, left: Callable[[], Left]) -> ChatAnswer:
+    async def ask(self, question: ChatQuestion, meter: Meter, left: Callable[[], Left], hear: Hear | None = None) -> ChatAnswer:
         """Ask once, or until the answer has the shape that is wanted, which is repaired at most twice.
+
+        `hear` is told of an answer while it is written, if the question says so.
 
         An answer that was cut is never repaired: it is asked for once more, with twice the room.
 
@@ -38,7 +40,7 @@ class ModelChat:
         schema, is_doubled, repairs = question.schema, False, 0
         while True:
             asked = replace(question, messages=tuple(messages))
-            answer = await self._answer(asked, left, times=2 if is_doubled else 1)
+            answer = await self._answer(asked, left, hear if question.stream else None, times=2 if is_doubled else 1)
             usage = self._budget.usage_of(answer)
             meter.add(usage)
             own.add(usage)
@@ -59,7 +61,7 @@ class ModelChat:
             told = self._prompts.fill("repair", problem=problem)
             messages += [ChatMessage("assistant", answer.text or "(nothing)"), ChatMessage("user", told)]
 
-    async def _answer(self, question: ChatQuestion, left: Callable[[], Left], *, times: int) -> ModelAnswer:
+    async def _answer(self, question: ChatQuestion, left: Callable[[], Left], hear: Hear | None, *, times: int) -> ModelAnswer:
         """Ask once; again with less room for the answer where the server turns out to have a smaller context."""
         room: int | None = None
         while True:
@@ -71,7 +73,7 @@ class ModelChat:
             limits = AnswerLimits(max(1, wanted), self._budget.answer_timeout, self._budget.temperature)
             try:
                 return await self._model.answer(
-                    question.messages, question.schema, limits, question.tools, may_call=question.may_call
+                    question.messages, question.schema, limits, question.tools, may_call=question.may_call, hear=hear
                 )
             except PromptTooLongError:
                 known = await self._model.context_tokens()

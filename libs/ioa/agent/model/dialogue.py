@@ -22,6 +22,7 @@ from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
+from ioa.protocol.usage import NOTHING, Overhead
 from ioa.retry import pauses
 
 log = structlog.get_logger(__name__)
@@ -118,12 +119,14 @@ class Dialogue:
             elif said is not None:
                 reader = question.reader if isinstance(said.decision, Read) else None
                 if isinstance(said.decision, Read) and reader is not None and not reader.is_spent:
+                    asking.set_apart(Overhead(read=asking.spent))
                     asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
                     continue
                 told = objection(said) if reader is None else reader.spent()
                 if told is None:
                     return said
                 problem = told
+            asking.set_apart(Overhead(repair=asking.spent))
             if repairs == self._budget.repairs:
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
@@ -160,6 +163,12 @@ class _Asking:
         self._is_doubled = False
         self._is_hurried = False
         self.limit = budget.max_answer
+        self.spent = NOTHING
+        """What the last answer has cost."""
+
+    def set_apart(self, overhead: Overhead) -> None:
+        """Count what of the decision's cost came to nothing by itself."""
+        self._question.meter.set_apart(overhead)
 
     def go_on(self, answer: str, reply: str) -> None:
         """Keep an answer, and what is said to it."""
@@ -168,7 +177,7 @@ class _Asking:
 
     async def bytes_to_read(self) -> int:
         """How much may be read on: half of what a request holds is for the question, which is shortened where it has to be."""
-        room = self._budget.request_tokens(await self._model.context_tokens()) - tokens_of(self._system)
+        room = self._budget.prompt_tokens(await self._model.context_tokens()) - tokens_of(self._system)
         return 3 * max(0, room // 2 - sum(tokens_of(message.content) for message in self._later))
 
     async def ask(self, shape: type[BaseModel]) -> ModelAnswer:
@@ -178,7 +187,8 @@ class _Asking:
         """
         while True:
             answer = await self._answer(shape)
-            self._question.meter.add(self._budget.usage_of(answer))
+            self.spent = self._budget.usage_of(answer)
+            self._question.meter.add(self.spent)
             self._tally.count(answer)
             if answer.finish != "length":
                 return answer
@@ -188,6 +198,7 @@ class _Asking:
                 self._is_hurried = True
             else:
                 return answer
+            self.set_apart(Overhead(repair=self.spent))
 
     async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
         learned, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)
@@ -221,7 +232,7 @@ class _Asking:
 
     def _messages(self, context: int) -> list[ChatMessage]:
         around = tokens_of(self._system) + sum(tokens_of(message.content) for message in self._later)
-        room = min(self._budget.max_prompt - tokens_of(self._system), self._budget.request_tokens(context) - around)
+        room = self._budget.prompt_tokens(context) - around
         return [ChatMessage("system", self._system), ChatMessage("user", self._question.text(max(0, room))), *self._later]
 
     def _limits(self, messages: Sequence[ChatMessage], context: int) -> AnswerLimits:

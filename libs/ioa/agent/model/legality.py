@@ -253,12 +253,13 @@ def _of_conclusion(said: Conclude, view: GroupView) -> str | None:
         open_ones = f"names some of {_listed(told)}" if told else "stays empty, as there are no results"
         return f"{_listed(unknown)} is no result; `answer_from` {open_ones}."
     files = answer_files(view)
-    missing = [file for file in said.files if file not in files]
+    named = said.files or []
+    missing = [file for file in named if file not in files]
     if missing:
         open_ones = f"names some of {_listed(list(files))}" if files else "stays empty, as there are no files"
         return f"{_listed(missing)} is no file of a task; `files` {open_ones}."
-    if len(set(said.files)) > MAX_ARTIFACTS:
-        return f"{len(said.files)} files are too many; {MAX_ARTIFACTS} may go with an answer."
+    if len(set(named)) > MAX_ARTIFACTS:
+        return f"{len(named)} files are too many; {MAX_ARTIFACTS} may go with an answer."
     return None
 
 

@@ -11,7 +11,7 @@ from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, Pas
 from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, TaskId, is_token, task_id_of_turn
 from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import (
@@ -48,13 +48,16 @@ def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> 
 
 def conclusion_of(said: Conclude, texts: Sequence[str], view: GroupView) -> WholeConclusion:
     """Build the conclusion, with `texts` word for word behind what the model says, and the files that it names."""
-    known = answer_files(view)
-    named = tuple(known[name] for name in dict.fromkeys(said.files))
     return WholeConclusion(
         content="\n\n".join(filter(None, [said.content.strip(), *texts])),
         reason=Reason.CONCLUDED if said.goal_reached else Reason.FAILED,
-        artifacts=named or files_of_answer(view.tasks),
+        artifacts=files_of_answer(view.tasks) if said.files is None else _named(said.files, view),
     )
+
+
+def _named(names: Sequence[str], view: GroupView) -> tuple[Artifact, ...]:
+    known = answer_files(view)
+    return tuple(known[name] for name in dict.fromkeys(names))
 
 
 def rejecting(said: Said, rejects: Sequence[Reject]) -> Said:

@@ -1,13 +1,12 @@
-"""What an agent's speaker keeps to itself while its process runs: its own thoughts, and a conclusion that it has announced.
+"""What an agent's speaker keeps to itself: its own thoughts, in short, and a conclusion that it has announced.
 
-After a restart the thoughts are missing in its prompts, and a conclusion is asked for anew.
+Thoughts are kept by whoever follows the group for it. An announced conclusion lasts as long as the process; after a restart it is
+asked for anew.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from ioa.ports.brain import GroupView
 from ioa.protocol.ids import AgentId, CommId
@@ -18,37 +17,28 @@ MAX_GROUPS = 1_000
 MAX_THOUGHT_CHARS = 300
 
 
-@dataclass
-class _Memory:
-    thoughts: dict[int, str] = field(default_factory=dict)
-    announced: Conclusion | None = None
+def shortened_thought(thought: str) -> str:
+    """Return the beginning of a thought, in one line."""
+    short = " ".join(thought.split())
+    return f"{short[: MAX_THOUGHT_CHARS - 1]}…" if len(short) > MAX_THOUGHT_CHARS else short
 
 
 class PrivateMemory:
     """Remember for each group and agent."""
 
     def __init__(self) -> None:
-        self._groups: OrderedDict[tuple[CommId, AgentId], _Memory] = OrderedDict()
-
-    def note_thought(self, view: GroupView, thought: str) -> None:
-        """Keep the beginning of what was thought in a turn, in place of what was thought in it before."""
-        short = " ".join(thought.split())
-        if len(short) > MAX_THOUGHT_CHARS:
-            short = f"{short[: MAX_THOUGHT_CHARS - 1]}…"
-        self._of(view).thoughts[view.state.turn] = short
-
-    def thoughts(self, view: GroupView) -> Mapping[int, str]:
-        """Return the agent's own thoughts, by turn."""
-        return self._of(view).thoughts
+        self._announced: OrderedDict[tuple[CommId, AgentId], Conclusion | None] = OrderedDict()
 
     def announce(self, view: GroupView, conclusion: Conclusion | None) -> None:
         """Keep a conclusion until the announcement of it has been accepted; None if it is not written yet."""
-        self._of(view).announced = conclusion
+        self._announced[_whose(view)] = conclusion
+        self._announced.move_to_end(_whose(view))
+        if len(self._announced) > MAX_GROUPS:
+            self._announced.popitem(last=False)
 
     def announced(self, view: GroupView) -> Conclusion | None:
         """Return the conclusion whose announcement is the last that happened, unless it was refused since; it is given out once."""
-        memory = self._of(view)
-        conclusion, memory.announced = memory.announced, None
+        conclusion = self._announced.pop(_whose(view), None)
         last = view.log[-1] if view.log else None
         is_mine = (
             isinstance(last, Message)
@@ -58,10 +48,6 @@ class PrivateMemory:
         )
         return conclusion if is_mine else None
 
-    def _of(self, view: GroupView) -> _Memory:
-        key = (view.charter.comm_id, view.me)
-        memory = self._groups.setdefault(key, _Memory())
-        self._groups.move_to_end(key)
-        if len(self._groups) > MAX_GROUPS:
-            self._groups.popitem(last=False)
-        return memory
+
+def _whose(view: GroupView) -> tuple[CommId, AgentId]:
+    return view.charter.comm_id, view.me

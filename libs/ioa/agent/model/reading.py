@@ -50,7 +50,7 @@ class Reader:
         return f"the reads of this decision are used up ({self.reads} of {MAX_READS}); decide with what you have seen."
 
     async def read(self, asked: Read, most_bytes: int) -> str:
-        """Show a part of a text, or say in a sentence why not. `most_bytes` are what the model's context has room for."""
+        """Show a part of a text, or say in a sentence why not. `most_bytes` are what the prompt has room for."""
         self.reads += 1
         try:
             text = await self._text(asked.what.strip().strip("`<>"))
@@ -66,7 +66,9 @@ class Reader:
         self.chars += end - start
         where = f"{in_one_line(asked.what)} from {start} to {end} of {len(text)} characters"
         left = f"{MAX_READS - self.reads} reads and {MAX_CHARS - self.chars:,} characters are left"
-        return f"{fenced('read', defused(part) or '(nothing)', where)}\nNow decide, or READ on: {left}."
+        missing = min(wanted, len(text)) - end
+        mark = f"\n[… {missing:,} of {len(text):,} characters: READ {in_one_line(asked.what)} from {end} …]" if missing else ""
+        return f"{fenced('read', defused(part) or '(nothing)', where)}{mark}\nNow decide, or READ on: {left}."
 
     async def _text(self, what: str) -> str:
         """Return what something holds.

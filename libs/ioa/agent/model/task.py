@@ -35,7 +35,7 @@ async def do_task(instructions: str, task: str, ctx: TaskContext) -> str:
     messages = await messages_of(instructions, task, ctx)
     room = None
     for _ in range(2):
-        answer = await ctx.chat(messages, max_tokens=room)
+        answer = await ctx.chat(messages, max_tokens=room, stream=True)
         if answer.complete and answer.text.strip():
             return answer.text.strip()
         room = None if answer.complete else 2 * answer.usage.tokens_out or None
@@ -59,13 +59,16 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
         )
         yield fenced(tag, cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
     for result in ctx.results:
-        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}"
+        taken = f" rejected: {in_one_line(result.rejected)}" if result.rejected else ""
+        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}{taken}"
         yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
         yield fenced("rejected", cut(defused(result.rejected), _MAX_SAID_BYTES), result.task_id)
     for text in texts:
         shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
         yield fenced("read", shown, in_one_line(text.name))
     why = f"{ctx.asked_by} gives you this task: {in_one_line(ctx.reason)}" if ctx.reason else f"{ctx.asked_by} gives you this task."
+    if ctx.rejected:
+        why += f"\nWhat was done before was not taken: {in_one_line(ctx.rejected)}"
     yield f"{why}\n{fenced('task', defused(task), ctx.task_id)}"
 
 

@@ -151,7 +151,9 @@ async def results_and_thoughts() -> str:
     ]
     model = ScriptedModel(answers)
     brain = ModelBrain(model, CurtBrain())
-    team.say(ANN, await brain.speak(team.view(ANN)))
+    view = team.view(ANN)
+    team.say(ANN, await brain.speak(view))
+    team.thoughts[1] = view.meter.thought
     report(team, "t1-totals", TOTALS)
     give(team, CARL, "t2-chart", "bar chart of: North 231324.8, South 180220.0, West 99871.5")
     report(team, "t2-chart", "Drew 3 bars into chart.png.", CHART)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,10 +13,14 @@ from typing import Any
 
 @dataclass
 class Line:
-    """One answer; `hang` keeps the connection open and says nothing, `drop` closes it instead."""
+    """One answer; `hang` keeps the connection open and says nothing, `drop` closes it instead.
+
+    `pieces` are sent one by one as they come, in the place of `body`.
+    """
 
     status: int = 200
     body: str = ""
+    pieces: Iterable[str] = ()
     headers: dict[str, str] = field(default_factory=dict)
     hang: bool = False
     drop: bool = False
@@ -46,6 +50,24 @@ def completion(text: str | None, finish_reason: str = "stop", **message: object)
     )
 
 
+def chunk(finish_reason: str | None = None, **delta: object) -> str:
+    """One event of a completion that is streamed."""
+    return _event({"choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}], "usage": None})
+
+
+COUNTED = {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
+
+
+def streamed(*chunks: str, last: object = COUNTED, pieces: Iterable[str] = ()) -> Line:
+    """A chat completion as servers stream it: events, the last of which counts the tokens."""
+    rest = [": a comment\n\n", _event(last), "data: [DONE]\n\n"] if last is not None else []
+    return Line(headers={"content-type": "text/event-stream; charset=utf-8"}, pieces=pieces or [*chunks, *rest])
+
+
+def _event(value: object) -> str:
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+
 def refused(text: str) -> Line:
     """A request refused for its form."""
     return Line(status=400, body=json.dumps({"error": {"message": text}}))
@@ -71,9 +93,14 @@ def serving(
             self.send_response(line.status)
             for key, value in line.headers.items():
                 self.send_header(key, value)
-            self.send_header("content-length", str(len(line.body.encode())))
+            if line.pieces:
+                self.close_connection = True
+            else:
+                self.send_header("content-length", str(len(line.body.encode())))
             self.end_headers()
-            self.wfile.write(line.body.encode())
+            for piece in line.pieces or [line.body]:
+                self.wfile.write(piece.encode())
+                self.wfile.flush()
 
         def do_GET(self) -> None:
             script.gets.append(self.path)

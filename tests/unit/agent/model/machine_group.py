@@ -82,6 +82,7 @@ class Group:
     rejected: dict[TaskId, str] = field(default_factory=dict)
     granted: datetime = START
     files: FileReader = field(default_factory=NoFiles)
+    thoughts: dict[int, str] = field(default_factory=dict)
 
     @classmethod
     def launch(cls, charter: Charter) -> Group:
@@ -149,6 +150,7 @@ class Group:
             log=tuple(self.log),
             at=self.granted,
             files=self.files,
+            thoughts=self.thoughts,
         )
 
     def _record(self, spec: TaskSpec) -> TaskRecord:

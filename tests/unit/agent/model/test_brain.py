@@ -408,7 +408,7 @@ async def test_rules_decide_where_they_were_asked_for_and_it_is_told(error: IoaE
     await ann.form_team(goal, WordSearch(CARDS))
     by = DecidedBy(kind="rules", instead_of="large", cause=cause.value)
     assert (view.meter.decided_by, goal.meter.decided_by) == (by, by)
-    assert (view.meter.take().fallbacks, goal.meter.take().fallbacks) == (1, 1), "older readers know it by this"
+    assert (view.meter.total.fallbacks, goal.meter.total.fallbacks) == (1, 1), "older readers know it by this"
 
 
 async def test_passes_when_no_time_is_left() -> None:
@@ -457,7 +457,7 @@ async def test_is_told_that_it_has_said_what_had_been_said(content: str, told: b
 
 @pytest.mark.parametrize(("uses", "kept"), [((TaskId("t1-x"),), []), ((), ["c1/t1-x/a.txt"])])
 async def test_concludes_with_the_files_of_the_tasks(uses: tuple[TaskId, ...], kept: list[str]) -> None:
-    """The files that tasks made go with the answer, but for those that a later one made anew; or those that the model names."""
+    """The files of tasks go with the answer, but for those that a later one made anew; or those that the model names, if any."""
     group = launched()
     for turn, text in ((1, "draft"), (2, "final")):
         task = TaskSpec(task_id=TaskId(f"t{turn}-x"), assignee=BOB, task_desc=text, uses=uses if turn == 2 else ())
@@ -468,12 +468,14 @@ async def test_concludes_with_the_files_of_the_tasks(uses: tuple[TaskId, ...], k
     ann, _ = brain(
         decision(type="CONCLUDE", goal_reached=True, content="It is 1234."),
         decision(type="CONCLUDE", goal_reached=False, content="No.", files=["t1-x/a.txt"]),
+        decision(type="CONCLUDE", goal_reached=True, content="Just so.", files=[]),
     )
-    said = [stated(await ann.conclude(group.view(ANN))) for _ in range(2)]
-    assert [(one.content, one.reason) for one in said] == [("It is 1234.", Reason.CONCLUDED), ("No.", Reason.FAILED)]
+    said = [stated(await ann.conclude(group.view(ANN))) for _ in range(3)]
+    assert [one.reason for one in said] == [Reason.CONCLUDED, Reason.FAILED, Reason.CONCLUDED]
     assert [[file.object_name for file in one.artifacts] for one in said] == [
         [*kept, "c1/t1-x/draft.txt", "c1/t2-x/a.txt", "c1/t2-x/final.txt"],
         ["c1/t1-x/a.txt"],
+        [],
     ]
 
 

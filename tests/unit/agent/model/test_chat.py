@@ -8,7 +8,7 @@ import pytest
 
 from ioa import Agent, BudgetSpentError, ChatMessage, InvalidInputError, ModelAgent, ModelError, TaskContext, TaskError
 from ioa.agent.chatting import Left, question
-from ioa.agent.conversation import Heard, heard
+from ioa.agent.conversation import GivenOut, Heard, given_out, heard
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.model.chat import ModelChat
 from ioa.agent.model.task import do_task
@@ -20,12 +20,12 @@ from ioa.ports.chat_model import ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import AgentId, TaskId, comm_id_of_goal
-from ioa.protocol.messages import Discussion, InformTaskResult, RejectedTask
+from ioa.protocol.messages import AsyncTaskAssignment, Discussion, InformTaskResult, RejectedTask, TaskSpec
 from ioa.testing import RecordingContext, ScriptedModel, input_file, upstream
 from ioa.testing.chat_model_contract import ASKED, TOOL, Count
 from ioa_testkit import System
 from tests.unit.agent.model.golden_prompts import give, group, report
-from tests.unit.agent.model.situations import ANN, BOB
+from tests.unit.agent.model.situations import ANN, BOB, CARL
 
 _UNBOUNDED = Left()
 
@@ -85,7 +85,7 @@ async def test_a_smaller_context_leaves_less_room_for_the_answer() -> None:
     """A server that turns out to hold less is asked again for a shorter answer, and no longer prompt is made shorter in silence."""
 
     class Small(ScriptedModel):
-        async def answer(self, messages, shape, limits, tools=(), *, may_call=True):  # type: ignore[no-untyped-def]
+        async def answer(self, messages, shape, limits, tools=(), *, may_call=True, hear=None):  # type: ignore[no-untyped-def]
             self.context = 1_000
             if limits.max_tokens > 500:
                 raise PromptTooLongError("too long")
@@ -171,6 +171,28 @@ def test_a_rejection_stands_in_the_conversation() -> None:
     team.say(ANN, Discussion(content="Once more.", next_speaker=BOB, rejects=(wrong,)))
     told = [(one.sender, one.kind, one.content, one.task_id) for one in heard(team.view(BOB))]
     assert told[-2:] == [(ANN, "rejection", "It is 1891.", "t1-sum"), (ANN, "message", "Once more.", None)]
+
+
+@pytest.mark.parametrize(("uses", "assignee", "told"), [(("t1-sum",), BOB, True), ((), BOB, True), ((), CARL, False)])
+def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: AgentId, told: bool) -> None:
+    """Whoever did it, or is handed what was not taken, is told what was wrong; another's new task has nothing to do with it."""
+    team = group()
+    give(team, BOB, "t1-sum", "sum up the sales")
+    report(team, "t1-sum", "231324.8")
+    spec = TaskSpec(task_id="t2-new", assignee=assignee, task_desc="sum up again", uses=uses)
+    wrong = RejectedTask(task_id=TaskId("t1-sum"), why="rows without a region count too")
+    team.say(ANN, AsyncTaskAssignment(content="Once more.", tasks=(spec,), rejects=(wrong,)))
+    why = "rows without a region count too" if told else ""
+    assert given_out(team.view(assignee), spec) == GivenOut(ANN, "Once more.", why)
+
+
+async def test_a_model_that_does_a_task_again_is_told_why(tmp_path: Path) -> None:
+    """What was wrong stands with the task, and with the result that was not taken."""
+    earlier = upstream("sum up", "12", rejected="the year is wrong")
+    ctx = RecordingContext(tmp_path, results=[earlier], rejected="the year is wrong", model=(model := ScriptedModel(["13"])))
+    assert await do_task("", "sum up again", ctx) == "13"
+    assert "What was done before was not taken: the year is wrong" in model.asked[0].prompt
+    assert "sum up rejected: the year is wrong>" in model.asked[0].prompt
 
 
 async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:

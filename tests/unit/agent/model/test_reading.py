@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from ioa.agent.model import ModelBrain
-from ioa.agent.model.budget import tokens_of
+from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.reading import MAX_READS, text_of_html
+from ioa.ports.chat_model import ModelAnswer
 from ioa.protocol.goals import Artifact
+from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.memory_files import MemoryFiles
 from ioa.testing.scripted_model import ScriptedModel
 from tests.rig.curt_brain import CurtBrain
@@ -59,6 +61,28 @@ async def test_a_decision_reads_so_much_and_no_more() -> None:
     reads: list[dict[str, object]] = [{"what": "t1-x", "start": at} for at in (0, 20_000, 40_000)]
     large = await told(team, *reads)
     assert "".join(one.partition("characters>\n")[2].partition("\n</read>")[0] for one in large) == LONG
+
+
+async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_apart() -> None:
+    """Of all that a decision costs, what brought it can be told from what came before it."""
+    team, _ = await with_files()
+    reads = ModelAnswer(decision(type="READ", what="t1-x", start=0, end=10), prompt_tokens=100, answer_tokens=5)
+    wrong = [ModelAnswer("What?", prompt_tokens=120, answer_tokens=1), ModelAnswer('{"', "length", 130, 16)]
+    view = team.view(ANN)
+    await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)]), CurtBrain()).speak(view)
+    overhead = Overhead(read=Usage(tokens_in=100, tokens_out=5), repair=Usage(tokens_in=250, tokens_out=17))
+    assert view.meter.take() == (Usage(tokens_in=500, tokens_out=22), overhead)
+
+
+async def test_reads_are_a_part_of_the_prompt() -> None:
+    """However much the model wants to read, a prompt stays as long as it may be; a mark says what is missing, and how to go on."""
+    team, _ = await with_files()
+    model = ScriptedModel([decision(type="READ", what="t1-x", start=at) for at in (0, 9_000, 18_000)] + [CONCLUDE])
+    await ModelBrain(model, CurtBrain(), budget=Budget(max_prompt=9_000)).speak(team.view(ANN))
+    assert all(sum(tokens_of(one.content) for one in asked.messages) <= 9_000 for asked in model.asked)
+    first = model.asked[1].messages[3].content
+    shown = int(first.partition("from 0 to ")[2].partition(" ")[0])
+    assert f"[… {55_000 - shown:,} of 55,000 characters: READ t1-x from {shown} …]" in first
 
 
 async def test_every_round_stays_in_sight() -> None:

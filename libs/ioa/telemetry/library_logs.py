@@ -1,4 +1,4 @@
-"""What the system logs, handed to Python's own logging, where pytest catches it and shows it below a test that fails."""
+"""What agents and services log in somebody else's process, handed to Python's own logging, where pytest and programs look."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ioa.telemetry.log_context import add_ids
 def handed_to_logging() -> Iterator[None]:
     """Configure structlog for the block; one that is configured already is the author's, and left alone.
 
-    Warnings and errors are shown; `--log-level=INFO` shows more.
+    Warnings and errors are shown; a lower level of Python's logging, such as pytest's `--log-level=INFO`, shows more.
     """
     if structlog.is_configured():
         yield

@@ -1,4 +1,4 @@
-"""Running things beside a test's own block, so that what the block raises comes out as it was raised."""
+"""Running things beside a block, so that what the block raises comes out as it was raised."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 async def beside(*coroutines: Coroutine[Any, Any, None], stop: Callable[[], None] | None = None) -> AsyncIterator[None]:
     """Run coroutines beside the body; all of them have ended when the block has.
 
-    If one fails, the body is cancelled. Unlike a bare task group this raises the one error that there is: an assertion of a test
-    that came out in an exception group would be hard to read, and `pytest.raises` would not see it.
+    If one fails, the body is cancelled. Unlike a bare task group this raises the one error that there is: who enters a context
+    manager expects the error that its docstring names, and a test's assertion within a group would be hard to read.
 
     Args:
         coroutines: What runs.

@@ -1,0 +1,240 @@
+"""A server of the Model Context Protocol (MCP), by the protocol's own Python library: https://modelcontextprotocol.io.
+
+The library closes a connection only in the task that has opened it, so one task holds it for as long as it lasts. A connection that
+is found lost is opened again, once a call. A call is repeated only if the server says that this does no harm: nobody knows whether
+one whose answer is missing has had its effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ioa.beside import beside
+from ioa.errors import InvalidInputError, MissingExtraError, UnavailableError
+from ioa.foreign_text import shown_in_line
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import ContentBlock
+
+_OPENING = timedelta(seconds=60)
+"""How long a server may take to start; one that a package runner has to fetch first takes its time."""
+_MOST_PAGES = 100
+
+
+@dataclass(frozen=True)
+class McpAddress:
+    """Where a server is.
+
+    Attributes:
+        target: A command, which is started and spoken to over its stdin and stdout; or a URL of streamable HTTP.
+        environment: What a command gets besides PATH, HOME and the like; nothing else of this process's environment.
+        headers: What each request to a URL carries, such as `Authorization`.
+    """
+
+    target: str
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            is_there = self.is_url or shlex.split(self.target)
+        except ValueError as error:
+            raise InvalidInputError(f"{self.target!r} is no command: {error}.", hint="Quote it as for a shell.") from None
+        if not is_there:
+            raise InvalidInputError("An MCP server needs a command or a URL.", hint='Write mcp("command") or mcp("https://…").')
+
+    @property
+    def is_url(self) -> bool:
+        """Whether it is reached over HTTP."""
+        return self.target.startswith(("https://", "http://"))
+
+    @property
+    def shown(self) -> str:
+        """What errors call it: the program without its arguments, or the URL without user and query."""
+        if not self.is_url:
+            return Path(shlex.split(self.target)[0]).name
+        scheme, _, rest = self.target.partition("://")
+        host, slash, path = rest.partition("?")[0].partition("/")
+        return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"
+
+
+@dataclass(frozen=True)
+class McpTool:
+    """A tool as its server describes it; `is_repeatable` says that calling it twice is like calling it once."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    is_repeatable: bool
+
+
+class McpServer:
+    """An open server; made by `open_mcp_server`.
+
+    Attributes:
+        name: What it calls itself; empty if it does not say.
+        tools: What it had when it was opened, in its order.
+    """
+
+    def __init__(self, address: McpAddress) -> None:
+        self.name = ""
+        self.tools: Sequence[McpTool] = ()
+        self._address = address
+        self._client: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
+        self._is_lost = asyncio.Event()
+
+    async def hold(self) -> None:
+        """Keep a connection open, and open another one when it is found lost. Never returns; why none opens is told to callers."""
+        while True:
+            opened = self._client
+            try:
+                async with AsyncExitStack() as stack:
+                    async with asyncio.timeout(_OPENING.total_seconds()):
+                        opened.set_result(await _connect(self._address, stack))
+                    await self._is_lost.wait()
+            except Exception as error:
+                if not opened.done():
+                    opened.set_exception(_why_closed(self._address, error))
+                    opened.exception()  # whoever calls is told; nobody may
+                await self._is_lost.wait()
+            self._is_lost.clear()
+
+    async def look(self) -> None:
+        """Learn its name and its tools.
+
+        Raises:
+            UnavailableError: It cannot be reached.
+        """
+        client = await asyncio.shield(self._client)
+        self.name = client.server_info.name if client.server_info is not None else ""
+        found, cursor = list[McpTool](), None
+        for _ in range(_MOST_PAGES):
+            try:
+                page = await client.list_tools(cursor=cursor)
+            except Exception as error:
+                raise _why_closed(self._address, error) from error
+            for one in page.tools:
+                hints = one.annotations
+                harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+                found.append(McpTool(one.name, one.description or one.title or one.name, one.input_schema, harmless))
+            if (cursor := page.next_cursor) is None:
+                break
+        self.tools = found
+
+    async def call(self, tool: McpTool, arguments: dict[str, Any]) -> str:
+        """Call a tool and return what it says, as text; an error of the tool itself begins with `Error:`.
+
+        Raises:
+            UnavailableError: The connection is lost, and cannot be opened again, or the call cannot be repeated.
+            mcp.MCPError: The server refuses the call.
+        """
+        client = await self._connected()
+        try:
+            return await _called(client, tool, arguments)
+        except Exception as error:
+            if not _is_loss(error):
+                raise
+        self._reopen(client)
+        again = await asyncio.shield(self._client)
+        if not tool.is_repeatable:
+            raise UnavailableError(
+                f"The connection to {self._address.shown} was lost during the call, and is open again.",
+                hint="Nobody knows whether the call has had its effect; look before it is repeated.",
+            )
+        try:
+            return await _called(again, tool, arguments)
+        except Exception as error:
+            raise (_why_closed(self._address, error) if _is_loss(error) else error) from error
+
+    async def _connected(self) -> Client:
+        """Return the connection; one that could not be opened is tried once more."""
+        if self._client.done() and self._client.exception() is not None:
+            self._renew()
+        return await asyncio.shield(self._client)
+
+    def _reopen(self, lost: Client) -> None:
+        """Have another connection opened, unless somebody else has found this one lost before."""
+        if self._client.done() and self._client.exception() is None and self._client.result() is lost:
+            self._renew()
+
+    def _renew(self) -> None:
+        self._client = asyncio.get_running_loop().create_future()
+        self._is_lost.set()
+
+
+@asynccontextmanager
+async def open_mcp_server(address: McpAddress) -> AsyncIterator[McpServer]:
+    """Connect to a server, starting it if it is a command, and close it in the end.
+
+    Raises:
+        MissingExtraError: The library is not installed.
+        UnavailableError: It does not start, cannot be reached, or does not speak the protocol.
+    """
+    try:
+        await asyncio.to_thread(import_module, "mcp")  # which takes longer than a loop may be held up
+    except ModuleNotFoundError as error:
+        raise MissingExtraError.of("What speaks to MCP servers", "mcp") from error
+    server = McpServer(address)
+    async with beside(server.hold()):
+        await server.look()
+        yield server
+
+
+async def _connect(address: McpAddress, stack: AsyncExitStack) -> Client:
+    from mcp import Client, StdioServerParameters, stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    if address.is_url:
+        import httpx2
+
+        http = await stack.enter_async_context(httpx2.AsyncClient(headers=dict(address.headers), timeout=_OPENING.total_seconds()))
+        return await stack.enter_async_context(Client(streamable_http_client(address.target, http_client=http)))
+    command, *arguments = shlex.split(address.target)
+    started = StdioServerParameters(command=command, args=arguments, env=dict(address.environment))
+    return await stack.enter_async_context(Client(stdio_client(started, errlog=sys.stderr)))
+
+
+async def _called(client: Client, tool: McpTool, arguments: dict[str, Any]) -> str:
+    result = await client.call_tool(tool.name, arguments)
+    said = "\n".join(map(_text_of, result.content))
+    return f"Error: {said or 'the tool does not say which'}" if result.is_error else said
+
+
+def _text_of(block: ContentBlock) -> str:
+    """Return what a model can read of an answer; of what is no text, what it is."""
+    from mcp_types import EmbeddedResource, ResourceLink, TextContent, TextResourceContents
+
+    if isinstance(block, TextContent):
+        return block.text
+    if isinstance(block, EmbeddedResource):
+        inner = block.resource
+        return inner.text if isinstance(inner, TextResourceContents) else f"[{inner.uri}: {inner.mime_type or 'no text'}]"
+    return f"[{block.uri}]" if isinstance(block, ResourceLink) else f"[{block.mime_type}, which cannot be shown]"
+
+
+def _is_loss(error: Exception) -> bool:
+    """Whether the connection is gone, as opposed to a call that was refused."""
+    from mcp import MCPError
+    from mcp_types import CONNECTION_CLOSED
+
+    return not isinstance(error, MCPError) or error.code == CONNECTION_CLOSED
+
+
+def _why_closed(address: McpAddress, error: BaseException) -> UnavailableError:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    why = f"it did not answer within {_OPENING.total_seconds():g} s" if isinstance(error, TimeoutError) else str(error)
+    return UnavailableError(
+        f"The MCP server {address.shown} cannot be reached: {shown_in_line(why or type(error).__name__)}.",
+        hint="Does it start by itself, and does it speak MCP over streamable HTTP, or over stdin and stdout?",
+    )
