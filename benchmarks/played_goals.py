@@ -302,13 +302,13 @@ GOALS = (
     PlayedGoal(
         "figures",
         GoalOrder(
-            goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both titled "
-            "'Revenue 2024'. Which region leads, and by how much?"
+            goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both. "
+            "Which region leads, and by how much?"
         ),
         _figures,
         [_EXAMPLES / "data" / "sales.csv"],
         told=["West", "51,937.7"],
-        made=["report.md", "report.html", "sum-of-revenue-by-region.png"],
+        made=["report.html", "sum-of-revenue-by-region.png"],
     ),
     PlayedGoal(
         "library",
@@ -370,14 +370,14 @@ GOALS = (
     PlayedGoal(
         "two_turns",
         GoalOrder(
-            goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both titled "
-            "'Revenue 2024'. Which region leads, and by how much?",
+            goal="Compute the total revenue per region in sales.csv, draw a bar chart of it, and write a report of both. "
+            "Which region leads, and by how much?",
             max_turns=2,
         ),
         _figures,
         [_EXAMPLES / "data" / "sales.csv"],
         told=["West", "51,937.7"],
-        made=["report.md"],
+        made=["report.html"],
         is_measured=False,
         tape="figures",
     ),
