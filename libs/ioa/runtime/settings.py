@@ -31,6 +31,7 @@ class ProcessSettings(Model):
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
+    data: Path = Field(default=Path(".ioa"), description="the folder of a system on this machine; who can read it is let in")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
     log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
     log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
@@ -63,6 +64,7 @@ class ProcessSettings(Model):
             ca=self.nats_ca,
             certificate=self.nats_certificate,
             key=self.nats_key,
+            data=self.data,
         )
 
 

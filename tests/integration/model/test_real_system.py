@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.client.replay import replayed
 from ioa.group.events import Said
@@ -65,7 +64,7 @@ kinds can keep a small model from: it is refused, and the model decides anew.
 async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem, tmp_path: Path) -> None:
     """Each goal has one typed result, each log replays through the machine, and the router refused no kind that a model chose."""
     asked = GOALS[::4]  # one for each agent; a small model thinks for minutes about all of them
-    async with open_system(NatsSettings(system.url, "test"), patience=timedelta(seconds=10)) as outside:
+    async with open_system(system.nats("test"), patience=timedelta(seconds=10)) as outside:
         side_by_side = asyncio.Semaphore(AT_ONCE)
 
         async def reach(goal: str) -> GoalResult:
