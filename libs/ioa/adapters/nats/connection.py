@@ -202,7 +202,6 @@ async def _attempt(settings: NatsSettings) -> Client:
         ping_interval=int(_PING_EVERY.total_seconds()),
         max_outstanding_pings=2,
         pending_size=_PENDING_BYTES,
-        skip_subject_validation=True,  # subjects are built of checked ids, in one module
         reconnected_cb=reconnected,
         disconnected_cb=disconnected,
         error_cb=failed,
