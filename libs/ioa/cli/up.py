@@ -13,8 +13,8 @@ from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
-from ioa.local.system_metrics import LOOPBACK
 from ioa.runtime.service_spec import service_specs
+from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:

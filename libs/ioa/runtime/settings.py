@@ -14,6 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model, as_seconds
 from ioa.runtime.known_settings import PREFIX, refuse_unknown
+from ioa.telemetry.health import LOOPBACK
 
 S = TypeVar("S", bound="ProcessSettings")
 
@@ -39,6 +40,7 @@ class ProcessSettings(Model):
     metrics_port: int | None = Field(
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
+    metrics_address: str = Field(default=LOOPBACK, description="the address of that port; `*` is every one")
     metrics_socket: Path | None = Field(
         default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
     )
