@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from ioa.adapters.nats.connection import open_connection
+from ioa.errors import InvalidInputError
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa_discovery.answering import open_answering
@@ -24,6 +25,7 @@ class DiscoverySettings(ControlPlaneSettings):
         default=None, description="a Qdrant server; without one the engine runs in a process of discovery's own"
     )
     qdrant_api_key: str | None = Field(default=None, description="the key of that server")
+    qdrant_api_key_file: Path | None = Field(default=None, description="a file with that key instead")
     index_folder: Path | None = Field(default=None, description="where that process keeps its index")
     embedding_model: str = Field(
         default="",
@@ -32,10 +34,20 @@ class DiscoverySettings(ControlPlaneSettings):
     embedding_processes: int = Field(default=1, ge=1, le=64, description="processes that embed, one core each")
 
     def engines(self) -> EngineSettings:
-        """Which index and which model."""
-        return EngineSettings(
-            self.qdrant_url, self.qdrant_api_key, self.index_folder, self.embedding_model, self.embedding_processes
-        )
+        """Which index and which model.
+
+        Raises:
+            InvalidInputError: The file with the key cannot be read.
+        """
+        key = self.qdrant_api_key
+        if self.qdrant_api_key_file is not None:
+            try:
+                key = self.qdrant_api_key_file.read_text(encoding="ascii").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise InvalidInputError(
+                    f"Qdrant's key cannot be read ({error}).", hint="IOA_QDRANT_API_KEY_FILE names its file."
+                ) from None
+        return EngineSettings(self.qdrant_url, key, self.index_folder, self.embedding_model, self.embedding_processes)
 
 
 async def serve(settings: DiscoverySettings, stop: StopSignal) -> None:
