@@ -13,6 +13,7 @@ import io
 import re
 from html import escape
 from pathlib import Path
+from urllib.parse import quote
 
 from ioa import Agent, DeclinedError, InvalidInputError, TaskContext, UpstreamResult
 from task_files import decode, read_text, with_suffix
@@ -93,7 +94,7 @@ def _section(result: UpstreamResult) -> tuple[str, str, int]:
     parts += [_plain(re.sub(r":$", ".", line) if tables else line) for line in lines if not line.startswith("- ")]
     # The points of a result that brings its table would say the same twice.
     parts += ["\n".join(points)] if points and not tables else []
-    parts += [f"![{_plain(Path(file.name).stem)}](<{file.name}>)" for file in with_suffix(result.artifacts, (".png",))]
+    parts += [f"![{_plain(Path(file.name).stem)}](<{quote(file.name)}>)" for file in with_suffix(result.artifacts, (".png",))]
     parts += tables
     for file in with_suffix(result.artifacts, (".txt", ".md")):
         text = read_text(file.path).strip()
@@ -127,7 +128,7 @@ def _page(title: str, report: str, charts: dict[str, Path]) -> str:
     from markdown_it import MarkdownIt  # here, since an agent that has nothing to do yet should not load it
 
     for name, path in charts.items():
-        report = report.replace(f"](<{name}>)", f"](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})")
+        report = report.replace(f"](<{quote(name)}>)", f"](data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()})")
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(report)
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
