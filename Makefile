@@ -50,7 +50,7 @@ e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG nam
 
 # Exits 3, not 0, where the source of advisories cannot be reached or does not know every dependency. Images are not scanned here.
 audit: $(VENV)/.audit  ## Look all locked dependencies up among known vulnerabilities, and look for secrets in the repository.
-	git ls-files -z ':!requirements' ':!*tokenizer.json' | xargs -0 $(BIN)/detect-secrets-hook --baseline .secrets.baseline
+	git ls-files -z ':!requirements' ':!*tokenizer.json' | xargs -0 $(BIN)/detect-secrets-hook --no-verify --baseline .secrets.baseline
 	$(BIN)/python -m tools.audit requirements/*.txt
 
 sbom: $(VENV)/.audit  ## List what each image and a laptop's installation are made of, as CycloneDX, into build/sbom.
