@@ -80,14 +80,14 @@ async def open_http(answer: Answering, where: int | Path, addresses: Sequence[st
     Raises:
         InvalidInputError: The port cannot be had.
     """
-    talks: dict[asyncio.Task[None], None] = {}
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(talks) >= _MAX_CONNECTIONS:
             longest = next(iter(talks))  # whoever asks is answered at once, so that this one is idle, or a flood
-            del talks[longest]
+            talks.pop(longest).close()  # also if it has not begun, and so will not close it
             longest.cancel()
-        talks[talk := group.create_task(_talk(reader, writer, answer))] = None
+        talks[talk := group.create_task(_talk(reader, writer, answer))] = writer
         talk.add_done_callback(lambda ended: talks.pop(ended, None))
 
     server = await _listen(accept, where, addresses)
