@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-model chaos outages age chart-check e2e-k8s check docs docs-serve format bench bench-smoke eval-discovery lock clean
+.PHONY: help demo test test-torch test-model chaos outages age chart-check e2e-k8s audit sbom check docs docs-serve format bench bench-smoke eval-discovery lock clean
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -47,6 +47,17 @@ chart-check: $(VENV)/.chart  ## Check the Helm chart: lint, schemas of five Kube
 
 e2e-k8s: $(VENV)/.chart  ## Install the chart on the cluster that KUBECONFIG names, test it, scale it, upgrade it, hurt it and remove it.
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pytest -m k8s -s -x tests/k8s
+
+# Exits 3, not 0, where the source of advisories cannot be reached or does not know every dependency. Images are not scanned here.
+audit: $(VENV)/.audit  ## Look all locked dependencies up among known vulnerabilities, and look for secrets in the repository.
+	git ls-files -z ':!requirements' ':!*tokenizer.json' | xargs -0 $(BIN)/detect-secrets-hook --no-verify --baseline .secrets.baseline
+	$(BIN)/python -m tools.audit requirements/*.txt
+
+sbom: $(VENV)/.audit  ## List what each image and a laptop's installation are made of, as CycloneDX, into build/sbom.
+	mkdir -p build/sbom
+	for name in image-service image-agent image-discovery laptop; do \
+		$(BIN)/cyclonedx-py requirements requirements/$$name.txt --output-file build/sbom/$$name.cdx.json; \
+	done
 
 check: $(VENV)/.dev  ## Check format, lint, types, import layers and that generated documentation is current.
 	$(BIN)/ruff format --check .
@@ -104,6 +115,8 @@ lock: $(VENV)/.dev  ## Take the newest versions that pyproject.toml allows into 
 		--custom-compile-command "make lock" --extra chart -c requirements/dev.txt pyproject.toml -o requirements/chart.txt
 	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 		--custom-compile-command "make lock" --extra docs -c requirements/dev.txt pyproject.toml -o requirements/docs.txt
+	$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
+		--custom-compile-command "make lock" --extra audit -c requirements/dev.txt pyproject.toml -o requirements/audit.txt
 	for image in service: agent:requirements/image-agent.in discovery:--extra=discovery; do \
 		$(BIN)/uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-annotate \
 			--custom-compile-command "make lock" --extra speed --extra nkeys $${image#*:} -c requirements/laptop.txt pyproject.toml \
@@ -141,7 +154,13 @@ $(VENV)/.docs: requirements/docs.txt $(VENV)/.dev
 	@$(PIP_INSTALL) --require-hashes -r requirements/docs.txt
 	@touch $@
 
-# As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none.
+$(VENV)/.audit: requirements/audit.txt $(VENV)/.dev
+	@echo "Installing what looks for vulnerabilities and secrets into $(VENV) (once) ..."
+	@$(PIP_INSTALL) --require-hashes -r requirements/audit.txt
+	@touch $@
+
+# As constraints, since which of CUDA's libraries come along depends on the build of torch: a CPU build wants none. For the same reason
+# without hashes: such a build is another file under the same version.
 $(VENV)/.torch: requirements/torch.txt requirements/minilm.txt $(VENV)/.dev
 	@echo "Installing torch into $(VENV) (once) ..."
 	@$(PIP_INSTALL) --no-build-isolation --constraint requirements/torch.txt -e '.[sentence-transformers]'

@@ -59,7 +59,9 @@ async def measure_start(folder: Path, agents: int, pool: Path | None) -> tuple[f
         assert process.stdout is not None
         ready = json.loads(await process.stdout.readline())
         to_ready = time.perf_counter() - started
-        async with open_system(NatsSettings(ready["url"], "benchmark"), patience=timedelta(seconds=5)) as system:
+        async with open_system(
+            NatsSettings(ready["url"], "benchmark", data=folder / "data"), patience=timedelta(seconds=5)
+        ) as system:
             goals = []
             for word in () if pool else ("birch", "cedar"):
                 launched = time.perf_counter()

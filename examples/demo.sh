@@ -19,8 +19,7 @@ until grep -q '^ready' "$data/ready"; do
   kill -0 "$system" 2>/dev/null || { echo "The system did not start." >&2; exit 1; }
   sleep 0.1
 done
-IOA_NATS_URL=$(cut -d ' ' -f 2 "$data/ready")
-export IOA_NATS_URL
+export IOA_DATA="$data" # where it runs, and what it lets in, stands there
 
 # Three needs, each of which feeds the next: three agents, found by what they say of themselves.
 ioa run "Compute the total revenue per region in sales.csv, make a bar chart of it and write a report of both" \

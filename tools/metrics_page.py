@@ -40,10 +40,11 @@ ioa up --metrics 9100 &
 curl --silent 127.0.0.1:9100/metrics | grep ioa_goals
 ```
 
-A process that is given a port by `IOA_METRICS_PORT` answers there `/metrics`, in the text format of Prometheus, and `/healthz` and
-`/readyz` for probes. Without one it serves nothing and measures nothing that costs time. `/healthz` answers while the event loop
-turns and asks for nothing else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of
-JetStream there (services), and its agents registered. prometheus-client adds `process_*` and `python_*`.
+A process that is given a port by `IOA_METRICS_PORT` answers there `/metrics`, in the text format of Prometheus, and `/healthz`
+and `/readyz` for probes: to this machine alone, or on the address that `IOA_METRICS_ADDRESS` names (`*` is every one). Without a
+port it serves nothing and measures nothing that costs time. `/healthz` answers while the event loop turns and asks for nothing
+else; `/readyz` also wants the process started, not told to stop, connected to NATS, every stream of JetStream there (services),
+and its agents registered. prometheus-client adds `process_*` and `python_*`.
 
 `ioa up --metrics PORT` serves the metrics of all processes of a laptop on one port of 127.0.0.1. Each sample has the label
 `process` there, and `ioa_process_up` is 1 for each process that answers; `/readyz` names those that are not ready.

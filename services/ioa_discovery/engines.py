@@ -52,4 +52,4 @@ def _open_server(settings: DiscoverySettings, model_id: str, dimension: int) -> 
     # Only where there is a server: the client takes half a second to import.
     from ioa_discovery.index.qdrant_index import open_qdrant_index
 
-    return open_qdrant_index(settings.qdrant_url, model_id=model_id, dimension=dimension, api_key=settings.qdrant_api_key)
+    return open_qdrant_index(settings.qdrant_url, model_id=model_id, dimension=dimension, api_key=settings.qdrant_key())

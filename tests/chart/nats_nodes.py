@@ -50,6 +50,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
                 "0.0.0.0:4222": f"127.0.0.1:{client}",
                 "0.0.0.0:6222": f"127.0.0.1:{route}",
                 "0.0.0.0:8222": f"127.0.0.1:{monitor}",
+                "127.0.0.1:8222": f"127.0.0.1:{monitor}",
                 "/data": str(folder / f"data-{number}"),
                 "/var/run/nats": str(folder),
                 "/etc/nats/tls": str(folder / "tls"),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import stat
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,7 +27,8 @@ _RUN_IOA = {name: service for name, service in _SERVICES.items() if service["ima
 
 
 def _options(name: str) -> list[str]:
-    command = _SERVICES["credentials"]["command"]
+    # Compose takes such a command apart as a shell does, with variables for which nothing stands here.
+    command = shlex.split(_SERVICES["credentials"]["command"].replace("${ADMIN:+--admin=admin}", ""))
     return [option.partition("=")[2] for option in command if option.startswith(f"--{name}=")]
 
 
@@ -57,12 +62,46 @@ def test_everybody_finds_the_seed_that_is_made_for_it(name: str, tmp_path: Path)
     assert _part_of_credentials(service) == ("user" if name == "ioa" else name)
 
 
-@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "ioa"}])
+@pytest.mark.parametrize("name", [name for name in _RUN_IOA if name not in {"volumes", "qdrant-key", "ioa"}])
 def test_what_runs_is_there(name: str) -> None:
     """Each command is a module of the project, and each agent a file in the image."""
-    command = _SERVICES[name]["command"]
+    written = _SERVICES[name]["command"]
+    command = written.split() if isinstance(written, str) else written
     assert find_spec(command[0]) is not None
     assert all((_ROOT / argument.partition(":")[0]).is_file() for argument in command if argument.startswith("examples/"))
+
+
+def test_agents_reach_nothing_but_nats() -> None:
+    """What runs beside the control plane shares no network with it but by NATS, and Qdrant none with agents."""
+    networks = {name: set(service.get("networks", ())) for name, service in _SERVICES.items() if "network_mode" not in service}
+    agents = {name for name, on in networks.items() if "agents" in on}
+    assert agents == {"nats", "calculator", "text-analyst"}
+    assert networks["nats"] == set(_FILE["networks"]) == {"control", "agents"}
+    assert all(on == {"control"} for name, on in networks.items() if name not in agents)
+
+
+def test_nobody_may_do_everything_unless_asked_for() -> None:
+    """An admin is let in only with a variable that the user sets."""
+    assert (_options("admin"), "${ADMIN:+--admin=admin}" in _SERVICES["credentials"]["command"]) == ([], True)
+
+
+def test_qdrant_asks_for_a_key_that_only_discovery_shares(tmp_path: Path) -> None:
+    """It is made once, for its owner's eyes, and both read it off the file that they mount."""
+    [script] = _SERVICES["qdrant-key"]["command"]
+    made = []
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", script.replace("/credentials", str(tmp_path))], check=True)
+        made.append((tmp_path / "qdrant" / "api-key").read_text(encoding="ascii"))
+    readers = {
+        name
+        for name, service in _SERVICES.items()
+        for one in service.get("volumes", ())
+        if isinstance(one, dict) and one["source"] == "credentials" and one["volume"]["subpath"] == "qdrant"
+    }
+    assert (made[0] == made[1], len(made[0]) >= 40, readers) == (True, True, {"qdrant", "discovery"})
+    assert stat.S_IMODE((tmp_path / "qdrant" / "api-key").stat().st_mode) == 0o600
+    assert "$$(cat /key/api-key)" in _SERVICES["qdrant"]["entrypoint"][-1]
+    assert _SERVICES["discovery"]["environment"]["IOA_QDRANT_API_KEY_FILE"] == "/key/api-key"
 
 
 def test_volumes_belong_to_those_who_write() -> None:

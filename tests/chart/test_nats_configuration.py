@@ -75,7 +75,8 @@ async def test_keda_finds_the_queue_where_it_is_told_to_look(tmp_path: Path) -> 
 async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
     """Each of the three says that a healthy server is."""
     container = main_container((await asyncio.to_thread(render)).one("StatefulSet", "ioa-nats"))
-    paths = [container[probe]["httpGet"]["path"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+    asked = [container[probe]["exec"]["command"][-1] for probe in ("startupProbe", "readinessProbe", "livenessProbe")]
+    paths = [url.removeprefix("http://127.0.0.1:8222") for url in asked]
     async with (
         _running(tmp_path, 1) as cluster,
         open_connection(cluster.settings("ioa-registry-nats"), patience=_PATIENCE) as registry,

@@ -175,7 +175,8 @@ def test_the_control_plane_is_told_its_limits() -> None:
     )
 
     assert {key: value for key, value in environment.items() if not key.startswith("IOA_NATS")} == {
-        "IOA_LOG_LEVEL": "info", "IOA_METRICS_PORT": "9464", "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
+        "IOA_LOG_LEVEL": "info", "IOA_METRICS_PORT": "9464", "IOA_METRICS_ADDRESS": "*",
+        "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
         "IOA_MAX_DEPTH": "1", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
     }  # fmt: skip

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.chart
 _CASES = pytest.mark.parametrize("values", [CHART / "values.yaml", *CI], ids=lambda path: path.stem)
 _SETS_CONTAINERS_OF_ITS_OWN = {"before", "beside"}
 """Containers that a set of values adds, whose security is their author's."""
+CI_OF_KEDA = next(path for path in CI if path.stem == "keda")
 _SEED = re.compile(r"SU[A-Z2-7]{56}")
 _RESTRICTED_VOLUMES = {"configMap", "emptyDir", "secret", "persistentVolumeClaim", "projected"}
 
@@ -81,16 +82,16 @@ def test_the_job_checks_whom_it_shows_its_token() -> None:
 
 
 def test_the_rights_of_the_job_go_when_it_is_done() -> None:
-    """Nothing that may write Secrets stays in the cluster."""
+    """Nothing that may write Secrets stays in the cluster, not if it has failed either; of that the Job's own log is left."""
     policies = {
         one["kind"]: one["metadata"]["annotations"]["helm.sh/hook-delete-policy"]
         for one in render().manifests
         if one["metadata"]["name"] == "ioa-credentials"
     }
 
-    assert policies == dict.fromkeys(
-        ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy", "Job"), "before-hook-creation,hook-succeeded"
-    )
+    always, on_success = "before-hook-creation,hook-succeeded,hook-failed", "before-hook-creation,hook-succeeded"
+    rights = ("ServiceAccount", "Role", "RoleBinding", "ConfigMap", "NetworkPolicy")
+    assert policies == {**dict.fromkeys(rights, always), "Job": on_success}
 
 
 @_CASES
@@ -146,6 +147,69 @@ def test_services_reach_nothing_but_nats_and_names() -> None:
 
     assert [sorted(port["port"] for port in rule["ports"]) for rule in egress] == [[53, 53], [4222]]
     assert [peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for peer in egress[1]["to"]] == ["nats"]
+
+
+_CLUSTER_DNS = {
+    "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}},
+    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+}
+
+
+def test_names_are_asked_of_the_clusters_resolver_alone() -> None:
+    """What is taken over cannot carry data out in questions to a resolver of its own."""
+    rules = [
+        rule
+        for policy in render().all("NetworkPolicy")
+        for rule in policy["spec"]["egress"]
+        if 53 in [port["port"] for port in rule.get("ports", ())]
+    ]
+    assert rules
+    assert all(rule["to"] == [_CLUSTER_DNS] for rule in rules)
+
+
+def test_what_is_outside_is_reached_where_it_was_said_to_be() -> None:
+    """A NATS and a model of one's own at the networks that were named; by default not where clouds hand out machines' keys."""
+    values: Manifest = {
+        "nats": {"enabled": False, "externalUrl": "nats://nats.example.com:4222"},
+        "model": {"baseUrl": "https://models.example.com/v1", "name": "large"},
+    }
+    named = [{"ipBlock": {"cidr": "192.0.2.0/24"}}]
+    reached = [
+        [
+            rule["to"]
+            for name in ("ioa-router", "ioa-calculator")
+            for rule in render({**values, "networkPolicy": policy}).one("NetworkPolicy", name)["spec"]["egress"]
+            if rule["ports"][0]["port"] in (4222, 443)
+        ]
+        for policy in ({}, {"outside": named})
+    ]
+    assert [len(to) for to in reached] == [3, 3]
+    assert all(peers[0]["ipBlock"] == {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]} for peers in reached[0])
+    assert reached[1] == [named] * 3
+
+
+_READERS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]
+
+
+@pytest.mark.parametrize(
+    ("values", "heard"),
+    [({}, False), ({"networkPolicy": {"monitoring": _READERS}}, True), (CI_OF_KEDA, True)],
+    ids=["default", "readers", "keda"],
+)
+def test_monitoring_of_nats_is_heard_only_where_somebody_reads_it(values: Manifest | Path, heard: bool) -> None:
+    """It tells anybody who is connected and what he reads. Without readers it listens within the pod, where it is probed."""
+    rendered = render(values)
+    config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
+    container = main_container(rendered.one("StatefulSet", "ioa-nats"))
+    probes = [container[f"{name}Probe"] for name in ("startup", "readiness", "liveness")]
+    ports = [
+        {port["name"] for port in container["ports"]},
+        {port["name"] for port in rendered.one("Service", "ioa-nats-headless")["spec"]["ports"]},
+        {rule["ports"][0]["port"] for rule in rendered.one("NetworkPolicy", "ioa-nats")["spec"]["ingress"]},
+    ]
+    assert ("http: 0.0.0.0:8222" in config, "http: 127.0.0.1:8222" in config) == (heard, not heard)
+    assert [("httpGet" in probe, "exec" in probe) for probe in probes] == [(heard, not heard)] * 3
+    assert [("monitor" in found) for found in ports] == [heard] * 3
 
 
 def test_only_services_agents_and_the_test_are_clients_of_nats() -> None:

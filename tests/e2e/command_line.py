@@ -112,6 +112,12 @@ class Running:
     url: str
     pids: dict[str, int]
     metrics: str
+    data: Path
+
+    @property
+    def private_url(self) -> str:
+        """The URL for programs that know nothing of IoA, with the password in it."""
+        return (self.data / "private-url").read_text(encoding="ascii").strip()
 
     def stop(self) -> int:
         """End it with SIGTERM and return its exit code."""
@@ -128,7 +134,7 @@ def running_system(command: CommandLine, *options: str | Path) -> Iterator[Runni
         line = process.stdout.readline()
         assert line, process.stderr.read()
         ready = json.loads(line)
-        yield Running(process, ready["url"], ready["pids"], ready.get("metrics", ""))
+        yield Running(process, ready["url"], ready["pids"], ready.get("metrics", ""), command.folder / ready["data"])
     finally:
         if process.poll() is None:
             process.terminate()

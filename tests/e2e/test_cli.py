@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -263,7 +265,7 @@ async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, comm
         findings = (await asyncio.to_thread(command.document, "doctor"))["findings"]
         return any("IOA_CARDS/broken" in one["message"] and one["status"] == "warning" for one in findings)
 
-    async with await nats.connect(system.url) as client:
+    async with await nats.connect(system.private_url) as client:
         cards = await client.jetstream().key_value("IOA_CARDS")
         await cards.put("broken", b"\xc1")
         await eventually(skipped)
@@ -272,9 +274,31 @@ async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, comm
         await eventually(skipped, lambda still: not still)
 
 
+# What any program can do: speak NATS's protocol, and nothing else, over a plain socket, in one packet.
+_STRANGER = r"""
+exec 3<>/dev/tcp/127.0.0.1/$0
+read -r greeting <&3
+printf 'CONNECT {"verbose":false}\r\nPUB ioa.v1.goal 9\r\nGreet Zoe\r\nPING\r\n' | cat >&3
+read -r answer <&3
+echo "$answer"
+cat "$1"
+"""
+
+
+def test_other_users_of_the_machine_are_not_let_in(system: Running, command: CommandLine) -> None:
+    """Who cannot read the folder publishes no goal, and so starts nothing in its owner's name; the folder is closed."""
+    arguments = ["bash", "-c", _STRANGER, system.url.rpartition(":")[2], str(system.data / "private-url")]
+    user, group = (65_534, 65_534) if os.geteuid() == 0 else (None, None)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, cwd="/", user=user, group=group)
+    assert done.stdout.strip().startswith("-ERR 'Authorization Violation'")
+    if user is not None:
+        assert "Permission denied" in done.stderr
+    assert not any("Zoe" in goal["goal"] for goal in command.document("goals"))
+
+
 async def test_any_nats_client_can_publish_a_goal(system: Running, command: CommandLine) -> None:
     """Text and JSON become goals whose results appear on their subjects; garbage becomes a dead letter with its reason."""
-    async with await nats.connect(system.url) as client:
+    async with await nats.connect(system.private_url) as client:
         js = client.jetstream()
         await client.publish("ioa.v1.goal", b"Greet somebody")
         order = {"goal": "Greet Bob", "goal_id": "by-hand", "agent": "greeter", "inputs": [{"name": "bob.txt", "text": "Bob"}]}

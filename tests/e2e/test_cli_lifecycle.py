@@ -122,7 +122,8 @@ def test_yesterdays_log_is_no_cause(command: CommandLine) -> None:
     command.write_pool("greeter")
     (command.folder / "pool.toml").write_text('[[agents]]\ntarget = "agents.py:nobody"\n', encoding="utf-8")
     logs = command.folder / ".ioa" / "logs"
-    logs.mkdir(parents=True)
+    logs.parent.mkdir(mode=0o700)
+    logs.mkdir()
     (logs / "agent-agents-nobody.log").write_text("error: the cause of yesterday\n", encoding="utf-8")
     done = command.run("up", "--port", "0", "--pool", "pool.toml")
     assert ("has no such attribute: 'nobody'" in done.stderr, "the cause of yesterday" in done.stderr) == (True, False)

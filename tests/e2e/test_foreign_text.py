@@ -75,7 +75,7 @@ def command(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
 def system(command: CommandLine) -> Iterator[Running]:
     """A system with goals that were done and failed, and dead letters, all of them hostile."""
     with running_system(command, "--pool", "pool.toml") as running:
-        asyncio.run(_publish(running.url))
+        asyncio.run(_publish(running.private_url))
         for goal_id in ("done", "failed"):
             command.run("goal", "watch", goal_id)
         yield running

@@ -166,6 +166,7 @@ def test_the_locks_name_every_dependency() -> None:
         "dev.txt": project["dependencies"] + extras["server"] + extras["discovery"] + extras["examples"] + extras["dev"],
         "torch.txt": extras["sentence-transformers"],
         "docs.txt": extras["docs"],
+        "audit.txt": extras["audit"],
     }
     missing = {name: [r for r in requirements if _package(r) not in _pinned(name)] for name, requirements in wanted.items()}
     assert missing == {name: [] for name in wanted}

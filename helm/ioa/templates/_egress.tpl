@@ -10,13 +10,17 @@
   {{- end }}
 {{- end -}}
 
-{{/* Anywhere, on the port of a URL. A policy knows no names, so that it can say no more. */}}
+{{/* To the port of a URL, where `networkPolicy.outside` says. A policy knows no names, so that it can say no more. */}}
 {{- define "ioa.egress.url" -}}
-{{- $parts := urlParse . -}}
+{{- $parts := urlParse .url -}}
 {{- $port := regexFind "[0-9]+$" (regexFind ":[0-9]+$" $parts.host) -}}
 {{- $usual := dict "http" "80" "https" "443" "nats" "4222" "tls" "4222" -}}
 - ports:
     - {port: {{ $port | default (get $usual $parts.scheme) | default "443" }}, protocol: TCP}
+  {{- with .root.Values.networkPolicy.outside }}
+  to:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end -}}
 
 {{- define "ioa.egress.nats" -}}
@@ -29,7 +33,7 @@
     - {port: 4222, protocol: TCP}
 {{- else -}}
 {{- range splitList "," .Values.nats.externalUrl | uniq }}
-{{- include "ioa.egress.url" (trim .) }}
+{{- include "ioa.egress.url" (dict "root" $ "url" (trim .)) }}
 {{ end }}
 {{- end -}}
 {{- end -}}

@@ -9,6 +9,8 @@
 {{- end }}
 - name: IOA_METRICS_PORT
   value: {{ .Values.metrics.port | quote }}
+- name: IOA_METRICS_ADDRESS # the kubelet probes it, and Prometheus scrapes it; who else may, the network policy says
+  value: "*"
 {{- end -}}
 
 {{- define "ioa.controlPlane.env" -}}

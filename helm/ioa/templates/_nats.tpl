@@ -2,11 +2,32 @@
 {{- .Values.credentials.authorization.existingSecret | default (printf "%s-nats-authorization" (include "ioa.fullname" .)) -}}
 {{- end -}}
 
+{{/* Whether somebody outside of NATS's pods reads its monitoring, which tells anybody who is connected and what they read. */}}
+{{- define "ioa.nats.monitored" -}}
+{{- $monitored := not (empty .Values.networkPolicy.monitoring) -}}
+{{- range $pool := .Values.agentPools -}}
+{{- $scaling := (fromYaml (include "ioa.pool" (dict "root" $ "pool" $pool))).autoscaling -}}
+{{- if and $scaling.enabled (eq $scaling.by "keda") (not $scaling.keda.monitoringEndpoint) -}}
+{{- $monitored = true -}}
+{{- end -}}
+{{- end -}}
+{{- $monitored -}}
+{{- end -}}
+
+{{/* Asks nats-server how it is: over the network where its monitoring is heard there, else from within the container. */}}
+{{- define "ioa.nats.probe" -}}
+{{- if eq (include "ioa.nats.monitored" .root) "true" -}}
+httpGet: {path: {{ .path | quote }}, port: monitor}
+{{- else -}}
+exec: {command: [wget, --quiet, --spider, {{ printf "http://127.0.0.1:8222%s" .path | quote }}]}
+{{- end -}}
+{{- end -}}
+
 {{/* nats-server's configuration. Every write is synced before it is acknowledged: with anything less, a power cut costs acknowledged messages. */}}
 {{- define "ioa.nats.config" -}}
 server_name: $POD_NAME
 listen: 0.0.0.0:4222
-http: 0.0.0.0:8222
+http: {{ ternary "0.0.0.0" "127.0.0.1" (eq (include "ioa.nats.monitored" .) "true") }}:8222
 pid_file: /var/run/nats/nats.pid
 max_payload: {{ .Values.nats.maxPayload }}
 # A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.

@@ -88,7 +88,7 @@ async def examine(url: str | None, data: Path) -> Examined:
         return Examined(None, [_unreachable(candidates)])
     async with AsyncExitStack() as stack:
         try:
-            nats_settings = replace(settings.nats("ioa-doctor"), url=place.url)
+            nats_settings = replace(settings.nats("ioa-doctor"), url=place.url, data=data)
             inspection = await stack.enter_async_context(open_inspection(nats_settings, patience=_ANSWER_PATIENCE))
         except UnavailableError as error:
             return Examined(

@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands
 from ioa.cli.failures import reported
-from ioa.cli.options import DATA, AsJson, Data, Quiet, Url
+from ioa.cli.options import DATA, AllowCode, AsJson, Data, Quiet, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
@@ -97,12 +97,13 @@ def up(
             show_default=False,
         ),
     ] = None,
+    allow_code: AllowCode = False,
     as_json: AsJson = False,
 ) -> None:
     """Run the whole system in the foreground.
 
     Prints one line, `ready nats://…`, when every part answers. SIGTERM or Ctrl-C ends it in good order. Started again on the same
-    folder, it carries on with what was open.
+    folder, it carries on with what was open. Other users of this machine are not let in: who may read the folder is.
     """
     from ioa.cli.foreground import run_to_end
     from ioa.cli.up import run_system
@@ -110,7 +111,7 @@ def up(
     terminal = Terminal(as_json=as_json)
     with reported(as_json=as_json):
         try:
-            run_to_end(run_system(data, port, pool, metrics, terminal))
+            run_to_end(run_system(data, port, pool, metrics, terminal, allow_code=allow_code))
         except KeyboardInterrupt:
             if as_json:
                 terminal.line("stopped")
@@ -156,6 +157,7 @@ def run(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
     ] = None,
+    allow_code: AllowCode = False,
     url: Url = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
@@ -174,7 +176,7 @@ def run(
         if goal == "-":
             goal = read_stdin()
         order = order_of(goal, agent=agent, max_turns=max_turns, max_tokens=max_tokens, max_cost=max_cost, timeout=timeout)
-        wanted = Wanted(order, inputs, out, url, data, pool)
+        wanted = Wanted(order, inputs, out, url, data, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)
 

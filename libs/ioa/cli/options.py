@@ -13,7 +13,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         metavar="URL",
-        help="The system's NATS server. Default: IOA_NATS_URL, else .ioa/url of this folder, else nats://127.0.0.1:4222.",
+        help="The system's NATS server. Default: IOA_NATS_URL, else the url in .ioa (or in IOA_DATA), else nats://127.0.0.1:4222.",
         show_default=False,
     ),
 ]
@@ -27,7 +27,13 @@ Traces = Annotated[
     typer.Option("--traces", metavar="DIR", help="Write what tasks noted of their steps into DIR/<goal id>.", show_default=False),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and the files, not how it goes.")]
-Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="Holds everything the system keeps.")]
+Data = Annotated[
+    Path, typer.Option("--data", metavar="DIR", envvar="IOA_DATA", show_envvar=False, help="Holds everything the system keeps.")
+]
+
+AllowCode = Annotated[
+    bool, typer.Option("--allow-code", help="Let agents of the pool join that run code which others write; they need a sandbox.")
+]
 
 DATA = Path(".ioa")
 """The folder a system keeps its data in unless it is told otherwise; commands look here for a system that runs."""

@@ -15,7 +15,7 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
 from ioa.ports.system_client import SystemClient
-from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from
+from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
 from ioa.telemetry.logs import configure_logs
 
 _PATIENCE = timedelta(seconds=3)
@@ -30,8 +30,15 @@ class Place:
     source: str
 
 
-def places(url: str | None, environment: Mapping[str, str], data: Path = DATA) -> list[Place]:
-    """List where to look, in order: the one place that was named, or else every place that is likely."""
+def places(url: str | None, environment: Mapping[str, str], data: Path | None = None) -> list[Place]:
+    """List where to look, in order: the one place that was named, or else every place that is likely.
+
+    Args:
+        url: What the command was told.
+        environment: May name a server, or the folder of a system on this machine.
+        data: That folder, if the command was told one.
+    """
+    data = data or Path(environment.get(variable("data"), DATA))
     if url:
         return [Place(url, "--url")]
     if environment.get("IOA_NATS_URL"):
@@ -44,7 +51,7 @@ def places(url: str | None, environment: Mapping[str, str], data: Path = DATA) -
 
 
 @asynccontextmanager
-async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[SystemClient, Place]]:
+async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place]]:
     """Connect to the first place that answers.
 
     Raises:
@@ -52,7 +59,7 @@ async def open_place(url: str | None, data: Path = DATA) -> AsyncIterator[tuple[
     """
     settings = settings_from(ProcessSettings, os.environ)
     configure_logs(settings.log_level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
-    candidates = places(url, os.environ, data)
+    candidates = places(url, os.environ)
     async with AsyncExitStack() as stack:
         for place in candidates:
             if not await listens(place.url):

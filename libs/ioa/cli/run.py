@@ -40,7 +40,11 @@ _PATIENCE = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class Wanted:
-    """A goal and how the user wants it run. `files` are its inputs; `pool` and `data` ask for a system of its own."""
+    """A goal and how the user wants it run.
+
+    `files` are its inputs; `pool` and `data` ask for a system of its own, in which `allow_code` lets agents join that run code
+    which others write.
+    """
 
     order: GoalOrder
     files: Sequence[Path]
@@ -48,6 +52,7 @@ class Wanted:
     url: str | None
     data: Path | None
     pool: Path | None
+    allow_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ async def _open_stage(wanted: Wanted, terminal: Terminal) -> AsyncIterator[_Stag
     noted = read_url(wanted.data) if wanted.data and not wanted.pool else None
     async with AsyncExitStack() as stack:
         if noted and await listens(noted):
-            yield _Stage(await _connect(stack, noted), embedded=False)
+            yield _Stage(await _connect(stack, NatsSettings(noted, "ioa-cli", data=wanted.data)), embedded=False)
         elif wanted.pool or wanted.data:
             yield await _start(stack, wanted, terminal)
         else:
@@ -109,12 +114,14 @@ async def _running(url: str | None) -> AsyncIterator[tuple[SystemClient, str]]:
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
-    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note) if wanted.pool else Pool()
+    pool = Pool()
+    if wanted.pool is not None:
+        pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note, allow_code=wanted.allow_code)
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")
     system = await stack.enter_async_context(open_embedded_system(data, None, pool))
-    return _Stage(await _connect(stack, system.url), embedded=True, kept_in=wanted.data)
+    return _Stage(await _connect(stack, system.nats("ioa-cli")), embedded=True, kept_in=wanted.data)
 
 
 @contextmanager
@@ -132,8 +139,8 @@ def _temporary_folder() -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _connect(stack: AsyncExitStack, url: str) -> SystemClient:
-    return await stack.enter_async_context(open_system(NatsSettings(url, "ioa-cli"), patience=_PATIENCE))
+async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> SystemClient:
+    return await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
 
 
 def _announce(terminal: Terminal, wanted: Wanted, goal_id: GoalId) -> None:

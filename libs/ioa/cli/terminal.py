@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-import traceback
 from typing import IO, TYPE_CHECKING, Any
 
 from ioa.distribution import installed_version
@@ -116,7 +115,9 @@ def report(code: str, message: str, hint: str, *, as_json: bool) -> None:
 
 def report_bug(error: BaseException) -> None:
     """Write the whole traceback of an error that nobody foresaw."""
-    sys.stderr.write(shown("".join(traceback.format_exception(error))))
+    from ioa.telemetry.logs import tell_traceback  # here, so that help comes at once
+
+    tell_traceback(error)
 
 
 def tell_version() -> None:

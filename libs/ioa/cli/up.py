@@ -13,15 +13,17 @@ from ioa.cli.terminal import Terminal
 from ioa.hosting.brains import ask_model, model_of
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
-from ioa.local.system_metrics import LOOPBACK
 from ioa.runtime.service_spec import service_specs
+from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
 
 
-async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal) -> None:
+async def run_system(
+    data: Path, port: int, pool_file: Path | None, metrics: int | None, terminal: Terminal, *, allow_code: bool
+) -> None:
     """Start everything, print `ready` and where, and serve until cancelled.
 
     Args:
@@ -30,8 +32,11 @@ async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int
         pool_file: The agents to run; None runs none.
         metrics: The port on this machine where the metrics of all processes are served; 0 picks a free one, None serves none.
         terminal: Where `ready` and the hints go.
+        allow_code: Whether agents may join that run code which others write.
     """
-    pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note) if pool_file else Pool()
+    pool = Pool()
+    if pool_file is not None:
+        pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")
@@ -42,7 +47,7 @@ async def run_system(data: Path, port: int, pool_file: Path | None, metrics: int
                 terminal.line("ready", url=system.url, data=str(data), pids=dict(system.pids), **served)
             else:
                 terminal.result.print(f"ready {system.url}", soft_wrap=True)
-                _hint(terminal, data, system.url, pool)
+                _hint(terminal, data, pool)
                 if system.metrics_port:
                     terminal.note(f"metrics at {_metrics_url(system.metrics_port)}")
             await tell_brain(terminal, model)
@@ -76,9 +81,9 @@ def count(pool: Pool) -> str:
     return "no agents" if not agents else f"{agents} agent{'s' if agents > 1 else ''}"
 
 
-def _hint(terminal: Terminal, data: Path, url: str, pool: Pool) -> None:
-    where = "" if data == DATA else f" --url {url}"
+def _hint(terminal: Terminal, data: Path, pool: Pool) -> None:
+    where = "" if data == DATA else f"IOA_DATA={data} "
     if pool.agents:
-        terminal.note(f'`ioa run "GOAL"{where}` launches a goal, Ctrl-C stops the system')
+        terminal.note(f'`{where}ioa run "GOAL"` launches a goal, Ctrl-C stops the system')
     else:
-        terminal.note(f"`ioa agent run FILE.py:agent{where}` joins an agent, Ctrl-C stops the system")
+        terminal.note(f"`{where}ioa agent run FILE.py:agent` joins an agent, Ctrl-C stops the system")

@@ -17,7 +17,8 @@ from ioa.sandbox import AUTO, SETTING, level_here
 class PooledAgent(BaseModel):
     """One agent of the pool. `target` is MODULE:ATTR, or FILE.py:ATTR relative to the pool file.
 
-    One that `needs_model` joins only where a language model is configured, one that `needs_sandbox` only where a sandbox holds.
+    One that `needs_model` joins only where a language model is configured; one that `needs_sandbox`, since it runs code that others
+    write, only where that is allowed and a sandbox holds.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,13 +38,16 @@ class Pool(BaseModel):
     agents: tuple[PooledAgent, ...] = ()
 
 
-def read_pool(path: Path, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None) -> Pool:
+def read_pool(
+    path: Path, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None, *, allow_code: bool = False
+) -> Pool:
     """Read a pool file, with file targets made absolute, and leave out whom this machine or environment lacks something for.
 
     Args:
         path: The file.
         environment: Where settings are looked for; those of an agent are added.
-        tell: Told in a sentence who is left out for want of a sandbox. For want of a model nobody is told, since none is usual.
+        tell: Told in a sentence who is left out since it runs code. For want of a model nobody is told, since none is usual.
+        allow_code: Whether agents may join that run code which others write.
 
     Raises:
         InvalidInputError: The file is missing, is no TOML, or has an unknown field; the message names it.
@@ -56,12 +60,15 @@ def read_pool(path: Path, environment: Mapping[str, str], tell: Callable[[str], 
         raise InvalidInputError(f"The pool file {path} is no TOML: {error}.") from None
     except ValidationError as error:
         raise InvalidInputError(f"The pool file {path} is not valid: {in_words(error, 'file')}.") from None
-    joining = (agent for agent in pool.agents if _can_join(agent, {**environment, **agent.env}, tell))
+    joining = (agent for agent in pool.agents if _can_join(agent, {**environment, **agent.env}, tell, allow_code=allow_code))
     return Pool(agents=tuple(_absolute(agent, path.parent) for agent in joining))
 
 
-def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable[[str], None]) -> bool:
+def _can_join(agent: PooledAgent, environment: Mapping[str, str], tell: Callable[[str], None], *, allow_code: bool) -> bool:
     if agent.needs_model and not _has_model(environment):
+        return False
+    if agent.needs_sandbox and not allow_code:
+        tell(f"{agent.target} is left out, since it runs code that others write. --allow-code lets it join.")
         return False
     if agent.needs_sandbox:
         try:

@@ -7,6 +7,7 @@ starter does.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ import structlog
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import NatsServer, open_nats_server
+from ioa.adapters.system_folder import USER, make_private, new_password, note_password
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.local.fork_server import ForkServer, Program
 from ioa.local.log_rotation import keep_logs_bounded
@@ -57,11 +59,19 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class EmbeddedSystem:
-    """A system that runs, and the processes it is made of, by name; `metrics_port` is 0 if none was asked for."""
+    """A system that runs, and the processes it is made of, by name; `metrics_port` is 0 if none was asked for.
+
+    Only who can read its folder is let in.
+    """
 
     url: str
     pids: Mapping[str, int]
+    data: Path
     metrics_port: int = 0
+
+    def nats(self, name: str) -> NatsSettings:
+        """Return the settings of a connection to it."""
+        return NatsSettings(self.url, name, data=self.data)
 
 
 @asynccontextmanager
@@ -71,14 +81,14 @@ async def open_embedded_system(
     """Start everything and yield when every part answers and as many agents as the pool has can be found; stop it all on leaving.
 
     Args:
-        data_dir: Holds all that is durable. Started again on the same folder, the system carries on.
+        data_dir: Holds all that is durable, and is its owner's alone. Started again on the same folder, the system carries on.
         port: Where nats-server listens; None picks a free one.
         pool: The agents to run.
         metrics: Where the metrics of all processes are served on this machine; 0 picks a free port, None serves none.
 
     Raises:
         InvalidInputError: A variable of the environment, or of an agent in the pool, is no setting, or is a port for all. Or the
-            port for metrics cannot be had.
+            port for metrics cannot be had, or others may enter the folder.
         UnavailableError: A part did not start; the message shows the end of its log.
         ConflictError: The folder or the port is in use.
         MissingExtraError: nats-server is not installed.
@@ -98,15 +108,20 @@ async def open_embedded_system(
                 for program, path in zip(programs, sockets.values(), strict=True)
             ]
             served = await stack.enter_async_context(open_system_metrics(metrics, sockets))
-        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port))
-        env = {"IOA_NATS_URL": server.url}
+        await asyncio.to_thread(make_private, data_dir)
+        password = new_password()
+        asking = json.dumps({"authorization": {"user": USER, "password": password}})
+        server = await stack.enter_async_context(open_nats_server(data_dir / "nats", port, authorization=asking))
+        await asyncio.to_thread(note_password, data_dir, server.url, password)
+        env = {variable("nats_url"): server.url, variable("data"): str(data_dir)}
         ending = asyncio.Event()
         supervisor = _Supervisor(data_dir / "logs", env, ending)
         pids: dict[str, int] = {"nats-server": server.pid}
+        system = EmbeddedSystem(server.url, pids, data_dir, served)
         watching = (keep_server(server, data_dir, pids, ending), keep_logs_bounded(data_dir / "logs"))
         async with background(*watching), supervisor.keep(programs, pids):
-            await supervisor.until_ready(server.url, sum(agent.replicas for agent in pool.agents))
-            yield EmbeddedSystem(server.url, pids, served)
+            await supervisor.until_ready(system.nats("ioa-up"), sum(agent.replicas for agent in pool.agents))
+            yield system
 
 
 def _sockets(programs: Sequence[Program], folder: Path) -> dict[str, Path]:
@@ -203,9 +218,9 @@ class _Supervisor:
                     if wave:
                         await asyncio.wait(wave)
 
-    async def until_ready(self, url: str, agents: int) -> None:
+    async def until_ready(self, nats: NatsSettings, agents: int) -> None:
         """Wait until every service answers, enough agents are online, and discovery knows every card."""
-        async with open_inspection(NatsSettings(url, "ioa-up"), patience=_START_PATIENCE) as inspection:
+        async with open_inspection(nats, patience=_START_PATIENCE) as inspection:
             try:
                 async with asyncio.timeout(_START_PATIENCE.total_seconds()):
                     while not await self._is_ready(inspection, agents):

@@ -17,9 +17,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from ioa.telemetry.health import ALIVE, NOT_FOUND, Answer, open_http, readiness_answer
+from ioa.telemetry.health import ALIVE, LOOPBACK, NOT_FOUND, Answer, open_http, readiness_answer
 
-LOOPBACK = "127.0.0.1"
 _WITHIN_SECONDS = 2.0
 
 

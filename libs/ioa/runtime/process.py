@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -23,10 +22,11 @@ import structlog
 from ioa.errors import IoaError, only_error
 from ioa.foreign_text import shown
 from ioa.parent import end_with_parent
+from ioa.runtime.hidden_keys import hide_keys
 from ioa.runtime.settings import S, settings_from
 from ioa.telemetry import fault_points
 from ioa.telemetry.health import open_health
-from ioa.telemetry.logs import configure_logs, masked
+from ioa.telemetry.logs import configure_logs, masked, tell_traceback
 from ioa.telemetry.process_metrics import describe_build
 
 _AFTERMATH = timedelta(seconds=2)
@@ -60,6 +60,7 @@ def run_process(
         if settings.die_with_parent:
             end_with_parent(signal.SIGTERM)
         fault_points.arm(settings.fault_point)
+        hide_keys(settings, os.environ)
         service = name or _started_package()
         configure_logs(settings.log_level, settings.log_format, service=service, content=settings.log_content)
         describe_build(service)
@@ -83,7 +84,7 @@ def _code_of(run: Callable[[], None]) -> int:
         found = only_error(error)
         if found is not None:
             return report_error(found)
-        sys.stderr.write(shown("".join(traceback.format_exception(error))))
+        tell_traceback(error)
         return 1
     return 0
 
@@ -157,7 +158,7 @@ async def _until_stopped(settings: S, main: Callable[[S, StopSignal], Coroutine[
     loop, stop = asyncio.get_running_loop(), StopSignal()
     async with AsyncExitStack() as stack:
         if settings.health is not None:
-            await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited))
+            await stack.enter_async_context(open_health(settings.health, lambda: stop.is_awaited, settings.metrics_address))
         group = await stack.enter_async_context(asyncio.TaskGroup())
         stop.task = group.create_task(main(settings, stop))
 

@@ -14,6 +14,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import problems_of
 from ioa.protocol.model import Model, as_seconds
 from ioa.runtime.known_settings import PREFIX, refuse_unknown
+from ioa.telemetry.health import LOOPBACK
 
 S = TypeVar("S", bound="ProcessSettings")
 
@@ -31,6 +32,7 @@ class ProcessSettings(Model):
     nats_ca: str | None = Field(default=None, description="path of the certificates that the server's is checked against (TLS)")
     nats_certificate: str | None = Field(default=None, description="path of the certificate to show to the server (TLS)")
     nats_key: str | None = Field(default=None, description="path of that certificate's key")
+    data: Path = Field(default=Path(".ioa"), description="the folder of a system on this machine; who can read it is let in")
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="the least level that is logged")
     log_format: Literal["json", "console"] = Field(default="json", description="one JSON object a line, or lines for people")
     log_content: bool = Field(default=False, description="let log lines show what users and agents wrote")
@@ -38,6 +40,7 @@ class ProcessSettings(Model):
     metrics_port: int | None = Field(
         default=None, ge=0, le=65_535, description="serve /metrics, /healthz and /readyz on this port; 0 takes a free one"
     )
+    metrics_address: str = Field(default=LOOPBACK, description="the address of that port; `*` is every one")
     metrics_socket: Path | None = Field(
         default=None, description="serve the same on this Unix socket instead; `ioa up --metrics` sets it for its processes"
     )
@@ -63,6 +66,7 @@ class ProcessSettings(Model):
             ca=self.nats_ca,
             certificate=self.nats_certificate,
             key=self.nats_key,
+            data=self.data,
         )
 
 

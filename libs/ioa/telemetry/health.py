@@ -23,6 +23,8 @@ from ioa.telemetry import process_metrics, readiness
 _ASK_WITHIN = timedelta(seconds=5)
 _MAX_REQUEST_BYTES = 16_384
 _ANY = "0.0.0.0"  # noqa: S104  # whoever scrapes and probes is on another machine
+LOOPBACK, EVERY_ADDRESS = "127.0.0.1", "*"
+_MAX_CONNECTIONS = 20
 TEXT = "text/plain; charset=utf-8"
 
 _log = structlog.get_logger(__name__)
@@ -39,17 +41,21 @@ Answering = Callable[[str], Awaitable[Answer]]
 
 
 @asynccontextmanager
-async def open_health(where: int | Path, is_up: Callable[[], bool]) -> AsyncIterator[int]:
-    """Answer on a port, on every address, or on a Unix socket; yield the port, 0 for a socket.
+async def open_health(where: int | Path, is_up: Callable[[], bool], address: str = LOOPBACK) -> AsyncIterator[int]:
+    """Answer on a port or on a Unix socket; yield the port, 0 for a socket.
 
     Args:
         where: The port to listen on, 0 for a free one, or the path of a socket.
         is_up: Whether the process has started and was not told to stop; it is ready if nothing it needs is missing either.
 
+        address: Where to bind the port; `*` is every address.
+
     Raises:
         InvalidInputError: The port cannot be had.
     """
-    addresses = (None, _ANY) if where else (_ANY,)
+    addresses: tuple[str | None, ...] = (address,)
+    if address == EVERY_ADDRESS:
+        addresses = (None, _ANY) if where else (_ANY,)  # of two families each would take a free port of its own
     async with open_http(lambda path: _answer(path, is_up), where, addresses) as port, asyncio.TaskGroup() as group:
         watch = group.create_task(process_metrics.watch_event_loop())
         if not isinstance(where, Path):
@@ -64,6 +70,8 @@ async def open_health(where: int | Path, is_up: Callable[[], bool]) -> AsyncIter
 async def open_http(answer: Answering, where: int | Path, addresses: Sequence[str | None]) -> AsyncIterator[int]:
     """Answer GET and HEAD requests, each on a connection of its own; yield the port, 0 for a socket.
 
+    At most 20 connections are open at a time: one more ends the one that has been open the longest.
+
     Args:
         answer: What to answer.
         where: The port to listen on, 0 for a free one, or the path of a socket.
@@ -72,11 +80,15 @@ async def open_http(answer: Answering, where: int | Path, addresses: Sequence[st
     Raises:
         InvalidInputError: The port cannot be had.
     """
-    talks: set[asyncio.Task[None]] = set()
+    talks: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        talks.add(talk := group.create_task(_talk(reader, writer, answer)))
-        talk.add_done_callback(talks.discard)
+        if len(talks) >= _MAX_CONNECTIONS:
+            longest = next(iter(talks))  # whoever asks is answered at once, so that this one is idle, or a flood
+            talks.pop(longest).close()  # also if it has not begun, and so will not close it
+            longest.cancel()
+        talks[talk := group.create_task(_talk(reader, writer, answer))] = writer
+        talk.add_done_callback(lambda ended: talks.pop(ended, None))
 
     server = await _listen(accept, where, addresses)
     async with asyncio.TaskGroup() as group:

@@ -32,7 +32,7 @@ _SECRETS = re.compile(
     r"|(?P<token>://)[^\s/@:]+(?=@)"  # a token in one
     r"|(?P<kind>\b(?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
     r"|(?P<named>\b(?:api[_-]?key|password|passwd|secret|token)\b[\"']?\s*[=:]\s*[\"']?)[^\s\"',;&]{4,}"
-    r"|\bS[ACNOUX][A-Z2-7]{56}\b"  # the seed of an nkey
+    r"|\bS[ACNOUX][A-Z2-7]{38,}"  # the seed of an nkey, or most of one
     r"|\bsk-[A-Za-z0-9_-]{16,}"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*",  # a JSON web token, such as a user's of NATS
     re.IGNORECASE,
@@ -71,6 +71,7 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
         logger_factory=structlog.PrintLoggerFactory(cast(TextIO, _EnduringStream(sys.stderr))),
         cache_logger_on_first_use=True,
     )
+    sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
     if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
         logging.root.addHandler(_Forwarding(logging.WARNING))
 
@@ -85,6 +86,11 @@ def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
 def masked(text: str) -> str:
     """Hide what looks like a secret in a text: passwords in URLs, seeds, tokens, keys."""
     return _SECRETS.sub(_mask, text)
+
+
+def tell_traceback(error: BaseException) -> None:
+    """Write the whole traceback of an error that nobody foresaw, its groups and causes with it, but no secrets."""
+    sys.stderr.write(shown(masked("".join(traceback.format_exception(error)))))
 
 
 def _masked(value: Any) -> Any:

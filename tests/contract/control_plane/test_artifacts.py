@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import json
 import random
 
 import pytest
@@ -121,6 +122,30 @@ async def test_garbage_in_the_store_is_refused_and_replaced(nats_client: Client,
         await store.describe("odd")
     artifact = await store.put("odd", "odd.txt", b"even", "text/plain")
     assert await store.describe("odd") == artifact
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("bucket", f"{FILES}\r\nPUB ioa.v1.goal 0\r\n\r\nPING"),
+        ("bucket", ARTIFACTS),
+        ("nuid", "x\r\nPUB ioa.v1.goal 0\r\n\r\nPING"),
+        ("nuid", "*"),
+        ("nuid", ""),
+    ],
+)
+async def test_what_is_said_of_an_object_leads_to_its_own_bytes(nats_client: Client, field: str, value: str) -> None:
+    """Who writes it can neither have a reader speak to the server for him, nor have it read what belongs to others."""
+    js = nats_client.jetstream()
+    store, heard = NatsArtifacts(js), await nats_client.subscribe("ioa.v1.goal")
+    artifact = await store.put("odd", "odd.txt", b"odd", "text/plain")
+    meta = f"$O.{FILES}.M.{base64.urlsafe_b64encode(b'odd').decode()}"
+    info = json.loads((await js.get_last_msg(f"OBJ_{FILES}", meta)).data or b"{}")
+    await js.publish(meta, json.dumps({**info, field: value}).encode())
+    with pytest.raises(InvalidInputError, match="cannot be read"):
+        await store.get(artifact)
+    await nats_client.flush()
+    assert heard.pending_msgs == 0
 
 
 async def test_a_name_that_nothing_can_store_is_refused(nats_client: Client) -> None:

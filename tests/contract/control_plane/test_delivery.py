@@ -101,9 +101,9 @@ async def test_the_same_letter_is_kept_once(letters: DeadLetters, client: Client
 async def test_a_reason_that_no_header_can_hold_is_kept(nats_client: Client) -> None:
     """What a stranger wrote may stand in the reason, whatever it holds."""
     put = NatsDeadLetters(nats_client.jetstream()).put
-    await put(DeadReason.FAILED, "half a \ud800 pair,\0 zero" + "é" * 5_000, subject="a\r\nb", data=b"x")
+    await put(DeadReason.FAILED, "half a \ud800 pair,\0 zero,\ra line\x1b[2J" + "é" * 5_000, subject="a\r\nb", data=b"x")
     kept = await nats_client.jetstream().get_last_msg(DEAD, "ioa.v1.dead.failed")
-    assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero")
+    assert str((kept.headers or {})["Ioa-Reason"]).startswith("half a ? pair, zero, a line [2J")
 
 
 async def _first_letter(letters: DeadLetters, client: Client | None) -> DeadLetter:

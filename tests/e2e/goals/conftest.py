@@ -16,6 +16,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
+from ioa.runtime.settings import ProcessSettings, settings_from
 from tests.e2e.goals.world import World, create_world
 
 POOL = Path(__file__).parents[3] / "examples" / "pool.toml"
@@ -31,8 +32,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 @contextmanager
-def run_system(data: Path, pool: Path | None) -> Iterator[str]:
-    """Run `ioa up` and give its URL once it is ready; it ends cleanly on SIGTERM."""
+def run_system(data: Path, pool: Path | None) -> Iterator[dict[str, str]]:
+    """Run `ioa up` and give the variables that lead to it once it is ready; it ends cleanly on SIGTERM."""
     command = [sys.executable, "-m", "ioa.cli", "up", "--data", str(data), "--port", "0"]
     command += ["--pool", str(pool)] if pool is not None else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
@@ -43,7 +44,7 @@ def run_system(data: Path, pool: Path | None) -> Iterator[str]:
         watchdog.cancel()
         assert url is not None, f"the system did not start; see {data}/logs"
         try:
-            yield url
+            yield {"IOA_NATS_URL": url, "IOA_DATA": str(data)}
         finally:
             process.send_signal(signal.SIGTERM)
             code = process.wait(30)
@@ -51,14 +52,19 @@ def run_system(data: Path, pool: Path | None) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def nats_of_the_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a system with the example agents."""
-    with run_system(tmp_path_factory.mktemp("system"), POOL) as url:
-        yield url
+def way_to_the_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables that lead to a system with the example agents."""
+    with run_system(tmp_path_factory.mktemp("system"), POOL) as way:
+        yield way
+
+
+def connection_by(way: dict[str, str]) -> NatsSettings:
+    """The settings of a connection to a system, by the variables that lead to it."""
+    return settings_from(ProcessSettings, way).nats("e2e-goals")
 
 
 @pytest.fixture
-async def system(nats_of_the_system: str) -> AsyncIterator[NatsSystemClient]:
+async def system(way_to_the_system: dict[str, str]) -> AsyncIterator[NatsSystemClient]:
     """A connection to the running system."""
-    async with open_system(NatsSettings(nats_of_the_system, "e2e-goals"), patience=timedelta(seconds=10)) as opened:
+    async with open_system(connection_by(way_to_the_system), patience=timedelta(seconds=10)) as opened:
         yield opened

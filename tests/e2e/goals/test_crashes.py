@@ -61,12 +61,12 @@ async def _is_found(system: NatsSystemClient, agent_id: str, trade: str) -> bool
     ],
 )
 async def test_a_killed_agent_carries_on_where_it_was(
-    system: NatsSystemClient, nats_of_the_system: str, tmp_path: Path, point: str, attempts: list[str]
+    system: NatsSystemClient, way_to_the_system: dict[str, str], tmp_path: Path, point: str, attempts: list[str]
 ) -> None:
     """Killed at one point and started again, the agent ends the goal: one result, and the function run no more than needed."""
     agent_id, trade = f"doomed-{point}", f"{_TRADE} {point}"
     env = {
-        "IOA_NATS_URL": nats_of_the_system,
+        **way_to_the_system,
         "IOA_AGENT_DATA": str(tmp_path / "memory"),
         "DOOMED_AT": point,
         "DOOMED_FOLDER": str(tmp_path),

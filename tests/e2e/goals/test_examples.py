@@ -11,36 +11,38 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
 from ioa.local.pool import read_pool
-from tests.e2e.goals.conftest import POOL, run_system
+from tests.e2e.goals.conftest import POOL, connection_by, run_system
 from tests.rig.deadline import eventually
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def empty_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a system without agents."""
-    with run_system(tmp_path_factory.mktemp("empty"), None) as url:
-        yield url
+def way_to_nobody(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables that lead to a system without agents."""
+    with run_system(tmp_path_factory.mktemp("empty"), None) as way:
+        yield way
 
 
-async def test_every_example_joins_by_python_alone(empty_system: str, tmp_path: Path) -> None:
-    """`python FILE.py` with nothing but the address of NATS makes an agent of each example; SIGTERM ends it cleanly."""
+async def test_every_example_joins_by_python_alone(way_to_nobody: dict[str, str], tmp_path: Path) -> None:
+    """`python FILE.py` with nothing but where NATS is makes an agent of each example; SIGTERM ends it cleanly."""
     unconfined = {"IOA_SANDBOX": "none"}  # so that all of them join on any machine
-    files = [Path(agent.target.rpartition(":")[0]) for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any", **unconfined}).agents]
+    files = [
+        Path(agent.target.rpartition(":")[0])
+        for agent in read_pool(POOL, {"IOA_LLM_MODEL": "any", **unconfined}, allow_code=True).agents
+    ]
     env = {
         **os.environ,
         **unconfined,
-        "IOA_NATS_URL": empty_system,
+        **way_to_nobody,
         "IOA_AGENT_DATA": str(tmp_path / "memory"),
         "IOA_LOG_LEVEL": "error",
     }
     processes = [await asyncio.create_subprocess_exec(sys.executable, str(file), env=env, cwd=tmp_path) for file in files]
     try:
-        async with open_system(NatsSettings(empty_system, "e2e-examples"), patience=timedelta(seconds=10)) as system:
+        async with open_system(connection_by(way_to_nobody), patience=timedelta(seconds=10)) as system:
             online = await eventually(
                 lambda: system.agents(online_only=True),
                 until=lambda agents: len(agents) >= len(files),

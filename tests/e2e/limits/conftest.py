@@ -32,6 +32,7 @@ class Drill:
     """The running system, a command line beside it, and the folder in which the agents' tools record what they do."""
 
     url: str
+    data: Path
     command: CommandLine
     folder: Path
 
@@ -45,13 +46,19 @@ class Drill:
 def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
     """A system whose limits are seconds, and agents that reach them."""
     folder = tmp_path_factory.mktemp("drill")
-    command = CommandLine(folder, SHORT_LIMITS)
-    with running_system(command, "--data", folder / "data") as running, (folder / "agents.log").open("ab") as log:
-        env = {**os.environ, "IOA_NATS_URL": running.url, "IOA_AGENT_DATA": str(folder / "memory"), "DRILL_FOLDER": str(folder)}
+    command = CommandLine(folder, {**SHORT_LIMITS, "IOA_DATA": str(folder / "data")})
+    with running_system(command) as running, (folder / "agents.log").open("ab") as log:
+        env = {
+            **os.environ,
+            "IOA_NATS_URL": running.url,
+            "IOA_DATA": str(running.data),
+            "IOA_AGENT_DATA": str(folder / "memory"),
+            "DRILL_FOLDER": str(folder),
+        }
         env["IOA_SANDBOX"] = "none"  # what the Python runner runs tells its process id by a file outside of its box
         with subprocess.Popen([sys.executable, str(AGENTS)], env=env, stdout=log, stderr=log) as agents:
             try:
-                yield Drill(running.url, command, folder)
+                yield Drill(running.url, running.data, command, folder)
             finally:
                 agents.terminate()
                 code = agents.wait(_PATIENCE.total_seconds())
@@ -61,6 +68,6 @@ def drill(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drill]:
 @pytest.fixture
 async def system(drill: Drill) -> AsyncIterator[NatsSystemClient]:
     """A connection to the system, once all agents are there."""
-    async with open_system(NatsSettings(drill.url, "e2e-limits"), patience=timedelta(seconds=10)) as opened:
+    async with open_system(NatsSettings(drill.url, "e2e-limits", data=drill.data), patience=timedelta(seconds=10)) as opened:
         await eventually(lambda: opened.agents(online_only=True), until=lambda there: len(there) == 6, within=_PATIENCE)
         yield opened

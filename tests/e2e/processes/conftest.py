@@ -15,7 +15,7 @@ import pytest
 
 from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from tests.e2e.command_line import CommandLine, running_system
+from tests.e2e.command_line import CommandLine, Running, running_system
 from tests.rig.deadline import eventually
 
 AGENTS = Path(__file__).parent / "agents.py"
@@ -25,9 +25,10 @@ _PATIENCE = timedelta(seconds=60)
 class Stage:
     """The system, and the agents' processes of one test."""
 
-    def __init__(self, system: NatsSystemClient, url: str, folder: Path) -> None:
+    def __init__(self, system: NatsSystemClient, running: Running, folder: Path) -> None:
         self.system = system
-        self._env = {**os.environ, "IOA_NATS_URL": url, "NOTES": str(folder), "IOA_DRAIN": "1"}
+        self._env = {**os.environ, "NOTES": str(folder), "IOA_DRAIN": "1"}
+        self._env |= {"IOA_NATS_URL": running.url, "IOA_DATA": str(running.data)}
         self.folder = folder
 
     @asynccontextmanager
@@ -62,17 +63,17 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A system without agents."""
     folder = tmp_path_factory.mktemp("processes")
     with running_system(CommandLine(folder), "--data", folder / "data") as running:
-        yield running.url
+        yield running
 
 
 @pytest.fixture
-async def stage(url: str, tmp_path: Path) -> AsyncIterator[Stage]:
+async def stage(running: Running, tmp_path: Path) -> AsyncIterator[Stage]:
     """A stage for one test."""
     async with AsyncExitStack() as stack:
-        settings = NatsSettings(url, "e2e-processes")
+        settings = NatsSettings(running.url, "e2e-processes", data=running.data)
         system = await stack.enter_async_context(open_system(settings, patience=timedelta(seconds=10)))
-        yield Stage(system, url, tmp_path)
+        yield Stage(system, running, tmp_path)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from typing import Any
 import pytest
 
 from ioa.adapters.nats import connection as nats_connection
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connection import NatsSettings, at_renewal, open_connection
 from ioa.adapters.nats.request_reply import Endpoint, NatsRequester, open_service
 from ioa.adapters.nats.server import NatsServer, open_nats_server
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.system_folder import USER, note_password
 from ioa.errors import InvalidInputError, PayloadTooLargeError, UnavailableError
 from ioa.group.requests import CancelGroup
 from ioa.protocol.registry import Acknowledged
@@ -152,3 +154,27 @@ async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_p
     ):
         with pytest.raises(PayloadTooLargeError, match="talk"):
             await NatsRequester(client).request("talk", CancelGroup(), Acknowledged)
+
+
+async def test_a_client_is_let_in_again_by_the_password_of_the_next_start(tmp_path: Path) -> None:
+    """A system on this machine has a new password with each start; a client reads it when it connects again, however late."""
+    url, passwords, renewed = "", ("first", "second"), asyncio.Event()
+    async with AsyncExitStack() as stack:
+        for start, password in enumerate(passwords):
+            asking = json.dumps({"authorization": {"user": USER, "password": password}})
+            port = int(url.rpartition(":")[2]) if url else None
+            async with open_nats_server(tmp_path / "nats", port, authorization=asking) as server:
+                url = server.url
+                if start:
+                    with pytest.raises(UnavailableError, match="lets nobody in as this"):  # meanwhile the client is refused, too
+                        await stack.enter_async_context(
+                            open_connection(NatsSettings(url, "late", data=tmp_path), patience=timedelta(seconds=1))
+                        )
+                note_password(tmp_path, url, password)
+                if not start:
+                    client = await stack.enter_async_context(open_connection(NatsSettings(url, "stays", data=tmp_path)))
+                    stack.enter_context(at_renewal(client, renewed.set))
+                else:
+                    async with asyncio.timeout(20):
+                        await renewed.wait()
+                    assert client.is_connected

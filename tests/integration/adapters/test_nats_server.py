@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import sys
 from datetime import timedelta
 from pathlib import Path
 
+import httpx
 import nats
 import pytest
 
@@ -41,6 +43,21 @@ async def test_a_crash_loses_nothing_that_was_acknowledged(nats_server: NatsServ
     await crash(nats_server)
     await nats_server.start()
     assert (nats_server.url, await _stored(url)) == (url, [b"one", b"two"])
+
+
+def _monitoring(folder: Path) -> tuple[str, str]:
+    """Where monitoring is heard, and the beginning of its paths."""
+    [ports] = [json.loads(path.read_text()) for path in folder.glob("*.ports")]
+    return str(ports["monitoring"][0]), str(json.loads((folder / "nats-server.conf").read_text())["http_base_path"])
+
+
+async def test_monitoring_tells_nothing_to_who_cannot_read_the_folder(tmp_path: Path) -> None:
+    """Whoever finds its port by trying learns neither who is connected nor which streams there are."""
+    async with open_nats_server(tmp_path, None), httpx.AsyncClient(trust_env=False) as client:
+        address, prefix = await asyncio.to_thread(_monitoring, tmp_path)
+        asked = [address + path for path in ("/", "/varz", "/connz?subs=1", "/jsz", f"{prefix}/healthz")]
+        codes = [(await client.get(url)).status_code for url in asked]
+    assert codes == [404, 404, 404, 404, 200]
 
 
 async def test_a_folder_carries_over(tmp_path: Path) -> None:

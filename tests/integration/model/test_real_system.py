@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.client.replay import replayed
 from ioa.group.events import Said
@@ -69,7 +68,7 @@ async def test_goals_end_and_every_log_follows_the_rules(system: EmbeddedSystem,
     Nothing is hidden: nobody decides in the model's place, and whoever passes for its sake says why.
     """
     asked = GOALS[::4]  # one for each agent; a small model thinks for minutes about all of them
-    async with open_system(NatsSettings(system.url, "test"), patience=timedelta(seconds=10)) as outside:
+    async with open_system(system.nats("test"), patience=timedelta(seconds=10)) as outside:
         side_by_side = asyncio.Semaphore(AT_ONCE)
 
         async def reach(goal: str) -> GoalResult:

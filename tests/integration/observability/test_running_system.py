@@ -17,7 +17,7 @@ import pytest
 from nats.aio.client import Client
 from prometheus_client.parser import text_string_to_metric_families
 
-from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.system_client import NatsSystemClient
@@ -116,7 +116,7 @@ async def open_watched(folder: Path) -> AsyncIterator[Watched]:
     pool = Pool(agents=tuple(PooledAgent(target=f"{file}:{name}") for name in ("greeter", "sitter")))
     async with (
         open_embedded_system(folder / "data", None, pool) as running,
-        open_connection(NatsSettings(running.url, "watcher")) as client,
+        open_connection(running.nats("watcher")) as client,
     ):
         watched = Watched(NatsSystemClient(client), client, folder / "data" / "logs")
         try:

@@ -57,8 +57,21 @@ def test_cards(target: str) -> None:
 @pytest.mark.parametrize(("environment", "joins"), [({}, False), ({"IOA_LLM_MODEL": "m"}, True), ({"OPENAI_API_KEY": "k"}, False)])
 def test_the_assistant_joins_where_a_model_is(environment: dict[str, str], joins: bool) -> None:
     """Without a model that could answer, nobody offers to."""
-    targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "none", **environment}).agents]
-    assert ("assistant.py:agent" in targets, len(targets)) == (joins, 7 + joins)
+    targets = [Path(agent.target).name for agent in read_pool(POOL, environment).agents]
+    assert ("assistant.py:agent" in targets, len(targets)) == (joins, 6 + joins)
+
+
+def test_the_runner_joins_only_where_code_is_allowed() -> None:
+    """Nobody runs what others wrote unless whoever starts the agents said so; who did not is told how."""
+    told: list[str] = []
+    joins = {}
+    for allow_code in (False, True):
+        pool = read_pool(POOL, {"IOA_SANDBOX": "none"}, told.append, allow_code=allow_code)
+        joins[allow_code] = "python_runner.py:agent" in [Path(agent.target).name for agent in pool.agents]
+    assert (joins, told) == (
+        {False: False, True: True},
+        ["agents/python_runner.py:agent is left out, since it runs code that others write. --allow-code lets it join."],
+    )
 
 
 def test_the_runner_is_left_out_where_no_sandbox_is(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +79,7 @@ def test_the_runner_is_left_out_where_no_sandbox_is(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", "")
     level_here.cache_clear()
     told: list[str] = []
-    targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "bwrap"}, told.append).agents]
+    targets = [Path(agent.target).name for agent in read_pool(POOL, {"IOA_SANDBOX": "bwrap"}, told.append, allow_code=True).agents]
     assert ("python_runner.py:agent" in targets, len(targets), len(told)) == (False, 6, 1)
     assert told[0].endswith(
         "python_runner.py:agent is left out. No sandbox: bubblewrap is missing. Install bubblewrap, or set IOA_SANDBOX=none."

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ioa.errors import InvalidInputError
-from ioa.local.system_metrics import LOOPBACK, open_system_metrics
-from ioa.telemetry.health import open_health
+from ioa.local.system_metrics import open_system_metrics
+from ioa.telemetry.health import LOOPBACK, open_health
 
 
 @asynccontextmanager

@@ -126,3 +126,16 @@ async def test_an_answer_that_fails_says_where_to_look() -> None:
     async with open_http(broken, 0, ("127.0.0.1",)) as port:
         answer = await get(port, "/metrics")
     assert (answer.status_code, "log of this process" in answer.text) == (500, True)
+
+
+async def test_idle_connections_keep_no_probe_out() -> None:
+    """Of many that ask nothing only the newest stay open, on the address of this machine alone, and a probe is answered at once."""
+    async with open_health(0, lambda: True) as port:
+        idle = await asyncio.gather(*(asyncio.open_connection("127.0.0.1", port) for _ in range(25)))
+        answer = await get(port, "/healthz")
+        ended = await eventually(lambda: sum(reader.at_eof() for reader, _ in idle), until=lambda count: count >= 6)
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.2", port)
+    for _, writer in idle:
+        writer.close()
+    assert (answer.status_code, ended) == (200, 6)

@@ -133,6 +133,7 @@ SECRETS = {
     "got api_key=abcd1234efgh from": "got api_key=[hidden] from",
     '{"password": "hunter22"}': '{"password": "[hidden]"}',
     "seed SUAGRTQNBVPQKBEXHS6HEM2EEGCZK5CJ4H4XDZXR5UVLZYUMTTFLTBVCEY end": "seed [hidden] end",
+    "one letter is missing: suagrtqnbvpqkbexhs6hem2eegczk5cj4h4xdzxr5uvlzyumttfltbvce": "one letter is missing: [hidden]",
     "key sk-proj-abcdefghijklmnop1234": "key [hidden]",
     "jwt eyJ0eXAiOiJKV1QiLCJhbGciOiJl.eyJqdGkiOiJBQkNERUZH.c2lnbmF0dXJl": "jwt [hidden]",
 }

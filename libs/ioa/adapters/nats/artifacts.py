@@ -90,9 +90,11 @@ class NatsArtifacts:
     async def remove(self, object_name: str) -> None:
         """Remove a file that the system stores: its bytes, then what says where they lie. One that users put stays."""
         with unavailable_unless_answered("The artifact store"):
-            found = await self._find(FILES, object_name)
-            # Agents write this: with a wildcard in the name of the chunks, everybody's would go.
-            if found is not None and _PLAIN.fullmatch(found.nuid or ""):
+            try:
+                found = await self._find(FILES, object_name)
+            except InvalidInputError:
+                found = None  # nothing tells which bytes are its own
+            if found is not None:
                 await self._js.purge_stream(_stream(FILES), subject=f"$O.{FILES}.C.{found.nuid}")
             await self._js.purge_stream(_stream(FILES), subject=_meta(FILES, object_name))
 
@@ -108,6 +110,7 @@ class NatsArtifacts:
             return None
         try:
             info = ObjectInfo.from_response(json.loads(message.data or b"{}"))
+            _check_ids(info, bucket)
         except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
             raise _unreadable(object_name, error) from None
         return None if info.deleted else info
@@ -122,6 +125,15 @@ class NatsArtifacts:
                 return
             seq = message.seq or 0
             yield message.data or b""
+
+
+def _check_ids(info: ObjectInfo, bucket: str) -> None:
+    """See that what anybody may have written of an object leads to its own bytes: subjects are built of it.
+
+    With a wildcard everybody's would be read or removed, with a line break the server would be told another command.
+    """
+    if info.bucket != bucket or not (info.deleted or _PLAIN.fullmatch(info.nuid or "")):
+        raise ValueError
 
 
 def _reference(object_name: str, info: ObjectInfo) -> Artifact:

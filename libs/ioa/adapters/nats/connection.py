@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -18,6 +19,7 @@ from nats.aio.client import Client
 
 from ioa.adapters.nats.traffic import nats_errors, traffic
 from ioa.adapters.nkey_seeds import public_key_of, read_seed
+from ioa.adapters.system_folder import USER, password_for
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.subjects import inbox_prefix_of
@@ -32,6 +34,7 @@ _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED = "authorization violation"
+_WHO = "IOA_NATS_SEED names the seed; for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
 
 Connection: TypeAlias = Client
 """An open connection, for whoever hands it on to adapters."""
@@ -51,6 +54,7 @@ class NatsSettings:
         ca: Path of the certificates that the server's is checked against; None trusts what the system trusts.
         certificate: Path of the certificate to show to the server.
         key: Path of its key.
+        data: The folder of a system on this machine. Its password is told to its server, if nothing else says who connects.
     """
 
     url: str
@@ -60,6 +64,13 @@ class NatsSettings:
     ca: str | None = None
     certificate: str | None = None
     key: str | None = None
+    data: Path | None = None
+
+    def password(self) -> str | None:
+        """Read the password of a system on this machine; None if there is none to tell."""
+        if self.data is None or self.seed is not None or self.credentials is not None:
+            return None
+        return password_for(self.data, self.url)
 
 
 _listeners: WeakKeyDictionary[Client, list[Callable[[], None]]] = WeakKeyDictionary()
@@ -142,7 +153,7 @@ async def _connect(settings: NatsSettings, patience: timedelta | None) -> Client
 
 def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableError:
     if refused:
-        return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint="IOA_NATS_SEED names the seed.")
+        return UnavailableError(f"The NATS server at {url} lets nobody in as this ({error}).", hint=_WHO)
     return UnavailableError(
         f"No NATS server answers at {url} ({str(error) or type(error).__name__}).",
         hint="Start the system with `ioa up`, or name a running one with --url or IOA_NATS_URL.",
@@ -172,11 +183,14 @@ async def _attempt(settings: NatsSettings) -> Client:
     tls = await asyncio.to_thread(_tls_of, settings)
     seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
     inbox_prefix = "_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed))
+    password = await asyncio.to_thread(settings.password)
     connecting = client.connect(
         settings.url.split(","),
         name=settings.name,
         user_credentials=settings.credentials,
         nkeys_seed_str=seed,
+        user=None if password is None else USER,
+        password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
         inbox_prefix=inbox_prefix.encode(),
         tls=tls,
         allow_reconnect=True,
@@ -186,7 +200,6 @@ async def _attempt(settings: NatsSettings) -> Client:
         ping_interval=int(_PING_EVERY.total_seconds()),
         max_outstanding_pings=2,
         pending_size=_PENDING_BYTES,
-        skip_subject_validation=True,  # subjects are built of checked ids, in one module
         reconnected_cb=reconnected,
         disconnected_cb=disconnected,
         error_cb=failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -29,6 +30,8 @@ from ioa.protocol.goals import GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
 from ioa.protocol.results import decode_result, encode_result
 from ioa.telemetry.fault_points import is_armed, reach
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _log = structlog.get_logger(__name__)
 
@@ -153,4 +156,4 @@ class NatsDeadLetters:
 
 def _header(text: str) -> str:
     """Fit a text, which may hold what a stranger wrote, into one header."""
-    return " ".join(text.encode("utf-8", "replace").decode().replace("\0", " ").split())[:1_000]
+    return " ".join(_CONTROL.sub(" ", text.encode("utf-8", "replace").decode()).split())[:1_000]

@@ -6,6 +6,8 @@ Rules that hold here:
 - Ready means answered: the server's greeting was read and says that JetStream runs. It greets only after JetStream has recovered.
 - A data folder belongs to one server. The lock on it is inherited by the server, so it holds until both the server and its
   starter are gone, in whatever order they die.
+- Its monitoring asks nobody who he is, and tells who is connected and what they read. So it is found only by whoever can read the
+  configuration: every path of it begins with one that nobody can guess.
 - The server never outlives its starter. On Linux the kernel ends it (see `_LAUNCHER`); elsewhere a starter that was killed with
   SIGKILL leaves it behind, and the next start on the folder says so.
 """
@@ -17,6 +19,7 @@ import contextlib
 import fcntl
 import json
 import os
+import secrets
 import shutil
 import sys
 import sysconfig
@@ -50,6 +53,7 @@ _LEFT_BEHIND = timedelta(seconds=10)
 """How long a server whose system was killed may take to close its files."""
 _ASK_SECONDS = 2.0
 _WRITE_ERROR = "write error"
+_PATH_BYTES = 16
 _LOG_LIMIT_BYTES = 16 * 1024 * 1024
 
 
@@ -74,6 +78,7 @@ class _Settings:
     lock_fd: int
     node: ClusterNode | None
     authorization: str | None
+    monitor_path: str
 
     @property
     def config_path(self) -> Path:
@@ -167,7 +172,7 @@ class NatsServer:
         """
         with contextlib.suppress(httpx.HTTPError):
             async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
-                answer = await client.get(f"{self._monitor}/healthz")
+                answer = await client.get(f"{self._monitor}{self._settings.monitor_path}/healthz")
             said = answer.text
             if answer.status_code != httpx.codes.OK and _WRITE_ERROR in said:
                 return said
@@ -238,8 +243,18 @@ async def open_nats_server(
     data_dir = await asyncio.to_thread(data_dir.absolute)
     with contextlib.ExitStack() as stack:
         lock_fd = await _locked(stack, data_dir)
+        monitor_path = f"/{secrets.token_hex(_PATH_BYTES)}"
         settings = _Settings(
-            executable, data_dir, port, sync_interval, max_payload_bytes, start_timeout, lock_fd, node, authorization
+            executable,
+            data_dir,
+            port,
+            sync_interval,
+            max_payload_bytes,
+            start_timeout,
+            lock_fd,
+            node,
+            authorization,
+            monitor_path,
         )
         server = NatsServer(settings)
         try:
@@ -301,6 +316,7 @@ def _write_config(settings: _Settings, port: int | None) -> int:
         "port": -1 if port is None else port,
         "server_name": "ioa" if settings.node is None else settings.node.server_name,
         "http": f"{_HOST}:-1",
+        "http_base_path": settings.monitor_path,
         "max_payload": settings.max_payload_bytes,
         "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
         "ping_max": _PING_MAX,

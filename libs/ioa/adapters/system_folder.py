@@ -1,0 +1,66 @@
+"""The folder of a system on this machine, and the note in it that lets its owner's programs in.
+
+Every user of a machine can connect to its loopback address. So the server of such a system asks for a password, and what is allowed
+to read the folder is allowed to connect. A password is new with each start of the system, and whoever connects reads it anew each
+time: one that was told to a program which had taken the port of a system that was down is worth nothing to it afterwards.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ioa.errors import InvalidInputError
+
+USER = "ioa"
+"""The only user of such a server."""
+
+_PRIVATE_URL = "private-url"
+_PRIVATE_FOLDER, _PRIVATE_FILE, _OTHERS = 0o700, 0o600, 0o077
+_PASSWORD_BYTES = 32
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder if it is missing, and see that only its owner may enter it.
+
+    Raises:
+        InvalidInputError: Others may, or it cannot be made.
+    """
+    try:
+        folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        mode = folder.stat().st_mode & 0o777
+    except OSError as error:
+        raise InvalidInputError(f"The folder {folder} cannot be used: {error.strerror}.", hint="Choose another.") from error
+    if mode & _OTHERS:
+        raise InvalidInputError(
+            f"The folder {folder} is open to other users of this machine (mode {mode:o}). It keeps what users and agents say.",
+            hint=f"Close it with `chmod 700 {folder}` if it belongs to the system alone, or choose another folder.",
+        )
+
+
+def new_password() -> str:
+    """Make a password that nobody can guess, of letters that need no escape in a URL."""
+    return secrets.token_urlsafe(_PASSWORD_BYTES)
+
+
+def note_password(folder: Path, url: str, password: str) -> str:
+    """Write into the folder how to connect to the server at `url`, for its owner alone; return that URL, password and all."""
+    private_url = url.replace("://", f"://{USER}:{password}@", 1)
+    draft = folder / f".{_PRIVATE_URL}"
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _PRIVATE_FILE), "w", encoding="ascii") as file:
+        file.write(f"{private_url}\n")
+    draft.replace(folder / _PRIVATE_URL)
+    return private_url
+
+
+def password_for(folder: Path, url: str) -> str | None:
+    """Read the password of the server at `url`; None if the folder knows none, or that of another server."""
+    try:
+        noted = urlsplit((folder / _PRIVATE_URL).read_text(encoding="ascii").strip())
+        asked = urlsplit(url if "://" in url else f"nats://{url}")
+        same = (noted.hostname, noted.port) == (asked.hostname, asked.port)
+    except (OSError, ValueError):
+        return None
+    return noted.password if same else None
