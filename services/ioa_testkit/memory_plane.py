@@ -26,7 +26,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_outcomes import MemoryOutcomes
@@ -90,10 +90,10 @@ class OfferedWork(MemoryWorkQueue):
         super().__init__()
         self._offers: dict[PoolId | None, asyncio.Queue[tuple[int, GoalOffer]]] = defaultdict(asyncio.Queue)
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Offer a goal."""
-        seq = await super().put(record, pool)
-        self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1)))
+        seq = await super().put(record, pool, ticket)
+        self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1, ticket)))
         return seq
 
     def offer_again(self, offer: GoalOffer, pool: PoolId | None) -> None:
@@ -162,7 +162,7 @@ class MemoryControlPlane:
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
         self.cards, self.leases = MemoryCards(), MemoryLeases(clock, _LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
-        self.ended, self.pages = MemoryEndedGoals(), MemoryGoalPages(self.records)
+        self.ended, self.pages, self.tickets = MemoryEndedGoals(), MemoryGoalPages(self.records), MemoryTickets()
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
@@ -199,6 +199,7 @@ class MemoryControlPlane:
             self.ledger,
             endings,
             Leaders(self.discovery, self.work, self.view, clock),
+            self.tickets,
             clock,
         )
         self._intake = Intake(taking, timedelta(seconds=1))

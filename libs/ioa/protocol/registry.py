@@ -10,7 +10,7 @@ from pydantic import Field
 from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport
 from ioa.protocol.ids import AgentIdField, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Instruction, Model, Time
 
 
 class Session(Model):
@@ -74,14 +74,14 @@ class Lease(Model):
     warnings: tuple[str, ...] = ()
 
 
-class Deregister(Model):
+class Deregister(Instruction):
     """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own."""
 
     agent_id: AgentIdField
     session: SessionIdField | None = None
 
 
-class RemoveAgent(Model):
+class RemoveAgent(Instruction):
     """Forget an agent: its card, its lease, its session, and its pool's queue if nobody else is of the pool and nothing waits.
 
     One that is online is refused unless `force` is set; it registers again with its next renewal if its process goes on.

@@ -8,11 +8,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import nats.errors
 from nats.aio.client import Client
+from nats.js import JetStreamContext
+from nats.js.errors import APIError
 
 from ioa.adapters.nats.delivery import NatsResults
+from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step
@@ -20,8 +25,9 @@ from ioa.group.requests import Accepted, Entries, GetGroup, GroupSnapshot, Launc
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
-from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.codec import decode
+from ioa.protocol.goals import Goal, GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -61,6 +67,8 @@ class Caller:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._requester = NatsRequester(client)
+        self._queues: dict[AgentId, JetStreamContext.PullSubscription] = {}
+        self._tickets: dict[GoalId, str] = {}
 
     async def ask(self, subject: str, request: Model, reply: type[R]) -> R:
         """Ask until somebody answers."""
@@ -79,19 +87,38 @@ class Caller:
             await self.ask(subjects.register(agent_id), Register(card=card(agent_id)), Lease)
 
     async def publish_goal(self, goal_id: GoalId, **options: object) -> None:
-        """Publish a goal as any NATS client does."""
-        order = json.dumps({"goal": "Count to ten.", "goal_id": goal_id, **options}).encode()
+        """Publish a goal as any NATS client does; it is Ada's to lead."""
+        order = json.dumps({"goal": "Count to ten.", "goal_id": goal_id, "agent": ADA, **options}).encode()
         await self.client.jetstream().publish(subjects.GOAL, order)
 
     async def launch(self, goal_id: GoalId, owner: AgentId, *members: AgentId, session: SessionId | None = None) -> GroupSnapshot:
-        """Open the group as soon as the goal is on record and the members are known."""
-        request = LaunchGroup(owner=owner, members=members, goal_id=goal_id, session=session)
+        """Open the group as soon as the goal was given to its owner and the members are known."""
+        ticket = await self._ticket_of(goal_id, owner)
+        request = LaunchGroup(owner=owner, members=members, goal_id=goal_id, session=session, ticket=ticket)
 
         async def once() -> GroupSnapshot | None:
             try:
                 return await self.ask(subjects.launch(owner), request, GroupSnapshot)
             except NotFoundError:
                 return None
+
+        return await _until_given(once)
+
+    async def _ticket_of(self, goal_id: GoalId, owner: AgentId) -> str:
+        """Take goals off the owner's queue until this one has come."""
+        if owner not in self._queues:
+            self._queues[owner] = await self.client.jetstream().pull_subscribe_bind(pool_consumer(PoolId(owner)), WORK)
+        queue = self._queues[owner]
+
+        async def once() -> str | None:
+            if goal_id not in self._tickets:
+                try:
+                    for message in await queue.fetch(1, timeout=_ATTEMPT.total_seconds()):
+                        self._tickets[decode(Goal, message.data).goal_id] = (message.headers or {})[TICKET]
+                        await message.ack()
+                except (nats.errors.Error, APIError):
+                    return None
+            return self._tickets.get(goal_id)
 
         return await _until_given(once)
 

@@ -14,7 +14,7 @@ from nats.aio.msg import Msg
 
 from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.goals import deadline_of
+from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -230,7 +230,7 @@ class NatsAgentNetwork:
 
 
 def _offer(delivery: Delivery) -> GoalOffer:
-    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt)
+    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))
 
 
 async def _drain(arrived: asyncio.Queue[SequencedEntry]) -> AsyncIterator[SequencedEntry]:
