@@ -22,7 +22,7 @@ from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa_registry.pages import fill_page
 
@@ -86,12 +86,14 @@ class Registry:
         """Keep a lease.
 
         Raises:
-            NotFoundError: The agent has never registered; it should now.
+            NotFoundError: The agent has never registered, or was last registered in another pool; it should now.
             SupersededError: Another process has taken the id over.
         """
         await self._ports.sessions.check(request.agent_id, request.session)
-        if self._ports.view.card(request.agent_id) is None and await self._ports.cards.get(request.agent_id) is None:
-            raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
+        if not _is_of(self._ports.view.card(request.agent_id), request.pool):
+            # What follows the bucket may be late: the bucket itself decides.
+            if not _is_of(await self._ports.cards.get(request.agent_id), request.pool):
+                raise NotFoundError(f"{request.agent_id} is not registered in the pool {request.pool}.", hint="Register first.")
         await self._ports.leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
@@ -199,6 +201,10 @@ async def _told(asked: Awaitable[T], otherwise: T) -> T:
     except (TimeoutError, UnavailableError) as error:
         _log.warning("not_told", error=str(error) or type(error).__name__)
         return otherwise
+
+
+def _is_of(record: CardRecord | None, pool: PoolId) -> bool:
+    return record is not None and record.card.pool == pool
 
 
 def _succeeds(request: Register, claim: Claim) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport
-from ioa.protocol.ids import AgentIdField, PoolIdField, SessionIdField
+from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport, with_pool
+from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
 from ioa.protocol.model import Instruction, Model, Time
 
@@ -48,13 +48,20 @@ class Register(Model):
 class Renew(Model):
     """Keep the lease, and tell how busy the agent is, and how its model answers if it has one.
 
-    `session` is the process that asks; None knows no sessions.
+    `pool` is that of the agent's card: its own name unless another is given. `session` is the process that asks; None knows no
+    sessions.
     """
 
     agent_id: AgentIdField
+    pool: PoolIdField = PoolId("")
     session: SessionIdField | None = None
     load: Load = IDLE
     model: ModelReport | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pool_defaults_to_the_agent(cls, data: object) -> object:
+        return with_pool(data)
 
 
 class Lease(Model):

@@ -94,7 +94,9 @@ async def poison_stores(client: Client, spoiled: CommId) -> None:
 async def poison_requests(client: Client) -> None:
     """Ask every service for nothing that makes sense."""
     agent_id = AgentId("garbage")
-    asked = [subjects.register(agent_id), subjects.renew(agent_id), subjects.deregister(agent_id), subjects.launch(agent_id)]
+    pool = PoolId(agent_id)
+    asked = [subjects.register(pool, agent_id), subjects.renew(pool, agent_id), subjects.old_register(agent_id)]
+    asked += [subjects.deregister(agent_id), subjects.launch(agent_id)]
     asked += [subjects.abandon(agent_id), subjects.sync(agent_id), subjects.set_aside(agent_id), subjects.report(agent_id)]
     asked += [
         subjects.GET_AGENTS,

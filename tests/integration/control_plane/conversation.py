@@ -53,6 +53,7 @@ T = TypeVar("T")
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 _ATTEMPT = timedelta(seconds=1)
 _PATIENCE = timedelta(seconds=40)
+_PULL_SECONDS = 0.2
 
 
 async def _until_given(once: Callable[[], Awaitable[T | None]]) -> T:
@@ -69,6 +70,7 @@ class Caller:
         self._requester = NatsRequester(client)
         self._queues: dict[AgentId, JetStreamContext.PullSubscription] = {}
         self._tickets: dict[GoalId, str] = {}
+        self._taking = asyncio.Lock()
 
     async def ask(self, subject: str, request: Model, reply: type[R]) -> R:
         """Ask until somebody answers."""
@@ -84,7 +86,7 @@ class Caller:
     async def register(self, *agents: AgentId) -> None:
         """Register agents until all of them can be launched with."""
         for agent_id in agents:
-            await self.ask(subjects.register(agent_id), Register(card=card(agent_id)), Lease)
+            await self.ask(subjects.register(PoolId(agent_id), agent_id), Register(card=card(agent_id)), Lease)
 
     async def publish_goal(self, goal_id: GoalId, **options: object) -> None:
         """Publish a goal as any NATS client does; it is Ada's to lead."""
@@ -113,11 +115,12 @@ class Caller:
         async def once() -> str | None:
             if goal_id not in self._tickets:
                 try:
-                    for message in await queue.fetch(1, timeout=_ATTEMPT.total_seconds()):
-                        self._tickets[decode(Goal, message.data).goal_id] = (message.headers or {})[TICKET]
-                        await message.ack()
-                except (nats.errors.Error, APIError):
-                    return None
+                    async with self._taking:
+                        for message in await queue.fetch(16, timeout=_PULL_SECONDS):
+                            self._tickets[decode(Goal, message.data).goal_id] = (message.headers or {})[TICKET]
+                            await message.ack()
+                except (nats.errors.Error, APIError, OSError):
+                    pass  # nothing waits now, or the server is away
             return self._tickets.get(goal_id)
 
         return await _until_given(once)

@@ -83,15 +83,17 @@ class NatsAgentNetwork:
 
     async def register(self, request: Register) -> Lease:
         """Store the card and take a lease."""
-        return await self._requester.request(subjects.register(request.card.agent_id), request, Lease)
+        return await self._requester.request(subjects.register(request.card.pool, request.card.agent_id), request, Lease)
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
         try:
-            return await self._requester.request(subjects.renew(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+            subject = subjects.renew(request.pool, request.agent_id)
+            return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
-        return await self._requester.request(subjects.renew_at_all(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+        subject = subjects.renew_at_all(request.pool, request.agent_id)
+        return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
 
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""

@@ -97,9 +97,11 @@ def of_service(service: Service) -> Permissions:
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
     """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
     publish = (
-        subjects.register(agent_id),
-        subjects.renew(agent_id),
-        subjects.renew_at_all(agent_id),
+        subjects.register(pool, agent_id),
+        subjects.renew(pool, agent_id),
+        subjects.renew_at_all(pool, agent_id),
+        subjects.old_register(agent_id),
+        subjects.old_renew(agent_id),
         subjects.deregister(agent_id),
         subjects.launch(agent_id),
         subjects.abandon(agent_id),
@@ -277,6 +279,8 @@ _SERVED = {
         subjects.ANY_REGISTER,
         subjects.ANY_RENEW,
         subjects.ANY_RENEW_AT_ALL,
+        subjects.ANY_OLD_REGISTER,
+        subjects.ANY_OLD_RENEW,
         subjects.ANY_DEREGISTER,
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
