@@ -47,7 +47,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
-        ledger = GroupLedger(log, timers, NatsInboxes(client), results, open_groups, clock)
+        ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
         endings = Endings(results, ended)
         timeouts = GroupTimeouts(
             max_depth=settings.max_depth,
@@ -88,6 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
+                await sessions.whole()
                 async with (
                     background(
                         consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),

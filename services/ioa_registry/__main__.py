@@ -10,7 +10,7 @@ from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.system_clock import SystemClock
+from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
@@ -40,6 +40,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             log=NatsGroupLog(client),
             work=NatsWorkQueue(js),
             clock=SystemClock(),
+            ids=RandomIds(),
         )
         registry = Registry(ports, settings.lease, settings.renew_every)
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))

@@ -16,7 +16,7 @@ from typing import TypeVar
 import structlog
 
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
-from ioa.ports.clock import Clock
+from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Memberships, WorkQueue
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
@@ -51,6 +51,7 @@ class RegistryPorts:
     log: GroupLog
     work: WorkQueue
     clock: Clock
+    ids: IdSource
 
 
 class Registry:
@@ -72,7 +73,7 @@ class Registry:
         """
         card = request.card
         check_card_size(card)
-        await self._claim(request)
+        inbox = await self._claim(request)
         known = await self._ports.cards.get(card.agent_id)
         if known is None or known.card != card:
             registered_at = known.registered_at if known else self._ports.clock.now()
@@ -80,7 +81,7 @@ class Registry:
         await self._ports.work.ensure_pool(card.pool)
         session = request.session.session if request.session else None
         await self._ports.leases.renew(card.agent_id, Renewal(session=session))
-        return await self._answer(card.agent_id, advice(card))
+        return (await self._answer(card.agent_id, advice(card))).model_copy(update={"inbox": inbox})
 
     async def renew(self, request: Renew) -> Lease:
         """Keep a lease.
@@ -144,8 +145,11 @@ class Registry:
             model=self._ports.view.model(record.card.agent_id),
         )
 
-    async def _claim(self, request: Register) -> None:
-        """Take the id for the process that asks, unless another one that lives holds it."""
+    async def _claim(self, request: Register) -> str:
+        """Take the id for the process that asks, unless another one that lives holds it; return the nonce of its inbox.
+
+        A process that registers again keeps its inbox.
+        """
         agent_id = request.card.agent_id
         for _ in range(_CLAIM_ATTEMPTS):
             held = await self._ports.sessions.read(agent_id)
@@ -155,12 +159,15 @@ class Registry:
                 if self._ports.view.is_online(agent_id):
                     raise self._refusal(request.card, claim)
             if request.session is not None:
-                mine = Claim(session=request.session, card=_digest(request.card))
+                is_mine = claim is not None and claim.session.session == request.session.session
+                inbox = (claim.inbox if claim is not None and is_mine else "") or self._ports.ids.new("inbox")
+                mine = Claim(session=request.session, card=_digest(request.card), inbox=inbox)
                 done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
+                inbox = ""
                 done = claim is None or await self._ports.sessions.remove(agent_id, revision=revision)
             if done:
-                return
+                return inbox
         raise UnavailableError(f"Too many processes register as {agent_id} at once.", hint="Are they meant to be one agent?")
 
     def _refusal(self, card: AgentCard, claim: Claim) -> IoaError:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 
+from ioa.adapters.system_clock import RandomIds
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
@@ -181,7 +182,9 @@ class MemoryControlPlane:
         self.setup = GroupSetup(ports, timeouts)
         self.router = Router(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions)
-        agents = RegistryPorts(self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock)
+        agents = RegistryPorts(
+            self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock, RandomIds()
+        )
         self.registry = Registry(agents, _LEASE, renew_every)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)

@@ -115,7 +115,7 @@ class AgentNetwork(Protocol):
         """
 
     def inbox(self, agent_id: AgentId) -> AbstractAsyncContextManager[AsyncIterator[SequencedEntry]]:
-        """Open the live view of the agent's groups. It may lose entries, never invent them."""
+        """Open the live view of the agent's groups, which begins when it registers. It may lose entries, never invent them."""
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""

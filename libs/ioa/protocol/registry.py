@@ -72,6 +72,8 @@ class Lease(Model):
             told, since what tells it did not answer in time.
         epoch: Names the store of the groups' logs. Another one means that what was known of groups is of a store that is gone.
             Empty is not told.
+        inbox: Where the process is pushed to: the last token of the subject, told when it registers. Who registers without a
+            session is not pushed to, and asks.
     """
 
     duration: timedelta
@@ -79,6 +81,7 @@ class Lease(Model):
     joined: Annotated[int, Field(ge=0)] = 0
     epoch: str = ""
     warnings: tuple[str, ...] = ()
+    inbox: Annotated[str, Field(repr=False, max_length=64)] = ""
 
 
 class Deregister(Instruction):

@@ -25,7 +25,7 @@ ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
-ANY_INBOX = f"{ROOT}.inbox.*"
+ANY_INBOX = f"{ROOT}.inbox.*.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
@@ -167,9 +167,9 @@ def timer_schedule(comm_id: CommId, at_ms: int) -> str:
     return f"{ROOT}.comm.{comm_id}.timer.{at_ms}"
 
 
-def inbox(agent_id: AgentId) -> str:
-    """Where an agent sees its groups live."""
-    return f"{ROOT}.inbox.{agent_id}"
+def inbox(agent_id: AgentId, nonce: str) -> str:
+    """Where an agent sees its groups live. The nonce is told to it alone, so that nobody else can have anything sent there."""
+    return f"{ROOT}.inbox.{agent_id}.{nonce}"
 
 
 def inbox_prefix_of(owner: str) -> str:

@@ -106,7 +106,7 @@ async def poison_requests(client: Client) -> None:
         subjects.GET_GROUP,
         subjects.CANCEL,
     ]
-    asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0])]
+    asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0], "n1")]
     for subject in asked:
         for data in GARBAGE:
             await client.publish(subject, data, reply="nobody.listens")

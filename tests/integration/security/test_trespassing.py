@@ -29,7 +29,7 @@ from tests.rig.deadline import eventually
 BY_ADA = {
     "another's say": "ioa.v1.comm.c1.say.bob",
     "another's say, to one router": "ioa.v1.comm.c1.say.bob.router-1",
-    "a push into another's inbox": "ioa.v1.inbox.bob",
+    "a push into another's inbox": "ioa.v1.inbox.bob.n1",
     "a log": "ioa.v1.comm.c1.log",
     "a result": "ioa.v1.result.goal-1",
     "a timer": "ioa.v1.comm.c1.timer",
@@ -72,13 +72,13 @@ READ_BY_OBSERVER = {
     "results": "ioa.v1.result.*",
     "logs": "ioa.v1.comm.*.log",
     "progress": "ioa.v1.comm.*.progress",
-    "an inbox": "ioa.v1.inbox.ada",
+    "an inbox": "ioa.v1.inbox.ada.*",
     "everybody's answers": "_INBOX.>",
 }
 
 READ_BY_ADA = {
-    "another's inbox": "ioa.v1.inbox.bob",
-    "all inboxes": "ioa.v1.inbox.*",
+    "another's inbox": "ioa.v1.inbox.bob.n1",
+    "all inboxes": "ioa.v1.inbox.*.*",
     "a log": "ioa.v1.comm.c1.log",
     "all results": "ioa.v1.result.*",
     "dead letters": "ioa.v1.dead.*",
@@ -93,7 +93,7 @@ READ_BY_ADA = {
 BY_OTHERS = [
     ("user", "ioa.v1.comm.c1.log"),
     ("user", "ioa.v1.comm.c1.say.ada"),
-    ("user", "ioa.v1.inbox.ada"),
+    ("user", "ioa.v1.inbox.ada.n1"),
     ("user", "ioa.v1.result.goal-1"),
     ("user", "ioa.v1.work"),
     ("user", "ioa.v1.registry.register.ada.ada"),

@@ -128,6 +128,18 @@ def test_nobody_is_as_idle_as_ten_thousand(load: Load) -> None:
     assert load.slots == MAX_SLOTS
 
 
+async def test_each_process_has_an_inbox_of_its_own() -> None:
+    """It is told where it is when it registers, keeps it when it does so again, and leaves none to whoever takes the id over."""
+    plane = Plane()
+    inboxes = [
+        (await plane.registry.register(Register(card=card("ada"), session=session(name), previous=SessionId("s1")))).inbox
+        for name in ("s1", "s1", "s2")
+    ]
+    assert (len(set(inboxes)), inboxes[0]) == (2, inboxes[1])
+    assert (await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))).inbox == ""
+    assert (await plane.registry.register(Register(card=card("bob")))).inbox == ""
+
+
 async def test_deregistering_is_at_once_and_may_be_repeated() -> None:
     """An agent that leaves is offline; leaving twice, or without having come, is no error."""
     plane = Plane()

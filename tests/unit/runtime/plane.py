@@ -134,6 +134,7 @@ class Plane:
             log=self.log,
             work=self.work,
             clock=self.clock,
+            ids=self.ids,
         )
         self.registry = Registry(agents, LEASE, LEASE / 3)
 

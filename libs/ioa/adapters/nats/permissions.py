@@ -115,7 +115,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
         *_exchanging_files(),
     )
-    return Permissions(CLIENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id),), _ACKNOWLEDGES)
+    return Permissions(CLIENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
 
 def of_user() -> Permissions:
