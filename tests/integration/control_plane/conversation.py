@@ -21,6 +21,7 @@ from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Said
 from ioa.group.machine import step
+from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, Entries, GetGroup, GroupSnapshot, LaunchGroup, Rejected, SayReply, SequencedEntry, Sync
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
@@ -205,7 +206,9 @@ async def converse(caller: Caller, goal_id: GoalId) -> CommId:
     )
     accepted.append(await say(ADA, ConcludeGroupDiscussion()))
     accepted.append(await say(ADA, Conclusion(content=f"Ten, says {goal_id}.")))
-    assert [type(answer) for answer in accepted] == [Accepted] * 10, accepted
+    # The answer to a report may die with its router, and another one does not look it up in the log; `check` does.
+    codes = {answer.code for answer in accepted if isinstance(answer, Rejected)}
+    assert (len(accepted), codes <= {RejectionCode.STALE_PROGRESS}) == (10, True), codes
     return comm_id
 
 

@@ -1,9 +1,10 @@
 """Who may publish and read what: the one place from which every authorization of a server is rendered.
 
-The control plane and JetStream live in one account, everybody else in another, which imports exactly the subjects below. Between
-the two the server keeps its own books of who waits for which answer, so that nobody outside can have an answer sent to a subject of
-the control plane (a reply subject is not a publication, and no permission covers it). No one outside may create a consumer either:
-the subject to which a consumer delivers is not checked against the permissions of who made it.
+The control plane and JetStream live in one account, agents in another, users and observers in a third; each imports exactly the
+subjects below that it needs, and no other account can. Between accounts the server keeps its own books of who waits for which
+answer, so that nobody outside can have an answer sent to a subject of the control plane, and no agent to one of the users (a reply
+subject is not a publication, and no permission covers it). No one outside may create a consumer either: the subject to which a
+consumer delivers is not checked against the permissions of who made it.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ from ioa.adapters.nats.topology import (
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId
 
-CONTROL_PLANE, CLIENTS = "IOA", "IOA_CLIENTS"
-"""The two accounts."""
+CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
+"""The three accounts."""
 
 _API = "$JS.API"
 _ANY = "*"
@@ -115,7 +116,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
         *_exchanging_files(),
     )
-    return Permissions(CLIENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
+    return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
 
 def of_user() -> Permissions:
@@ -132,7 +133,7 @@ def of_user() -> Permissions:
         *_exchanging_files(),
         *_uploading(),
     )
-    return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_observer() -> Permissions:
@@ -140,7 +141,7 @@ def of_observer() -> Permissions:
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
-    return Permissions(CLIENTS, _looking(), ())
+    return Permissions(USERS, _looking(), ())
 
 
 def of_admin() -> Permissions:
@@ -148,11 +149,25 @@ def of_admin() -> Permissions:
     return Permissions(CONTROL_PLANE, (">",), (">",))
 
 
-def crossing() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the subjects that the clients' account imports: requests to the control plane, and what it sends to clients."""
-    clients = (of_agent(AgentId(_ANY), PoolId(_ANY)), of_user(), of_observer())
-    requests = _without_covered(subject for client in clients for subject in client.publish)
-    return (*requests, f"$JS.ACK.{WORK}.>"), _without_covered(subject for client in clients for subject in client.subscribe)
+@dataclass(frozen=True)
+class Crossing:
+    """The subjects that an account imports: requests to the control plane, and what it sends."""
+
+    requests: tuple[str, ...]
+    pushes: tuple[str, ...]
+
+
+def crossings() -> dict[str, Crossing]:
+    """Return what crosses over, by the account that imports it."""
+    agent = of_agent(AgentId(_ANY), PoolId(_ANY))
+    # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
+    # itself, before JetStream does, by saying that there is none.
+    of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
+    of_users = (*of_user().publish, *of_observer().publish)
+    return {
+        AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
+        USERS: Crossing(_without_covered(of_users), _without_covered((*of_user().subscribe, *of_observer().subscribe))),
+    }
 
 
 def is_answered_often(subject: str) -> bool:
