@@ -14,5 +14,5 @@ async def refuse_old(subject: str, _data: bytes) -> bytes:
     """
     raise ForbiddenError(
         f"{parse_caller(subject)} runs on a version of IoA that is too old for this system: it does not say of which pool it is.",
-        hint="Upgrade it, and give it the credentials that `ioa credentials create` of the new version makes.",
+        hint="Upgrade it. Where agents have keys, `ioa credentials upgrade` tells nats-server what those of this version may do.",
     )
