@@ -62,6 +62,8 @@ BY_ADA = {
     "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_FILES",
     "a user's upload": "$O.IOA_ARTIFACTS.M.YQ==",
     "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
+    "what the account holds": "$JS.API.INFO",
+    "the key of tickets": "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS",
     "the server itself": "$SYS.REQ.SERVER.PING",
 }
 
@@ -113,6 +115,8 @@ BY_OTHERS = [
     ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
     ("observer", "ioa.v1.groups.get"),
     ("observer", "ioa.v1.discovery.search"),
+    *((name, "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS") for name in ("user", "observer", "registry", "router", "discovery")),
+    ("registry", "$KV.IOA_KEYS.launch"),
     ("discovery", "ioa.v1.comm.c1.log"),
     ("discovery", "$KV.IOA_CARDS.ada"),
     ("discovery", f"$JS.API.STREAM.UPDATE.{LOG}"),

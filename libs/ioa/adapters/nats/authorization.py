@@ -60,7 +60,7 @@ def read_authorization(rendered: str) -> dict[str, Permissions]:
     try:
         accounts = json.loads(rendered)["accounts"].values()
         users = [(user["nkey"], user["permissions"]) for account in accounts for user in account["users"]]
-        allowed = {key: (may["publish"]["allow"], may["subscribe"]["allow"]) for key, may in users}
+        allowed = {key: ([*may["publish"]["allow"]], [*may["subscribe"]["allow"]]) for key, may in users}
     except (ValueError, KeyError, TypeError, AttributeError):
         raise InvalidInputError(
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
@@ -76,7 +76,7 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permiss
     agents = {match[1] for one in publish if (match := _AGENT.fullmatch(one))}
     pools = {match[1] for one in publish if (match := _POOL.fullmatch(one))}
     match [*services], [*agents], [*pools]:
-        case [service], [], []:
+        case [service], [], [] if service in {known.value for known in Service}:
             return of_service(Service(service))
         case [], [agent], [pool]:
             return of_agent(AgentId(agent), PoolId(pool))
