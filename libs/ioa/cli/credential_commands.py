@@ -43,7 +43,7 @@ def upgrade(
 ) -> None:
     """Bring the authorization that an older version wrote up to date, for whom it lets in already; seeds stay. Prints its path.
 
-    Then have nats-server read it: `nats-server --signal reload`.
+    Then restart nats-server: where accounts are new, it takes more than a reload until requests cross between them.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import upgrade_credentials
