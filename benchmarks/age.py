@@ -39,7 +39,7 @@ from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
 from ioa.protocol.retention import Prune, Pruned
 from tests.rig.deadline import eventually
@@ -173,18 +173,18 @@ async def timed(work: Callable[[], Awaitable[object]]) -> float:
 
 async def renewals(client: Client, seconds: float) -> Sequence[float]:
     """Renew the leases of all agents again and again and return how long each took."""
-    requester, took = NatsRequester(client, timedelta(seconds=20)), list[float]()
+    requester, took, pool = NatsRequester(client, timedelta(seconds=20)), list[float](), PoolId("aged")
     agents = [AgentId(f"aged-agent-{number:02d}") for number in range(_AGENTS)]
     for agent_id in agents:
-        card = AgentCard(agent_id=agent_id, name=agent_id, description="Is there.", pool="aged")
-        await requester.request(subjects.register(agent_id), Register(card=card), Lease)
+        card = AgentCard(agent_id=agent_id, name=agent_id, description="Is there.", pool=pool)
+        await requester.request(subjects.register(pool, agent_id), Register(card=card), Lease)
     until = time.perf_counter() + seconds
     for agent_id in itertools.cycle(agents):
         started = time.perf_counter()
         if started > until:
             break
         with suppress(UnavailableError):  # then the time that was waited counts
-            await requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease)
+            await requester.request(subjects.renew(pool, agent_id), Renew(agent_id=agent_id, pool=pool), Lease)
         took.append(time.perf_counter() - started)
     return took
 

@@ -16,6 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js.api import Header
 
+from benchmarks.silent_groups import NONCE
 from ioa.adapters.nats.acks import AcknowledgedWrites
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.log import NatsGroupLog
@@ -62,7 +63,7 @@ class BareRelay:
         push = msgpack.packb({"seq": channel.seq, "entry": _ENTRY})
         for agent_id in channel.members:
             if agent_id != speaker:
-                await self._client.publish(subjects.inbox(agent_id), push, reply=self._name)
+                await self._client.publish(subjects.inbox(agent_id, NONCE), push, reply=self._name)
         answer = msgpack.packb({"answer": {"outcome": "accepted", "seq": channel.seq, "entry": _ENTRY}})
         await self._client.publish(message.reply, answer)
 

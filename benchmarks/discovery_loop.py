@@ -77,12 +77,12 @@ class Crowd:
             examples=(f"Please do thing {number}.",),
             pool=PoolId(f"pool-{number % self._pools}"),
         )
-        subject = subjects.register(card.agent_id)
+        subject = subjects.register(card.pool, card.agent_id)
         await self._requester.request(subject, Register(card=card), Lease, timeout=_PATIENCE)
 
     async def _renew(self, number: int) -> None:
-        agent_id = AgentId(f"agent-{number}")
-        await self._requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
+        agent_id, pool = AgentId(f"agent-{number}"), PoolId(f"pool-{number % self._pools}")
+        await self._requester.request(subjects.renew(pool, agent_id), Renew(agent_id=agent_id, pool=pool), Lease, timeout=_PATIENCE)
 
 
 async def _together(act: Callable[[int], Awaitable[None]], numbers: range) -> None:

@@ -77,13 +77,14 @@ class Town:
 
     async def register(self, of: AgentCard) -> None:
         """Register an agent."""
-        await self._requester.request(subjects.register(of.agent_id), Register(card=of), Lease, timeout=_TIMEOUT)
+        await self._requester.request(subjects.register(of.pool, of.agent_id), Register(card=of), Lease, timeout=_TIMEOUT)
 
     async def renew(self, agents: Sequence[AgentId]) -> None:
         """Keep leases, spread over the time between two renewals, for ever."""
         while True:
             for agent_id in agents:
-                await self._requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease, timeout=_TIMEOUT)
+                subject = subjects.renew(PoolId(agent_id), agent_id)
+                await self._requester.request(subject, Renew(agent_id=agent_id), Lease, timeout=_TIMEOUT)
                 await asyncio.sleep(_RENEW_EVERY_SECONDS / len(agents))
 
     async def hold(self, cards: Sequence[AgentCard]) -> None:

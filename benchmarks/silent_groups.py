@@ -22,19 +22,25 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.delivery import NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
+from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.system_clock import SystemClock
 from ioa.group.events import GroupLaunched
 from ioa.group.state import Charter, Limits
 from ioa.ports.open_groups import OpenGroup
+from ioa.ports.registry_store import Claim
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
+from ioa.protocol.registry import Session
 from ioa.runtime.ledger import GroupLedger
 
 REPLY_BYTES = 200
+NONCE = "silent"
+"""That of every inbox."""
+_SESSION = SessionId("silent")
 _LAUNCHES_AT_ONCE = 16
 _LONGEST_TALK_SECONDS = 600
 _SYLLABLES = "am bir ced del em fjo gro her in jun kel lar map net osp pop qua ree sor tan".split()
@@ -67,11 +73,16 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
 async def launch(client: Client, charters: Sequence[Charter]) -> None:
     """Open groups as group setup does, without asking who is online."""
     js, clock, open_groups, memberships = client.jetstream(), SystemClock(), NatsOpenGroups(client), NatsMemberships(client)
-    ledger = GroupLedger(NatsGroupLog(client), NatsTimers(js), NatsInboxes(client), NatsResults(js), open_groups, clock)
+    ledger = GroupLedger(
+        NatsGroupLog(client), NatsTimers(js), NatsInboxes(client, lambda _: NONCE), NatsResults(js), open_groups, clock
+    )
+    sessions, held = NatsSessions(client), Session(session=_SESSION, host="bench", pid=0, since=clock.now())
     at_once = asyncio.Semaphore(_LAUNCHES_AT_ONCE)
 
     async def one(charter: Charter) -> None:
         async with at_once:
+            for member in charter.team_members:
+                await sessions.write(member.agent_id, Claim(session=held, card="", inbox=NONCE), revision=0)
             await open_groups.put(charter.comm_id, OpenGroup(goal_id=charter.goal_id, deadline=charter.limits.deadline))
             # Whoever misses the first push, being about to listen, learns of the group by this.
             await memberships.add([member.agent_id for member in charter.team_members], charter.comm_id)
@@ -135,6 +146,7 @@ class SilentGroup:
             turn=turn,
             after=0,
             sent_at=SystemClock().now(),
+            session=_SESSION,
         )
         return encode(Message(header=header, payload=Discussion(content=content, next_speaker=self._speaker(turn + 1))))
 
@@ -174,7 +186,7 @@ class SilentGroups:
 
     def on_push(self, message: Msg) -> None:
         """Let a member hear a push."""
-        agent_id = message.subject.rsplit(".", 1)[1]
+        agent_id = message.subject.rsplit(".", 2)[1]
         if group := self._by_agent.get(AgentId(agent_id)):
             group.hear(agent_id, message.data, message.reply)
 
@@ -195,7 +207,7 @@ async def open_silent_groups(url: str, *, groups: int, members: int, turns: int)
     async with open_connection(NatsSettings(url, "silent")) as client:
         silent = SilentGroups(client, groups, members, turns)
         await launch(client, silent.charters)
-        await client.subscribe(subjects.inbox(AgentId("*")), future=MessageSink(silent.on_push))
+        await client.subscribe(subjects.ANY_INBOX, future=MessageSink(silent.on_push))
         await client.subscribe(silent.answers, future=MessageSink(silent.on_answer))
         await client.flush()
         yield silent

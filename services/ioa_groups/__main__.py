@@ -16,6 +16,7 @@ from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_se
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStreamStats
+from ioa.adapters.nats.tickets import NatsTickets
 from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
@@ -46,7 +47,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
-        ledger = GroupLedger(log, timers, NatsInboxes(client), results, open_groups, clock)
+        ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
         endings = Endings(results, ended)
         timeouts = GroupTimeouts(
             max_depth=settings.max_depth,
@@ -59,7 +60,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
         setup = GroupSetup(ports, timeouts)
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
-        taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, clock)
+        tickets = NatsTickets(js)
+        taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
         intake = Intake(taking, settings.lease)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
@@ -83,9 +85,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
         ]
         into_dead = into_dead_letters(dead)
-        with at_renewal(client, ledger.forget):
+        with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
                 await registry.whole()
+                await sessions.whole()
                 async with (
                     background(
                         consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),

@@ -22,14 +22,16 @@ from ioa.errors import (
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Artifacts, DeadLetters, DeadReason, GoalRecords, Timers, WorkQueue
+from ioa.ports.delivery import Artifacts, DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
 from ioa.ports.open_groups import Offer, OpenGroup, OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
 from ioa.protocol.codec import shortened
-from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, input_object_name, parse_goal
+from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.object_names import object_name
+from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
@@ -60,6 +62,7 @@ class IntakePorts:
         ledger: Ends a goal for which there is nobody.
         endings: Tells which have ended, however long ago.
         leaders: Whom they are offered to that address nobody.
+        tickets: What who leads them has to show.
         clock: Stamps them.
     """
 
@@ -73,6 +76,7 @@ class IntakePorts:
     ledger: GroupLedger
     endings: Endings
     leaders: Leaders
+    tickets: Tickets
     clock: Clock
 
 
@@ -120,7 +124,9 @@ class Intake:
             await self._ports.dead.put(reason, why, subject=subject, data=data, key=identity)
             return
         goal = order.accepted(goal_id, await self._inputs(order, goal_id))
-        record = await self._ports.goals.create(GoalRecord(goal=goal, accepted_at=self._ports.clock.now()))
+        digest = digest_of_ticket(await self._ports.tickets.of(goal_id))
+        accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
+        record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent}) != goal:
             raise ConflictError(f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id.")
         reach("groups.goal_recorded")
@@ -178,7 +184,8 @@ class Intake:
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
-        return await self._ports.work.put(record, pool)
+        ticket = None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.goal_id)
+        return await self._ports.work.put(record, pool, ticket)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
         """Return the pool that bears the name, or that the agent of this name belongs to."""
@@ -223,8 +230,8 @@ class Intake:
                     files.append(given)
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
-                    object_name = input_object_name(goal_id, position, name)
-                    files.append(await self._ports.artifacts.put(object_name, name, text.encode(), media_type))
+                    stored_as = object_name(goal_id, str(position), name)
+                    files.append(await self._ports.artifacts.put(stored_as, name, text.encode(), media_type))
                 case str():
                     files.append(await self._ports.artifacts.describe(given))
         return tuple(files)

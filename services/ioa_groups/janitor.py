@@ -23,7 +23,8 @@ from ioa.ports.delivery import Results
 from ioa.ports.group_log import GroupLog
 from ioa.ports.retention import Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
-from ioa.protocol.ids import CommId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.goal_metrics import not_removed, removed
 from ioa.telemetry import log_context
@@ -174,8 +175,10 @@ class Janitor:
             waiting += [nested for nested in found.nested if nested not in groups and nested not in waiting]
             files |= found.files
         # A goal may be given files of another one, which go with that one.
-        owners = {f"{owner}/" for owner in (record.goal.goal_id, *groups)}
-        return _Estate(groups, frozenset(name for name in files if name[: name.find("/") + 1] in owners))
+        owners: set[GoalId | CommId] = {record.goal.goal_id, *groups}
+        # An older version called the folders as their owners.
+        folders = {f"{name}/" for owner in owners for name in (owner, folder_of(owner))}
+        return _Estate(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
 
     async def _remove(self, record: GoalRecord, ended: EndedGoal, estate: _Estate) -> None:
         removal, goal_id = self._removal, record.goal.goal_id

@@ -39,9 +39,10 @@ from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.tickets import is_ticket
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -117,7 +118,7 @@ class GroupSetup:
             UnavailableError: A member is away for a moment; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
-            ForbiddenError: The task is not the owner's, teams may not nest deeper, or too little of the budget is left.
+            ForbiddenError: Goal or task was not given to the owner, teams may not nest deeper, or too little of the budget is left.
             InvalidInputError: The team is too large, or the parent works for another goal.
             PayloadTooLargeError: Goal, plan and cards together do not fit into the group's first entry.
         """
@@ -174,6 +175,7 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such goal.
+            ForbiddenError: It was not given to who asks.
             ConflictError: It was launched.
             SupersededError: Another process has taken the id over of who asks.
         """
@@ -183,6 +185,7 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
+        self._check_given(record, request.by, request.ticket)
         how = (request.reason, request.content, request.usage, request.decided_by)
         await self._end_unlaunched(record, request.by, *how)
         return Acknowledged()
@@ -266,8 +269,28 @@ class GroupSetup:
         record = await self._ports.goals.find(comm_id)
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
+        self._check_given(record, request.owner, request.ticket)
         goal = record.goal
         return _Mandate(comm_id, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
+
+    def _check_given(self, record: GoalRecord, agent_id: AgentId, ticket: str | None) -> None:
+        """Refuse who was not given a goal to lead: it shows no ticket, or is of another pool than the goal addresses.
+
+        A goal that an older version accepted was queued without a ticket: of it the address alone decides.
+        """
+        goal = record.goal
+        if record.ticket_digest is not None and not is_ticket(ticket, record.ticket_digest):
+            raise ForbiddenError(
+                f"{agent_id} was not given the goal {goal.goal_id}: it shows no ticket of it.",
+                hint="It comes with the goal off the queue; an agent of a version without tickets has to be upgraded.",
+            )
+        pool = self._pool_of(agent_id)
+        if goal.agent not in (None, agent_id, pool) and (pool is None or self._pool_of(goal.agent) != pool):
+            raise ForbiddenError(f"The goal {goal.goal_id} is {goal.agent}'s to lead, and not {agent_id}'s.")
+
+    def _pool_of(self, agent_id: AgentId) -> PoolId | None:
+        known = self._ports.registry.card(agent_id)
+        return None if known is None else known.card.pool
 
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""

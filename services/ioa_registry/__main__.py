@@ -7,10 +7,10 @@ from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
-from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, answer_member, open_service
 from ioa.adapters.nats.retention import NatsAgentRemoval
 from ioa.adapters.nats.sessions import NatsSessions
-from ioa.adapters.system_clock import SystemClock
+from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
@@ -19,6 +19,7 @@ from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
 from ioa_registry.agent_count import count_agents
 from ioa_registry.heartbeat import beat
+from ioa_registry.old_agents import refuse_old
 from ioa_registry.registry import Registry, RegistryPorts
 from ioa_registry.removal import AgentRemover
 
@@ -39,13 +40,17 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             log=NatsGroupLog(client),
             work=NatsWorkQueue(js),
             clock=SystemClock(),
+            ids=RandomIds(),
         )
         registry = Registry(ports, settings.lease, settings.renew_every)
-        renew = answer_as(Renew, registry.renew, lambda asked: asked.agent_id)
+        register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
+        renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
         endpoints = [
-            Endpoint("register", subjects.ANY_REGISTER, answer_as(Register, registry.register, lambda asked: asked.card.agent_id)),
+            Endpoint("register", subjects.ANY_REGISTER, register),
             Endpoint("renew", subjects.ANY_RENEW, renew),
             Endpoint("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True),
+            Endpoint("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
+            Endpoint("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
             Endpoint(
                 "deregister", subjects.ANY_DEREGISTER, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id)
             ),

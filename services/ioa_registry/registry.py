@@ -16,13 +16,13 @@ from typing import TypeVar
 import structlog
 
 from ioa.errors import AlreadyRunningError, IdTakenError, IoaError, NotFoundError, UnavailableError
-from ioa.ports.clock import Clock
+from ioa.ports.clock import Clock, IdSource
 from ioa.ports.delivery import Memberships, WorkQueue
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, Claim, LeaseStore, LivenessView, Renewal, SessionStore
 from ioa.protocol.cards import AgentCard, AgentStatus, advice, check_card_size
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa_registry.pages import fill_page
 
@@ -51,6 +51,7 @@ class RegistryPorts:
     log: GroupLog
     work: WorkQueue
     clock: Clock
+    ids: IdSource
 
 
 class Registry:
@@ -72,7 +73,7 @@ class Registry:
         """
         card = request.card
         check_card_size(card)
-        await self._claim(request)
+        inbox = await self._claim(request)
         known = await self._ports.cards.get(card.agent_id)
         if known is None or known.card != card:
             registered_at = known.registered_at if known else self._ports.clock.now()
@@ -80,18 +81,20 @@ class Registry:
         await self._ports.work.ensure_pool(card.pool)
         session = request.session.session if request.session else None
         await self._ports.leases.renew(card.agent_id, Renewal(session=session))
-        return await self._answer(card.agent_id, advice(card))
+        return (await self._answer(card.agent_id, advice(card))).model_copy(update={"inbox": inbox})
 
     async def renew(self, request: Renew) -> Lease:
         """Keep a lease.
 
         Raises:
-            NotFoundError: The agent has never registered; it should now.
+            NotFoundError: The agent has never registered, or was last registered in another pool; it should now.
             SupersededError: Another process has taken the id over.
         """
         await self._ports.sessions.check(request.agent_id, request.session)
-        if self._ports.view.card(request.agent_id) is None and await self._ports.cards.get(request.agent_id) is None:
-            raise NotFoundError(f"{request.agent_id} is not registered.", hint="Register first.")
+        if not _is_of(self._ports.view.card(request.agent_id), request.pool):
+            # What follows the bucket may be late: the bucket itself decides.
+            if not _is_of(await self._ports.cards.get(request.agent_id), request.pool):
+                raise NotFoundError(f"{request.agent_id} is not registered in the pool {request.pool}.", hint="Register first.")
         await self._ports.leases.renew(request.agent_id, Renewal(load=request.load, session=request.session, model=request.model))
         return await self._answer(request.agent_id, ())
 
@@ -142,8 +145,11 @@ class Registry:
             model=self._ports.view.model(record.card.agent_id),
         )
 
-    async def _claim(self, request: Register) -> None:
-        """Take the id for the process that asks, unless another one that lives holds it."""
+    async def _claim(self, request: Register) -> str:
+        """Take the id for the process that asks, unless another one that lives holds it; return the nonce of its inbox.
+
+        A process that registers again keeps its inbox.
+        """
         agent_id = request.card.agent_id
         for _ in range(_CLAIM_ATTEMPTS):
             held = await self._ports.sessions.read(agent_id)
@@ -153,12 +159,15 @@ class Registry:
                 if self._ports.view.is_online(agent_id):
                     raise self._refusal(request.card, claim)
             if request.session is not None:
-                mine = Claim(session=request.session, card=_digest(request.card))
+                is_mine = claim is not None and claim.session.session == request.session.session
+                inbox = (claim.inbox if claim is not None and is_mine else "") or self._ports.ids.new("inbox")
+                mine = Claim(session=request.session, card=_digest(request.card), inbox=inbox)
                 done = claim == mine or await self._ports.sessions.write(agent_id, mine, revision=revision)
             else:
+                inbox = ""
                 done = claim is None or await self._ports.sessions.remove(agent_id, revision=revision)
             if done:
-                return
+                return inbox
         raise UnavailableError(f"Too many processes register as {agent_id} at once.", hint="Are they meant to be one agent?")
 
     def _refusal(self, card: AgentCard, claim: Claim) -> IoaError:
@@ -199,6 +208,10 @@ async def _told(asked: Awaitable[T], otherwise: T) -> T:
     except (TimeoutError, UnavailableError) as error:
         _log.warning("not_told", error=str(error) or type(error).__name__)
         return otherwise
+
+
+def _is_of(record: CardRecord | None, pool: PoolId) -> bool:
+    return record is not None and record.card.pool == pool
 
 
 def _succeeds(request: Register, claim: Claim) -> bool:

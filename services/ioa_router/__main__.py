@@ -46,7 +46,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         name = f"router-{secrets.token_hex(8)}"
         dead = CountedDeadLetters(NatsDeadLetters(js))
         log = NatsGroupLog(client, UnreadableEntries(dead).note)
-        ledger = GroupLedger(log, timers, NatsInboxes(client, name), results, open_groups, clock)
+        ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of, name), results, open_groups, clock)
         router = Router(RouterPorts(ledger, goals, open_groups, timers, progress, endings, clock, sessions))
         sweep = Sweep(open_groups, router.look_at)
         standstill, into_dead = Standstill(log, goals, results, timers, clock), into_dead_letters(dead)
@@ -70,17 +70,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("say_to_me", subjects.any_say_to(name), router.say, is_own=True, lane=subjects.group_of_say),
         ]
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
-            async with (
-                background(
-                    consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=16),
-                    progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
-                    sessions.follow(),
-                    clock.follow(),
-                    keep_sweeping(),
-                ),
-                open_service(client, "ioa-router", "Decides about the messages of every group", installed_version(), endpoints),
-            ):
-                await stop.wait()
+            async with background(sessions.follow()):
+                await sessions.whole()
+                async with (
+                    background(
+                        consume(client, TIMERS, ROUTERS, fire, set_aside=set_aside, max_concurrent=16),
+                        progress.follow(router.hear, router.listen_anew, subjects.ANY_PROGRESS),
+                        clock.follow(),
+                        keep_sweeping(),
+                    ),
+                    open_service(client, "ioa-router", "Decides about the messages of every group", installed_version(), endpoints),
+                ):
+                    await stop.wait()
 
 
 if __name__ == "__main__":

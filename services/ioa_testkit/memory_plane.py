@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
 
+from ioa.adapters.system_clock import RandomIds
 from ioa.errors import UnavailableError
 from ioa.group.events import EncodedEntry
 from ioa.group.requests import SequencedEntry
@@ -26,7 +27,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_outcomes import MemoryOutcomes
@@ -90,10 +91,10 @@ class OfferedWork(MemoryWorkQueue):
         super().__init__()
         self._offers: dict[PoolId | None, asyncio.Queue[tuple[int, GoalOffer]]] = defaultdict(asyncio.Queue)
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Offer a goal."""
-        seq = await super().put(record, pool)
-        self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1)))
+        seq = await super().put(record, pool, ticket)
+        self._offers[pool].put_nowait((seq, GoalOffer(record.goal, record.deadline, 1, ticket)))
         return seq
 
     def offer_again(self, offer: GoalOffer, pool: PoolId | None) -> None:
@@ -162,7 +163,7 @@ class MemoryControlPlane:
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
         self.cards, self.leases = MemoryCards(), MemoryLeases(clock, _LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
-        self.ended, self.pages = MemoryEndedGoals(), MemoryGoalPages(self.records)
+        self.ended, self.pages, self.tickets = MemoryEndedGoals(), MemoryGoalPages(self.records), MemoryTickets()
         self.ledger = GroupLedger(self.log, self.timers, self.inboxes, self.results, self.open_groups, clock)
         endings = Endings(self.results, self.ended)
         minute = timedelta(minutes=1)
@@ -183,7 +184,9 @@ class MemoryControlPlane:
             RouterPorts(self.ledger, self.records, self.open_groups, self.timers, self.progress, endings, clock, self.sessions)
         )
         self.assessor = Assessor(self.log, self.view, self.outcomes, clock, self.sessions)
-        agents = RegistryPorts(self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock)
+        agents = RegistryPorts(
+            self.cards, self.leases, self.sessions, self.view, self.memberships, self.log, self.work, clock, RandomIds()
+        )
         self.registry = Registry(agents, _LEASE, renew_every)
         self.discovery = MemoryDiscovery(self.view, clock, renew_every)
         removal = _GoalRemoval(self.log, self.timers, self.artifacts, self.memberships, self.results, self.records)
@@ -201,6 +204,7 @@ class MemoryControlPlane:
             self.ledger,
             endings,
             Leaders(self.discovery, self.work, self.view, clock),
+            self.tickets,
             clock,
         )
         self._intake = Intake(taking, timedelta(seconds=1))

@@ -32,6 +32,7 @@ from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
 from ioa.testing.memory_store import MemoryStore
 from ioa_testkit.finished import FinishedGoal, News, Progress, transcript_of
+from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.observed_agent import observed
 from ioa_testkit.planes import Plane, open_memory_plane, open_nats_plane
 from ioa_testkit.script_error import ScriptError
@@ -182,8 +183,15 @@ class System:
                 await plane.network.register(Register(card=card))
             await self._until_found(plane.client, [under_test, *scripted])
             goal_id = await plane.client.launch(order, files)
-            request = LaunchGroup(owner=scripted[0], members=(under_test, *scripted[1:]), goal_id=goal_id)
-            await self._until_answered(lambda: plane.network.launch(request), "The group could not be opened")
+            members, given = (under_test, *scripted[1:]), GivenGoals()
+            taking = plane.network.take_goals(scripted[0], PoolId(scripted[0]), given, max_concurrent=1, anybodys=False)
+
+            async def open_group() -> None:
+                ticket = given.ticket_of(goal_id)
+                await plane.network.launch(LaunchGroup(owner=scripted[0], members=members, goal_id=goal_id, ticket=ticket))
+
+            async with beside(taking):
+                await self._until_answered(open_group, "The group could not be opened")
             ports = ScriptedGroupPorts(plane.client, plane.network, SystemClock(), RandomIds())
             group = ScriptedGroup(ports, goal_id, under_test, scripted, progress, self.within)
             async with beside(plane.client.follow(comm_id_of_goal(goal_id), group.hear)):

@@ -110,6 +110,7 @@ COMMANDS: dict[str, list[str]] = {
     "agents search": [f"greet Ada {HOSTILE}", "say hello", "--why"],
     "agents remove": [f"x{HOSTILE}"],
     "credentials create": ["--out", f"creds{HOSTILE}", "--user", "ada"],
+    "credentials upgrade": ["--out", f"creds{HOSTILE}"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],
     "goal cancel": ["failed", "--why", HOSTILE],

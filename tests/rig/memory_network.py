@@ -14,6 +14,7 @@ from ioa.protocol.goals import Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
+from ioa.protocol.tickets import digest_of_ticket
 from ioa.testing.manual_clock import ManualClock
 from ioa_testkit.memory_plane import MemoryControlPlane, Push
 from ioa_testkit.plane_network import PlaneNetwork
@@ -50,8 +51,10 @@ class MemoryNetwork(PlaneNetwork):
 
     async def offer(self, goal: Goal) -> CommId:
         """Put a goal on record and offer it to the pool it names, or to anybody."""
-        record = await self.plane.records.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
-        await self.plane.work.put(record, PoolId(goal.agent) if goal.agent else None)
+        ticket = await self.plane.tickets.of(goal.goal_id)
+        accepting = GoalRecord(goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket))
+        record = await self.plane.records.create(accepting)
+        await self.plane.work.put(record, PoolId(goal.agent) if goal.agent else None, ticket)
         return comm_id_of_goal(goal.goal_id)
 
     async def entries(self, comm_id: CommId) -> Sequence[StoredEntry]:

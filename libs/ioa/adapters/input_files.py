@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.goal_order import input_object_name
 from ioa.protocol.ids import GoalId
+from ioa.protocol.object_names import object_name
 
 
 @dataclass(frozen=True)
@@ -42,4 +42,4 @@ def _read(goal_id: GoalId, number: int, file: Path) -> InputData:
     except OSError as error:
         raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return InputData(input_object_name(goal_id, number, file.name), file.name, data, media_type)
+    return InputData(object_name(goal_id, str(number), file.name), file.name, data, media_type)

@@ -390,11 +390,12 @@ class AgentClient:
         Raises:
             SupersededError: Another process holds the id now.
         """
-        me, session = self._card.agent_id, self._hold
+        me, pool, session = self._card.agent_id, self._card.pool, self._hold
         if self._online.is_on:
             try:
                 model = None if self._model is None else self._model.report(self._clock.now())
-                return await self._network.renew(Renew(agent_id=me, session=session.session, load=self._load(), model=model))
+                renewal = Renew(agent_id=me, pool=pool, session=session.session, load=self._load(), model=model)
+                return await self._network.renew(renewal)
             except NotFoundError as error:
                 _log.info("registering_again", agent_id=me, why=error.message)
         try:

@@ -62,6 +62,7 @@ class _Leadership:
     failures: int = 0
     undecided: int = 0
     undecided_since: datetime | None = None
+    ticket: str | None = field(default=None, repr=False)
 
 
 class Leader:
@@ -112,7 +113,7 @@ class Leader:
         left = None if offer.deadline is None else (offer.deadline - self._clock.now()).total_seconds()
         if left is not None and left <= 0:
             raise _too_late(goal)
-        leadership = self._remembered(goal.goal_id)
+        leadership = self._remembered(offer)
         try:
             async with asyncio.timeout(left) as until_deadline:
                 if offer.attempt == 1 or not await self._is_open(comm_id):
@@ -125,7 +126,7 @@ class Leader:
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
         """End a goal that leading has failed for too often."""
-        leadership = self._remembered(offer.goal.goal_id)
+        leadership = self._remembered(offer)
         await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
         self._leaderships.pop(offer.goal.goal_id, None)
 
@@ -186,7 +187,7 @@ class Leader:
                     await self._abandon(goal, Reason.NO_AGENT, _nobody(formed), leadership)
                     return
                 leadership.team = formed
-            if await self._launch(goal, leadership.team, leadership.meter):
+            if await self._launch(goal, leadership.team, leadership):
                 return
             leadership.team = None
             if leadership.formations >= MAX_FORMATIONS:
@@ -218,11 +219,12 @@ class Leader:
         count_decision("form_team", leadership.meter.decided_by)
         return formed
 
-    async def _launch(self, goal: Goal, team: Team, meter: Meter) -> bool:
+    async def _launch(self, goal: Goal, team: Team, leadership: _Leadership) -> bool:
         """Open the group, or see that there is nothing left to do; False if the team has to be formed anew.
 
         While the system is out of reach, or a member is away for a moment, the same team is launched again.
         """
+        meter = leadership.meter
         fields = {
             "owner": self._card.agent_id,
             "session": self._session,
@@ -232,6 +234,7 @@ class Leader:
             "usage": meter.total,
             "overhead": meter.overhead if meter.overhead != NO_OVERHEAD else None,
             "decided_by": meter.decided_by,
+            "ticket": leadership.ticket,
         }
         request = validate(LaunchGroup, fields)
         try:
@@ -252,15 +255,18 @@ class Leader:
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
             decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
+            ticket=leadership.ticket,
         )
         try:
             await until_answered(lambda: self._network.abandon(request), goal_id=goal.goal_id)
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)
 
-    def _remembered(self, goal_id: GoalId) -> _Leadership:
+    def _remembered(self, offer: GoalOffer) -> _Leadership:
         """Return what is remembered of a goal's deliveries; what came longest ago is forgotten first."""
+        goal_id = offer.goal.goal_id
         leadership = self._leaderships.setdefault(goal_id, _Leadership())
+        leadership.ticket = offer.ticket
         self._leaderships.move_to_end(goal_id)
         if len(self._leaderships) > _MAX_REMEMBERED:
             self._leaderships.popitem(last=False)

@@ -28,6 +28,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
 from ioa.protocol.ids import CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
+from ioa.protocol.object_names import object_name
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
@@ -78,12 +79,12 @@ class GroupFiles:
         stored = []
         for file in made:
             data = await asyncio.to_thread(file.path.read_bytes)
-            stored.append(await self._network.put_file(f"{comm_id}/{task_id}/{file.name}", file.name, data, file.media_type))
+            stored.append(await self._network.put_file(object_name(comm_id, task_id, file.name), file.name, data, file.media_type))
         return tuple(stored)
 
     async def upload_trace(self, comm_id: CommId, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
         """Store what a task noted of its steps, apart from the files that it made."""
-        name = f"{comm_id}/{task_id}/traces/{TRACE_FILE}"
+        name = object_name(comm_id, task_id, "traces", TRACE_FILE)
         return (await self._network.put_file(name, TRACE_FILE, trace, "application/jsonl"),) if trace else ()
 
     async def fitting(self, conclusion: Conclusion, comm_id: CommId, turn: int) -> Conclusion:
@@ -94,7 +95,7 @@ class GroupFiles:
         text = shortened(conclusion.content, len(conclusion.content.encode("utf-8", "replace")))
         files, data = conclusion.artifacts, text.encode()
         if len(data) > MAX_TEXT_BYTES:
-            name = f"{comm_id}/conclusion-{turn}/{ANSWER_FILE}"
+            name = object_name(comm_id, f"conclusion-{turn}", ANSWER_FILE)
             whole = await until_answered(lambda: self._network.put_file(name, ANSWER_FILE, data, "text/markdown"), comm_id=comm_id)
             said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
             text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore") + said

@@ -14,11 +14,6 @@ from ioa.cli.terminal import Terminal
 credentials = typer.Typer(no_args_is_help=True, help="Who may connect to NATS, and as what.")
 
 
-@credentials.callback()
-def _group() -> None:
-    """Do nothing; a callback, so that `create` is a command of its own and not the whole group."""
-
-
 @credentials.command()
 def create(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where seeds and authorization go.", show_default=False)],
@@ -39,3 +34,18 @@ def create(
         from ioa.cli.credentials import create_credentials, plan_of
 
         create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json))
+
+
+@credentials.command()
+def upgrade(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where seeds and authorization are.", show_default=False)],
+    as_json: AsJson = False,
+) -> None:
+    """Bring the authorization that an older version wrote up to date, for whom it lets in already; seeds stay. Prints its path.
+
+    Then restart nats-server: where accounts are new, it takes more than a reload until requests cross between them.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.credentials import upgrade_credentials
+
+        upgrade_credentials(out, Terminal(as_json=as_json))

@@ -1,4 +1,4 @@
-"""`ioa credentials create`: seeds and a nats-server's authorization in a folder, for systems outside Kubernetes."""
+"""`ioa credentials`: seeds and a nats-server's authorization in a folder, for systems outside Kubernetes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import Service
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId, check_token
 
@@ -70,13 +72,35 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal) -> None:
     """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
     done = make_credentials(plan, FolderSecrets(folder))
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
-    included = str(folder / AUTHORIZATION / "authorization.conf")
+    included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
         terminal.document({"seeds": files, "authorization": included, "done": done})
         return
     for sentence in done or ["nothing to do: all credentials are there"]:
         terminal.note(sentence)
     terminal.result.print(included, soft_wrap=True)
+
+
+def upgrade_credentials(folder: Path, terminal: Terminal) -> None:
+    """Write the authorization anew, for those whom it lets in already, as this version has it."""
+    kept = FolderSecrets(folder)
+    there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION)
+    if there is None:
+        raise InvalidInputError(
+            f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
+        )
+    known = read_authorization(there.decode("utf-8", "replace"))
+    rendered = authorization(known).encode()
+    if rendered != there:
+        kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
+    if terminal.as_json:
+        terminal.document(
+            {"authorization": str(folder / AUTHORIZATION / CONFIGURATION), "changed": rendered != there, "keys": len(known)}
+        )
+        return
+    changed = "is written anew" if rendered != there else "is that of this version already"
+    terminal.note(f"the authorization of {len(known)} keys {changed}")
+    terminal.result.print(str(folder / AUTHORIZATION / CONFIGURATION), soft_wrap=True)
 
 
 def _pool(written: str) -> tuple[str, SeedsPlan]:

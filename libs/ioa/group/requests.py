@@ -14,11 +14,12 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction, Model
+from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
 
 
-class LaunchGroup(Model):
+class LaunchGroup(Instruction):
     """Open the group chat for a goal, or for an open task of another group.
 
     Launching the same thing again as the same owner gives the same group.
@@ -43,9 +44,11 @@ class LaunchGroup(Model):
     """What a nested team is told of the group that it works for."""
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     """The files that a nested team gets besides those of the goal."""
+    ticket: ShownTicket = None
+    """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
 
 
-class AbandonGoal(Model):
+class AbandonGoal(Instruction):
     """End a goal for which no group can be opened. `decided_by` is who found that nobody fits."""
 
     goal_id: GoalIdField
@@ -55,9 +58,11 @@ class AbandonGoal(Model):
     usage: Usage = NOTHING
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
+    ticket: ShownTicket = None
+    """What the goal was given with."""
 
 
-class SetAside(Model):
+class SetAside(Instruction):
     """Have a message of the queue of goals kept as a dead letter that an agent was given and cannot read."""
 
     agent_id: AgentIdField
@@ -65,7 +70,7 @@ class SetAside(Model):
     why: Annotated[str, Field(max_length=4_000)]
 
 
-class CancelGroup(Model):
+class CancelGroup(Instruction):
     """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it."""
 
     goal_id: GoalIdField | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -35,11 +35,14 @@ class GoalOffer:
     Attributes:
         deadline: When the goal ends; None of one that an older version queued.
         attempt: Counts deliveries from 1, to whomever.
+        ticket: What is to be shown when the goal's group is opened, or the goal is ended without one; None of one that an older
+            version accepted.
     """
 
     goal: Goal
     deadline: datetime | None
     attempt: int
+    ticket: str | None = field(default=None, repr=False)
 
 
 class GoalLeader(Protocol):
@@ -112,7 +115,7 @@ class AgentNetwork(Protocol):
         """
 
     def inbox(self, agent_id: AgentId) -> AbstractAsyncContextManager[AsyncIterator[SequencedEntry]]:
-        """Open the live view of the agent's groups. It may lose entries, never invent them."""
+        """Open the live view of the agent's groups, which begins when it registers. It may lose entries, never invent them."""
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Call `listener` whenever the connection was renewed while the block runs: what was pushed meanwhile is lost."""

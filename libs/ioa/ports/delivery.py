@@ -63,11 +63,23 @@ class Queued:
     data: bytes
 
 
+class Tickets(Protocol):
+    """What whoever leads a goal has to show (`ioa.protocol.tickets`)."""
+
+    async def of(self, goal_id: GoalId) -> str:
+        """Make a goal's ticket, the same one each time and in every process."""
+
+
 class WorkQueue(Protocol):
     """Accepted goals that wait for an agent to lead them."""
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Offer a goal to one pool, or to any agent, until its deadline; then it leaves the queue by itself.
+
+        Args:
+            record: The goal.
+            pool: Whose agents may take it; None is anybody.
+            ticket: What its leader has to show; None of a goal that an older version accepted.
 
         Returns:
             The number under which it waits.

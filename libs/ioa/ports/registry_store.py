@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import Field
 
 from ioa.errors import SupersededError
 from ioa.protocol.cards import AgentCard, ModelReport
@@ -57,10 +59,14 @@ class LeaseStore(Protocol):
 
 
 class Claim(Model):
-    """Which process holds an agent's id, and by which card, as a digest of all of it but the id."""
+    """Which process holds an agent's id, and by which card, as a digest of all of it but the id.
+
+    `inbox` is the nonce under which the process is pushed to; empty if a version that drew none wrote the claim.
+    """
 
     session: Session
     card: str
+    inbox: Annotated[str, Field(repr=False)] = ""
 
     def refuse_others(self, agent_id: AgentId, session: SessionId | None) -> None:
         """Refuse to take a process for the one that claims the id.

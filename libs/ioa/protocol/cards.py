@@ -58,9 +58,14 @@ class AgentCard(Model):
     @model_validator(mode="before")
     @classmethod
     def _pool_defaults_to_the_agent(cls, data: object) -> object:
-        if isinstance(data, dict) and not data.get("pool"):
-            return {**data, "pool": PoolId(str(data.get("agent_id", "")))}
-        return data
+        return with_pool(data)
+
+
+def with_pool(data: object) -> object:
+    """Complete the fields of a model that names no pool: an agent alone is a pool of its own name."""
+    if isinstance(data, dict) and not data.get("pool"):
+        return {**data, "pool": PoolId(str(data.get("agent_id", "")))}
+    return data
 
 
 MAX_CARD_BYTES = 16_000

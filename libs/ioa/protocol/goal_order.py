@@ -6,7 +6,6 @@ Users type this by hand, so a field that is not known is an error, unlike in mes
 from __future__ import annotations
 
 import json
-import re
 from datetime import timedelta
 from typing import Annotated
 
@@ -116,11 +115,3 @@ def _read_order(text: str) -> GoalOrder:
         return GoalOrder.model_validate(fields)
     except ValidationError as error:
         raise InvalidInputError(f"The goal cannot be read: {in_words(error, 'goal')}.") from None
-
-
-_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-
-
-def input_object_name(goal_id: GoalId, position: int, name: str) -> str:
-    """Where an input file of a goal lies in the object store."""
-    return f"{goal_id}/in/{position}-{_NOT_IN_A_NAME.sub('_', name)[:100]}"

@@ -84,10 +84,14 @@ class Goal(Model):
 
 
 class GoalRecord(Model):
-    """A goal as it was accepted; never changed afterwards."""
+    """A goal as it was accepted; never changed afterwards.
+
+    `ticket_digest` is of what whoever leads it has to show (`ioa.protocol.tickets`); None if a version accepted it that had none.
+    """
 
     goal: Goal
     accepted_at: Time
+    ticket_digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
     @property
     def deadline(self) -> datetime:

@@ -16,6 +16,12 @@ class Model(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_timedelta="float")
 
 
+class Instruction(Model):
+    """A request that destroys or decides. Unknown fields are refused, so that no message of another kind is taken for one."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
 def _to_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time must carry its zone")

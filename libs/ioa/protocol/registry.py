@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport
-from ioa.protocol.ids import AgentIdField, PoolIdField, SessionIdField
+from ioa.protocol.cards import AgentCard, AgentStatus, ModelReport, with_pool
+from ioa.protocol.ids import AgentIdField, PoolId, PoolIdField, SessionIdField
 from ioa.protocol.load import IDLE, Load
-from ioa.protocol.model import Model, Time
+from ioa.protocol.model import Instruction, Model, Time
 
 
 class Session(Model):
@@ -48,13 +48,20 @@ class Register(Model):
 class Renew(Model):
     """Keep the lease, and tell how busy the agent is, and how its model answers if it has one.
 
-    `session` is the process that asks; None knows no sessions.
+    `pool` is that of the agent's card: its own name unless another is given. `session` is the process that asks; None knows no
+    sessions.
     """
 
     agent_id: AgentIdField
+    pool: PoolIdField = PoolId("")
     session: SessionIdField | None = None
     load: Load = IDLE
     model: ModelReport | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _pool_defaults_to_the_agent(cls, data: object) -> object:
+        return with_pool(data)
 
 
 class Lease(Model):
@@ -65,6 +72,8 @@ class Lease(Model):
             told, since what tells it did not answer in time.
         epoch: Names the store of the groups' logs. Another one means that what was known of groups is of a store that is gone.
             Empty is not told.
+        inbox: Where the process is pushed to: the last token of the subject, told when it registers. Who registers without a
+            session is not pushed to, and asks.
     """
 
     duration: timedelta
@@ -72,16 +81,17 @@ class Lease(Model):
     joined: Annotated[int, Field(ge=0)] = 0
     epoch: str = ""
     warnings: tuple[str, ...] = ()
+    inbox: Annotated[str, Field(repr=False, max_length=64)] = ""
 
 
-class Deregister(Model):
+class Deregister(Instruction):
     """Give the lease back. The card stays: the agent is offline, not forgotten. `session` gives back only its own."""
 
     agent_id: AgentIdField
     session: SessionIdField | None = None
 
 
-class RemoveAgent(Model):
+class RemoveAgent(Instruction):
     """Forget an agent: its card, its lease, its session, and its pool's queue if nobody else is of the pool and nothing waits.
 
     One that is online is refused unless `force` is set; it registers again with its next renewal if its process goes on.

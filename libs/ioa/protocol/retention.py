@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.model import Model
+from ioa.protocol.model import Instruction, Model
 
 
-class Prune(Model):
+class Prune(Instruction):
     """Remove what is kept of goals that ended longer than `older_than` ago, from one part of the goals on record.
 
     Attributes:

@@ -25,11 +25,13 @@ ANY_TIMER_SCHEDULE = f"{ROOT}.comm.*.timer.*"
 ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
-ANY_INBOX = f"{ROOT}.inbox.*"
+ANY_INBOX = f"{ROOT}.inbox.*.*"
 
-ANY_REGISTER = f"{ROOT}.registry.register.*"
-ANY_RENEW = f"{ROOT}.registry.renew.*"
-ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*"
+ANY_REGISTER = f"{ROOT}.registry.register.*.*"
+ANY_RENEW = f"{ROOT}.registry.renew.*.*"
+ANY_RENEW_AT_ALL = f"{ROOT}.registry.renew_at_all.*.*"
+ANY_OLD_REGISTER = f"{ROOT}.registry.register.*"
+ANY_OLD_RENEW = f"{ROOT}.registry.renew.*"
 ANY_DEREGISTER = f"{ROOT}.registry.deregister.*"
 GET_AGENTS = f"{ROOT}.registry.get"
 """Where cards are asked for by id."""
@@ -70,19 +72,29 @@ def result_of(goal_id: GoalId) -> str:
     return f"{ROOT}.result.{goal_id}"
 
 
-def register(agent_id: AgentId) -> str:
-    """Where an agent, and nobody else, stores its card."""
+def register(pool: PoolId, agent_id: AgentId) -> str:
+    """Where an agent of a pool, and nobody else, stores its card."""
+    return f"{ROOT}.registry.register.{pool}.{agent_id}"
+
+
+def renew(pool: PoolId, agent_id: AgentId) -> str:
+    """Where an agent of a pool, and nobody else, keeps its lease."""
+    return f"{ROOT}.registry.renew.{pool}.{agent_id}"
+
+
+def renew_at_all(pool: PoolId, agent_id: AgentId) -> str:
+    """Where an agent keeps its lease with every registry at once, when one of them has not answered; the first answer is enough."""
+    return f"{ROOT}.registry.renew_at_all.{pool}.{agent_id}"
+
+
+def old_register(agent_id: AgentId) -> str:
+    """Where an agent registers whose version does not name its pool; it is told to be upgraded."""
     return f"{ROOT}.registry.register.{agent_id}"
 
 
-def renew(agent_id: AgentId) -> str:
-    """Where an agent, and nobody else, keeps its lease."""
+def old_renew(agent_id: AgentId) -> str:
+    """Where an agent keeps its lease whose version does not name its pool; it is told to be upgraded."""
     return f"{ROOT}.registry.renew.{agent_id}"
-
-
-def renew_at_all(agent_id: AgentId) -> str:
-    """Where an agent keeps its lease with every registry at once, when one of them has not answered; the first answer is enough."""
-    return f"{ROOT}.registry.renew_at_all.{agent_id}"
 
 
 def deregister(agent_id: AgentId) -> str:
@@ -155,9 +167,9 @@ def timer_schedule(comm_id: CommId, at_ms: int) -> str:
     return f"{ROOT}.comm.{comm_id}.timer.{at_ms}"
 
 
-def inbox(agent_id: AgentId) -> str:
-    """Where an agent sees its groups live."""
-    return f"{ROOT}.inbox.{agent_id}"
+def inbox(agent_id: AgentId, nonce: str) -> str:
+    """Where an agent sees its groups live. The nonce is told to it alone, so that nobody else can have anything sent there."""
+    return f"{ROOT}.inbox.{agent_id}.{nonce}"
 
 
 def inbox_prefix_of(owner: str) -> str:
@@ -204,6 +216,19 @@ def parse_caller(subject: str) -> AgentId:
             return AgentId(_token(agent_id))
         case _:
             raise InvalidInputError(f"{subject!r} does not name who asks.")
+
+
+def parse_member(subject: str) -> tuple[PoolId, AgentId]:
+    """Read pool and agent off the subject of a request that only it may make, `ioa.v1.registry.<request>.<pool>.<agent_id>`.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "registry", _, pool, agent_id]:
+            return PoolId(_token(pool)), AgentId(_token(agent_id))
+        case _:
+            raise InvalidInputError(f"{subject!r} does not name who asks, and of which pool.")
 
 
 def parse_comm(subject: str) -> CommId:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import Queued
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.tickets import ticket_of
 
 
 class MemoryGoalRecords:
@@ -38,6 +39,16 @@ class MemoryGoalRecords:
         self._records.clear()
 
 
+class MemoryTickets:
+    """`Tickets` for unit tests. False in this: everybody knows the key."""
+
+    key = b"known"
+
+    async def of(self, goal_id: GoalId) -> str:
+        """Make a goal's ticket."""
+        return ticket_of(self.key, goal_id)
+
+
 class MemoryWorkQueue:
     """`WorkQueue` for unit tests.
 
@@ -49,18 +60,21 @@ class MemoryWorkQueue:
         self._last = 0
         self.taken: set[int] = set()
         """The numbers of what was taken."""
+        self.tickets: dict[int, str | None] = {}
+        """What each goal was put with."""
         self.by_hand: dict[int, Queued] = {}
         """Messages that waiting goals are not told apart from otherwise, by sequence."""
         self.pools: set[PoolId] = set()
         self.reachable = True
         """Set to False, nothing can be put until it is set to True again."""
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Keep the goal in its queue."""
         if not self.reachable:
             raise UnavailableError("The queue of goals is out of reach.")
         self._last += 1
         self._waiting[pool][self._last] = record.goal
+        self.tickets[self._last] = ticket
         return self._last
 
     async def was_taken(self, pool: PoolId, seq: int) -> bool:

@@ -23,7 +23,7 @@ from ioa.protocol.ids import AgentId
 from tests.contract.control_plane.conftest import heard
 from tests.unit.group.scenario import Scenario, launched
 
-ADA = AgentId("ada")
+ADA, NONCE = AgentId("ada"), "n1"
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Listener:
 async def listening(url: str, name: str) -> AsyncIterator[Listener]:
     """One replica of the router, on a connection of its own."""
     async with open_connection(NatsSettings(url, name)) as client:
-        router = Listener(name, NatsInboxes(client, name))
+        router = Listener(name, NatsInboxes(client, lambda _: NONCE, name))
         endpoints = [Endpoint("say", subjects.ANY_SAY, router.say), Endpoint("me", subjects.any_say_to(name), router.say)]
         async with open_service(client, "ioa-router", "Listens", "0.1.0", endpoints):
             await heard(client)
@@ -67,6 +67,7 @@ async def test_the_router_that_pushed_last_is_asked(nats_client: Client, nats_se
     async with AsyncExitStack() as stack:
         first, second = [await stack.enter_async_context(listening(nats_server.url, name)) for name in ("router-1", "router-2")]
         inbox = await stack.enter_async_context(network.inbox(ADA))
+        await network.listen(ADA, NONCE)
         await heard(nats_client)
         await network.say(MESSAGE)
         assert sorted(first.asked + second.asked) == [ANYBODY]
@@ -81,6 +82,7 @@ async def test_any_router_is_asked_when_that_one_is_gone(nats_client: Client, na
     """What a router that has gone cannot answer is answered by another one within the same call."""
     network = NatsAgentNetwork(nats_client)
     async with listening(nats_server.url, "router-1") as first, network.inbox(ADA) as inbox:
+        await network.listen(ADA, NONCE)
         async with listening(nats_server.url, "router-2") as second:
             await heard(nats_client)
             await second.push(STORY)
@@ -93,6 +95,7 @@ async def test_the_router_of_a_group_that_has_ended_is_forgotten(nats_client: Cl
     """Nothing is remembered of a group in which nothing can be said any more."""
     network = NatsAgentNetwork(nats_client)
     async with listening(nats_server.url, "router-2") as router, network.inbox(ADA) as inbox:
+        await network.listen(ADA, NONCE)
         await heard(nats_client)
         for story in (STORY, STORY.cancelled()):
             await router.push(story)

@@ -130,8 +130,10 @@ async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats
         connection = await stack.enter_async_context(open_connection(NatsSettings(nats_server.url, "member")))
         network = NatsAgentNetwork(connection)
         ada, bob, eve = [await stack.enter_async_context(network.inbox(AgentId(name))) for name in ("ada", "bob", "eve")]
+        for name in ("ada", "bob", "eve"):
+            await network.listen(AgentId(name), f"of-{name}")
         await heard(connection)
-        inboxes = NatsInboxes(nats_client)
+        inboxes = NatsInboxes(nats_client, "of-{}".format)
         await inboxes.push((AgentId("ada"), AgentId("bob")), pushed(), seq=7, previous_seq=3)
         await inboxes.push((AgentId("eve"),), pushed(), seq=8, previous_seq=7)
         async with asyncio.timeout(10):
@@ -143,7 +145,7 @@ async def test_a_push_reaches_each_member_that_listens(nats_client: Client, nats
 async def test_a_lost_push_is_no_error(nats_server: NatsServer) -> None:
     """Pushing on a connection that is gone returns: the log repairs what a member missed."""
     async with open_connection(NatsSettings(nats_server.url, "closed")) as connection:
-        inboxes = NatsInboxes(connection)
+        inboxes = NatsInboxes(connection, "of-{}".format)
     assert await inboxes.push((AgentId("ada"),), pushed(), seq=7, previous_seq=3) is None  # type: ignore[func-returns-value]
 
 

@@ -259,7 +259,7 @@ async def test_nobody_is_refused_on_the_word_of_a_view_that_lags(nats_client: Cl
     sessions = NatsSessions(nats_client)
     await sessions.write(ADA, Claim(session=session("s1"), card="digest"), revision=0)
     async with background(sessions.follow()):
-        await eventually(lambda: sessions._claimed.get(ADA) == "s1")
+        await eventually(lambda: (claim := sessions._claims.get(ADA)) is not None and claim.session.session == "s1")
     held = await sessions.read(ADA)
     assert held is not None
     await sessions.write(ADA, Claim(session=session("s2"), card="digest"), revision=held.revision)

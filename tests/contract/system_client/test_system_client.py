@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ioa.beside import beside
 from ioa.client.watching import conversation, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
@@ -35,6 +37,7 @@ from ioa.protocol.messages import (
 from ioa.protocol.registry import Deregister, Register, RemoveAgent
 from ioa.protocol.retention import Prune
 from ioa.protocol.search import Need, Search
+from ioa_testkit.given_goals import GivenGoals
 from ioa_testkit.planes import Plane
 from tests.rig.deadline import eventually
 
@@ -50,6 +53,7 @@ class Members:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._said = 0
+        self.given = GivenGoals()
 
     async def register(self, *agents: AgentId) -> None:
         """Register agents and wait until discovery knows them."""
@@ -62,12 +66,22 @@ class Members:
 
     async def launch(self, goal_id: GoalId = GOAL, parent: ParentTask | None = None) -> GroupSnapshot:
         """Open a group for a goal as soon as that is on record; Ada owns it, or Bob a nested one."""
-        await eventually(lambda: self.is_known(goal_id))
         owner, other = (ADA, BOB) if parent is None else (BOB, ADA)
         request = LaunchGroup(
-            owner=owner, members=(other,), goal_id=goal_id, parent=parent, goal="Count to five." if parent else ""
+            owner=owner,
+            members=(other,),
+            goal_id=goal_id,
+            parent=parent,
+            goal="Count to five." if parent else "",
+            ticket=await eventually(lambda: self._ticket_of(goal_id)),
         )
         return await self._plane.network.launch(request)
+
+    def _ticket_of(self, goal_id: GoalId) -> str | None:
+        try:
+            return self.given.ticket_of(goal_id)
+        except NotFoundError:
+            return None
 
     async def is_known(self, goal_id: GoalId) -> bool:
         """Whether a goal is on record."""
@@ -107,9 +121,11 @@ class Members:
 
 
 @pytest.fixture
-def members(plane: Plane) -> Members:
-    """The agents of a test."""
-    return Members(plane)
+async def members(plane: Plane) -> AsyncIterator[Members]:
+    """The agents of a test; Ada takes her goals."""
+    members = Members(plane)
+    async with beside(plane.network.take_goals(ADA, PoolId(ADA), members.given, max_concurrent=8, anybodys=False)):
+        yield members
 
 
 def order(goal_id: str = GOAL, text: str = "Count to ten.", **options: object) -> GoalOrder:
@@ -149,7 +165,7 @@ async def test_files_come_along_and_are_fetched(plane: Plane, members: Members, 
     [artifact] = (await members.launch()).charter.inputs  # type: ignore[union-attr]
     assert (artifact.name, artifact.media_type, await client.fetch(artifact)) == ("numbers.csv", "text/csv", b"1,2,3")
     with pytest.raises(NotFoundError):
-        await client.fetch(artifact.model_copy(update={"object_name": f"{GOAL}/in/9-nothing"}))
+        await client.fetch(artifact.model_copy(update={"object_name": "nowhere"}))
 
 
 async def test_lists_are_newest_first_and_page_by_page(plane: Plane, members: Members) -> None:

@@ -94,7 +94,9 @@ async def poison_stores(client: Client, spoiled: CommId) -> None:
 async def poison_requests(client: Client) -> None:
     """Ask every service for nothing that makes sense."""
     agent_id = AgentId("garbage")
-    asked = [subjects.register(agent_id), subjects.renew(agent_id), subjects.deregister(agent_id), subjects.launch(agent_id)]
+    pool = PoolId(agent_id)
+    asked = [subjects.register(pool, agent_id), subjects.renew(pool, agent_id), subjects.old_register(agent_id)]
+    asked += [subjects.deregister(agent_id), subjects.launch(agent_id)]
     asked += [subjects.abandon(agent_id), subjects.sync(agent_id), subjects.set_aside(agent_id), subjects.report(agent_id)]
     asked += [
         subjects.GET_AGENTS,
@@ -104,7 +106,7 @@ async def poison_requests(client: Client) -> None:
         subjects.GET_GROUP,
         subjects.CANCEL,
     ]
-    asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0])]
+    asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0], "n1")]
     for subject in asked:
         for data in GARBAGE:
             await client.publish(subject, data, reply="nobody.listens")

@@ -15,7 +15,7 @@ from ioa.errors import ForbiddenError, InvalidInputError, IoaError, PayloadTooLa
 from ioa.group.requests import Accepted, Entries, ListMemberships, OpenMemberships, Rejected, SayReply, Sync
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, TaskId
 from ioa.protocol.messages import Discussion, Header, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Lease, Renew
 from ioa.runtime.process import background
@@ -56,7 +56,7 @@ def _message(comm_id: CommId, payload: Payload, *, turn: int = 1, sender: AgentI
 async def _stay(caller: Caller) -> None:
     """Keep the rogue's lease, and pretend that it follows its groups: it is at the end of each, whatever that says."""
     while True:
-        await caller.ask(subjects.renew(ROGUE), Renew(agent_id=ROGUE), Lease)
+        await caller.ask(subjects.renew(PoolId(ROGUE), ROGUE), Renew(agent_id=ROGUE), Lease)
         mine = await caller.ask(subjects.memberships(ROGUE), ListMemberships(agent_id=ROGUE), OpenMemberships)
         for one in mine.memberships:
             head = (await caller.ask(subjects.sync(ROGUE), Sync(comm_id=one.comm_id, agent_id=ROGUE), Entries)).head

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -17,6 +18,8 @@ import pytest
 
 from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
+from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
+from ioa.cli.terminal import Terminal
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
 from ioa.testing.log_checker import check
@@ -26,12 +29,24 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.blocks_loo
 
 _DATA = Path(__file__).parents[2] / "data" / "takeover"
 _WRITER = _DATA / "write_folder.py"
+_NAMED = ("--pool=calculator:2", "--user=anna", "--observer=grafana", "--admin=root")
+_AGENT = """
+from ioa.agent.sdk import Agent
+
+agent = Agent("calculator", name="Calculator", description="Works out arithmetic.")
+
+
+@agent.task
+async def run(task: str) -> str:
+    return task
+"""
 
 
 @dataclass(frozen=True)
 class Left:
-    """What the older version left: its folder, the results it had, the goals that were open, and all goals."""
+    """What the older version left: its code, its folder, the results it had, the goals that were open, and all goals."""
 
+    code: Path
     folder: Path
     ended: tuple[GoalResult, ...]
     still_open: tuple[GoalId, ...]
@@ -51,18 +66,24 @@ def _write(version: str, folder: Path) -> Left:
     with tarfile.open(_DATA / f"ioa-{version}.tar.xz") as archive:
         archive.extractall(folder / "code", filter="data")
     _install_as_ioa(folder / "code" / "libs")
-    path = os.pathsep.join(str(folder / "code" / part) for part in ("libs", "services"))
-    command = [sys.executable, "-W", "ignore", str(_WRITER), str(folder / "data")]
-    written = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=120)
+    written = _run(folder / "code", str(_WRITER), str(folder / "data"))
     assert written.returncode == 0, written.stderr
     left = json.loads((folder / "data" / "left.json").read_text())
     return Left(
+        folder / "code",
         folder / "data",
         tuple(GoalResult.model_validate(result) for result in left["ended"]),
         tuple(GoalId(goal_id) for goal_id in left["open"]),
         tuple(GoalId(goal_id) for goal_id in left["all"]),
         frozenset(left["phases"]),
     )
+
+
+def _run(code: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run Python on an older version's own code."""
+    env |= {"PYTHONPATH": os.pathsep.join(str(code / part) for part in ("libs", "services"))}
+    command = [sys.executable, "-W", "ignore", *arguments]
+    return subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
 
 
 @pytest.fixture(params=["c7cd6ef"])
@@ -72,7 +93,11 @@ async def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
 
 
 async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> None:
-    """Results stay, open goals go on where they were, each task's result counts once, and what was queued is taken."""
+    """Results stay, open goals go on where they were, each task's result counts once, and what was queued is taken.
+
+    Goals without tickets are led all the same. An agent that is still of the older version is told to be upgraded, once, and ends;
+    the keys of before let in the same people, with what they may do now.
+    """
     env = {"IOA_LOG_LEVEL": "error"}
     async with (
         open_nats_server(left.folder / "nats", None) as server,
@@ -84,6 +109,17 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         system = NatsSystemClient(fleet.client)
         shown = [await system.goal(goal_id) for goal_id in left.goals]
         logs = fleet.logs()
+        agent = left.folder / "agent.py"
+        agent.write_text(_AGENT)
+        command = ("-m", "ioa.cli", "agent", "run", f"{agent}:agent")
+        told = await asyncio.to_thread(
+            _run, left.code, *command, IOA_NATS_URL=server.url, IOA_AGENT_DATA=str(left.folder / "agents")
+        )
+    made, upgraded = left.folder / "made", left.folder / "upgraded"
+    rendered = await asyncio.to_thread(_run, left.code, "-m", "ioa.cli", "credentials", "create", f"--out={made}", *_NAMED)
+    await asyncio.to_thread(shutil.copytree, made, upgraded)
+    upgrade_credentials(upgraded, Terminal(as_json=True))
+    create_credentials(made, plan_of(["calculator:2"], ["anna"], ["grafana"], ["root"]), Terminal(as_json=True))
 
     assert {"discussing", "assigned", "paused"} <= left.phases
     assert (len(left.ended), len(left.still_open) > 5) == (5, True)
@@ -91,3 +127,8 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     kept = {result.goal_id: result for result in evidence.results}
     assert [kept[result.goal_id] for result in left.ended] == list(left.ended)
     assert Counter(status.result.reason for status in shown if status.result) == {Reason.CONCLUDED: len(left.goals)}, logs
+    assert {status.record.ticket_digest for status in shown} == {None}
+    assert (told.returncode, told.stderr.count("too old for this system"), "asking_again" in told.stderr) == (2, 1, False), told
+    assert rendered.returncode == 0, rendered.stderr
+    authorizations = [(folder / "nats" / "authorization.conf").read_text() for folder in (made, upgraded)]
+    assert authorizations[0] == authorizations[1]

@@ -37,7 +37,7 @@ class Goals:
         self.records = NatsGoalRecords(js)
         self.log = NatsGroupLog(client)
         self._ledger = GroupLedger(
-            self.log, NatsTimers(js), NatsInboxes(client), NatsResults(js), NatsOpenGroups(client), self._clock
+            self.log, NatsTimers(js), NatsInboxes(client, lambda _: None), NatsResults(js), NatsOpenGroups(client), self._clock
         )
 
     async def accept(self, goal_id: str) -> CommId:

@@ -21,7 +21,7 @@ from ioa.errors import AlreadyRunningError, SupersededError, UnavailableError
 from ioa.group.events import MemberLost, MemberReturned
 from ioa.group.requests import SayReply
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, Lease, ListAgents, Register, Renew
 from ioa.runtime.process import background
@@ -183,7 +183,7 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
 
         async def register(name: SessionId, previous: SessionId | None = None) -> None:
             request = Register(card=card("ada"), session=session(name), previous=previous)
-            await caller.ask(subjects.register(ADA), request, Lease)
+            await caller.ask(subjects.register(PoolId(ADA), ADA), request, Lease)
 
         async def say(name: SessionId, number: int) -> SayReply:
             header = Header(
@@ -211,7 +211,7 @@ async def test_one_id_is_one_process(services: ServiceProcesses, nats_server: Na
 
         async def is_silenced() -> bool:
             try:
-                await caller.ask(subjects.renew(ADA), Renew(agent_id=ADA, session=first), Lease)
+                await caller.ask(subjects.renew(PoolId(ADA), ADA), Renew(agent_id=ADA, session=first), Lease)
             except SupersededError:
                 return True
             return False

@@ -13,7 +13,7 @@ from ioa.adapters.nats.open_groups import NatsMemberships
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.server import NatsServer
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Lease, Register, Renew
 from ioa.runtime.process import background
 from tests.rig.processes import open_services
@@ -34,7 +34,7 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
         await services.start("ioa_registry", replicas=1)
         requester, loop = NatsRequester(client), asyncio.get_running_loop()
         for agent_id in AGENTS:
-            await requester.request(subjects.register(agent_id), Register(card=card(agent_id)), Lease)
+            await requester.request(subjects.register(PoolId(agent_id), agent_id), Register(card=card(agent_id)), Lease)
         at_once = asyncio.Semaphore(64)
 
         async def join(comm_id: CommId) -> None:
@@ -48,7 +48,7 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
 
         async def renew(agent_id: AgentId) -> tuple[float, Lease]:
             started = loop.time()
-            lease = await requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease)
+            lease = await requester.request(subjects.renew(PoolId(agent_id), agent_id), Renew(agent_id=agent_id), Lease)
             return loop.time() - started, lease
 
         async def rounds() -> list[tuple[float, Lease]]:

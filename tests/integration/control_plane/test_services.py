@@ -19,7 +19,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
@@ -61,7 +61,9 @@ async def caller(services: ServiceProcesses, nats_server: NatsServer) -> AsyncIt
 
 async def _renew(caller: Caller) -> None:
     while True:
-        renewals = [caller.ask(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease) for agent_id in (ADA, BOB, EVE)]
+        renewals = [
+            caller.ask(subjects.renew(PoolId(agent_id), agent_id), Renew(agent_id=agent_id), Lease) for agent_id in (ADA, BOB, EVE)
+        ]
         await asyncio.gather(*renewals)
         await asyncio.sleep(0.5)
 
@@ -82,12 +84,12 @@ async def test_agents_come_go_and_are_not_forgotten(caller: Caller) -> None:
         await eventually(lambda: online(caller), lambda ids: ids == ["ada", "bob", "eve"])
     known = await caller.ask(subjects.GET_AGENTS, GetAgents(agent_ids=(zoe,)), Agents)
     assert [(status.card.agent_id, status.online) for status in known.agents] == [("zoe", False)]
-    await caller.ask(subjects.renew(zoe), Renew(agent_id=zoe), Lease)
+    await caller.ask(subjects.renew(PoolId(zoe), zoe), Renew(agent_id=zoe), Lease)
     await eventually(lambda: online(caller), lambda ids: "zoe" in ids)
     await caller.ask(subjects.deregister(zoe), Deregister(agent_id=zoe), Acknowledged)
     await eventually(lambda: online(caller), lambda ids: "zoe" not in ids, within=timedelta(seconds=1))
     with pytest.raises(NotFoundError):
-        await caller.ask(subjects.renew(AgentId("nobody")), Renew(agent_id=AgentId("nobody")), Lease)
+        await caller.ask(subjects.renew(PoolId("nobody"), AgentId("nobody")), Renew(agent_id=AgentId("nobody")), Lease)
 
 
 async def test_conversations_side_by_side_lose_nothing_when_replicas_die(caller: Caller, services: ServiceProcesses) -> None:
@@ -180,4 +182,4 @@ async def test_a_card_too_large_is_told_to_who_registers(caller: Caller) -> None
     """The error names the limit, and what to shorten."""
     large = card("large").model_copy(update={"examples": ("e" * 4_000,) * 5})
     with pytest.raises(PayloadTooLargeError, match="16,000 are allowed"):
-        await caller.ask(subjects.register(large.agent_id), Register(card=large), Lease)
+        await caller.ask(subjects.register(large.pool, large.agent_id), Register(card=large), Lease)

@@ -50,14 +50,15 @@ class Townsman:
     async def register(self, *cards: AgentCard) -> None:
         """Register agents, all at once."""
         asked = (
-            self._requester.request(subjects.register(card.agent_id), Register(card=card), Lease, timeout=_PATIENCE)
+            self._requester.request(subjects.register(card.pool, card.agent_id), Register(card=card), Lease, timeout=_PATIENCE)
             for card in cards
         )
         await asyncio.gather(*asked)
 
     async def renew(self, agent_id: AgentId) -> None:
         """Keep an agent's lease, or take it anew."""
-        await self._requester.request(subjects.renew(agent_id), Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
+        subject = subjects.renew(PoolId(agent_id), agent_id)
+        await self._requester.request(subject, Renew(agent_id=agent_id), Lease, timeout=_PATIENCE)
 
     async def deregister(self, agent_id: AgentId) -> None:
         """Take an agent offline."""

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import (
-    CLIENTS,
+    AGENTS,
+    CONTROL_PLANE,
+    USERS,
     Permissions,
     Service,
     covers,
-    crossing,
+    crossings,
     of_admin,
     of_agent,
     of_observer,
     of_service,
     of_user,
 )
+from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId
 
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
@@ -68,23 +74,74 @@ def test_nobody_outside_makes_a_consumer(name: str) -> None:
     """Who makes one has the server deliver to any subject."""
     may = OUTSIDE[name]
     made = [one for one in may.publish if ".CONSUMER.CREATE" in one or ".CONSUMER.DURABLE" in one or ".STREAM.CREATE" in one]
-    assert (may.account, made) == (CLIENTS, [])
+    assert (may.account, made) == (AGENTS if name == "agent" else USERS, [])
 
 
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_what_is_permitted_outside_crosses_over(name: str) -> None:
-    """A permission is of no use for a subject that the clients' account does not import."""
-    requests, pushes = crossing()
+    """A permission is of no use for a subject that the account does not import."""
     may = OUTSIDE[name]
-    lost = [one for one in may.publish if not any(covers(pattern, one) for pattern in requests)]
-    lost += [one for one in may.subscribe if not any(covers(pattern, one) for pattern in pushes)]
+    crossing = crossings()[may.account]
+    lost = [one for one in may.publish if not any(covers(pattern, one) for pattern in crossing.requests)]
+    lost += [one for one in may.subscribe if not any(covers(pattern, one) for pattern in crossing.pushes)]
     assert lost == []
+
+
+@pytest.mark.parametrize(
+    "subject", ["ioa.v1.goal", "ioa.v1.goal.*", "ioa.v1.groups.cancel", "ioa.v1.result.*", "ioa.v1.comm.*.log"]
+)
+def test_agents_are_apart_from_what_is_users(subject: str) -> None:
+    """No answer that an agent asks for can come out where users' goals, cancellations, results and logs are."""
+    crossing = crossings()[AGENTS]
+    assert not any(covers(pattern, subject) for pattern in (*crossing.requests, *crossing.pushes))
+
+
+def test_every_export_names_who_imports_it() -> None:
+    """No account that an operator adds can import a subject by itself, and each import has its export."""
+    accounts = json.loads(authorization({}))["accounts"]
+    exported = {
+        (kind, one[kind], importer)
+        for one in accounts[CONTROL_PLANE]["exports"]
+        for kind in ("service", "stream")
+        if kind in one
+        for importer in one["accounts"]
+    }
+    imported = {(kind, one[kind]["subject"], name) for name in (AGENTS, USERS) for one in accounts[name]["imports"] for kind in one}
+    assert exported == imported
+
+
+@pytest.mark.parametrize("name", [*EVERYBODY, "admin"])
+def test_a_role_is_told_from_what_was_rendered(name: str) -> None:
+    """What was rendered for somebody says who it is, so that it can be rendered again."""
+    may = of_admin() if name == "admin" else EVERYBODY[name]
+    assert read_authorization(authorization({"KEY": may})) == {"KEY": may}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"accounts": {"A": {"users": [{"nkey": "K", "user": "x"}]}}}'])
+def test_what_was_not_rendered_is_refused(text: str) -> None:
+    """What else a server may be configured with says nothing of roles."""
+    with pytest.raises(InvalidInputError, match="name everybody"):
+        read_authorization(text)
+
+
+def test_a_role_of_an_older_version_is_told() -> None:
+    """With two accounts, and no pool where agents register: everybody is who it was."""
+    agent = {
+        "publish": {"allow": ["ioa.v1.registry.register.ada", "ioa.v1.comm.*.say.ada", "$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.any"]},
+        "subscribe": {"allow": ["ioa.v1.inbox.ada"]},
+    }
+    agent["publish"]["allow"].append("$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.pool-sums")
+    user = {"publish": {"allow": ["ioa.v1.goal", "ioa.v1.groups.cancel"]}, "subscribe": {"allow": []}}
+    users = [{"nkey": "AGENT", "permissions": agent}, {"nkey": "USER", "permissions": user}]
+    rendered = json.dumps({"accounts": {"IOA": {"users": []}, "IOA_CLIENTS": {"users": users}}})
+    assert read_authorization(rendered) == {"AGENT": ADA, "USER": of_user()}
 
 
 def test_nothing_crosses_twice() -> None:
     """Two imports that hold the same subject would deliver one request twice."""
-    for subjects in crossing():
-        assert [(a, b) for a in subjects for b in subjects if a != b and covers(a, b)] == []
+    for crossing in crossings().values():
+        for subjects in (crossing.requests, crossing.pushes):
+            assert [(a, b) for a in subjects for b in subjects if a != b and covers(a, b)] == []
 
 
 def test_an_agent_names_nobody_else() -> None:

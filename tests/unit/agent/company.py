@@ -179,7 +179,9 @@ class Company:
         started = self.members.get(owner)
         session = None if started is None else started.session
         others = tuple(AgentId(name) for name in members)
-        await self.network.launch(LaunchGroup(owner=AgentId(owner), members=others, goal_id=goal_id, session=session))
+        ticket = await self.network.plane.tickets.of(goal_id)
+        request = LaunchGroup(owner=AgentId(owner), members=others, goal_id=goal_id, session=session, ticket=ticket)
+        await self.network.launch(request)
 
     async def crash(self, agent_id: str) -> None:
         """End a member's client in the middle of whatever it does; its memory keeps what was on the disk."""

@@ -71,10 +71,14 @@ class Desk:
             await self.network.register(Register(card=member, session=session("s-lead") if member.agent_id == LEAD else None))
         await self.network.offer(goal)
 
+    async def ticket(self) -> str:
+        """What the goal is given with."""
+        return await self.network.plane.tickets.of(GOAL.goal_id)
+
     async def deliver(self) -> Exception | None:
         """Offer the goal once more, and return what leading it raised."""
         self.deliveries += 1
-        offer = GoalOffer(self.goal, self.clock.now() + self.goal.timeout, self.deliveries)
+        offer = GoalOffer(self.goal, self.clock.now() + self.goal.timeout, self.deliveries, await self.ticket())
         try:
             await self.leader.lead(offer)
         except Exception as error:
@@ -228,11 +232,12 @@ async def test_forming_ends_with_the_goal() -> None:
 
 @pytest.mark.parametrize("owner", [LEAD, WORKER])
 async def test_a_goal_that_is_led_already_is_not_formed_again(owner: AgentId) -> None:
-    """A second delivery finds the group there, whoever launched it, without asking the brain."""
+    """A second delivery finds the group there, whoever of the pool launched it, without asking the brain."""
     desk = Desk(Costly())
-    await desk.open(card(WORKER))
+    await desk.open(card(WORKER, pool=LEAD))
     session = SessionId("s-lead") if owner == LEAD else None
-    await desk.network.launch(LaunchGroup(owner=owner, members=(), goal_id=GOAL.goal_id, session=session))
+    ticket = await desk.ticket()
+    await desk.network.launch(LaunchGroup(owner=owner, members=(), goal_id=GOAL.goal_id, session=session, ticket=ticket))
     desk.deliveries = 1
     assert (await desk.deliver(), desk.brain.missions) == (None, [])
 
@@ -251,7 +256,7 @@ async def test_what_is_given_up_has_a_result() -> None:
     """The queue may give up for the leader."""
     desk = Desk(Costly())
     await desk.open()
-    await desk.leader.give_up(GoalOffer(GOAL, None, 5), "it failed five times")
+    await desk.leader.give_up(GoalOffer(GOAL, None, 5, await desk.ticket()), "it failed five times")
     result = await desk.result()
     assert (result.reason, result.content) == (Reason.FAILED, "lead could not lead the goal: it failed five times")
 

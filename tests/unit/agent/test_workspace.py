@@ -19,6 +19,7 @@ from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
+from ioa.protocol.object_names import object_name
 from ioa.protocol.search import Need
 from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_network import MemoryNetwork
@@ -173,7 +174,7 @@ async def test_uploading_again_stores_under_the_same_names(files: GroupFiles, ru
     once = await files.upload(CommId("g1"), T1, running.made)
     twice = await files.upload(CommId("g1"), T1, running.made)
 
-    assert (once, [artifact.object_name for artifact in twice]) == (twice, ["g1/t1/a.csv"])
+    assert (once, [artifact.object_name for artifact in twice]) == (twice, [object_name(CommId("g1"), "t1", "a.csv")])
 
 
 @pytest.mark.parametrize(

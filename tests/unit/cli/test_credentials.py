@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_seed
-from ioa.cli.credentials import create_credentials, plan_of
+from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 
@@ -53,6 +53,22 @@ def test_a_seed_that_is_there_stays(tmp_path: Path) -> None:
     }
     anna = public_key_of(before["anna/seed"].decode()).encode()
     assert (anna in before[authorization], anna in after[authorization]) == (True, False)
+
+
+def test_an_authorization_is_brought_up_to_date_without_naming_anybody(tmp_path: Path) -> None:
+    """Whoever an older version let in is let in with what this one allows; seeds stay, and doing it again changes nothing."""
+    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET)
+    current, file = _files(tmp_path), tmp_path / "nats" / "authorization.conf"
+    file.write_text(file.read_text().replace("ioa.v1.registry.register.solo.solo", "ioa.v1.registry.register.old"))
+    for _ in range(2):
+        upgrade_credentials(tmp_path, _QUIET)
+        assert _files(tmp_path) == current
+
+
+def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
+    """The error says how credentials are made."""
+    with pytest.raises(InvalidInputError, match="ioa credentials create"):
+        upgrade_credentials(tmp_path, _QUIET)
 
 
 @pytest.mark.parametrize(

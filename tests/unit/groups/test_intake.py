@@ -15,6 +15,7 @@ from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Register
+from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_groups.garbage import QueueGarbage
 from tests.unit.group.scenario import card
@@ -56,6 +57,19 @@ async def test_a_message_delivered_twice_is_one_goal() -> None:
     await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
     records = plane.goals.all()
     assert ([record.accepted_at for record in records], len(plane.work.waiting()), plane.dead.letters) == ([NEW_YEAR], 1, [])
+
+
+async def test_a_goal_that_comes_again_is_offered_with_its_ticket() -> None:
+    """Whoever takes it can show what its record asks for, although it went on record when its first delivery failed half-way."""
+    plane = Plane()
+    plane.timers.reachable = False
+    with pytest.raises(UnavailableError):
+        await plane.intake.accept(subjects.GOAL, order(), "1")
+    plane.timers.reachable = True
+    await plane.intake.accept(subjects.GOAL, order(), "1")
+    record = await plane.goals.find(ROOM)
+    assert record is not None and record.ticket_digest is not None
+    assert [is_ticket(ticket, record.ticket_digest) for ticket in plane.work.tickets.values()] == [True]
 
 
 async def test_a_sentence_published_twice_is_two_goals() -> None:
@@ -222,7 +236,7 @@ async def test_garbage_among_the_queued_goals_is_set_aside_once() -> None:
     for _ in range(2):
         await garbage.set_aside(SetAside(agent_id=ADA, seq=7, why="no msgpack"))
     await garbage.set_aside(SetAside(agent_id=ADA, seq=9, why="gone"))
-    with pytest.raises(ConflictError, match=GOAL):
+    with pytest.raises(ConflictError, match="it stays there"):
         await garbage.set_aside(SetAside(agent_id=ADA, seq=8, why="another version"))
     assert [(letter.reason, letter.subject, letter.data) for letter in plane.dead.letters] == [
         ("undeliverable", subjects.WORK, b"\xc1")

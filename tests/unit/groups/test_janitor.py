@@ -20,7 +20,7 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.process import background
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
 KEEP = timedelta(days=30)
 LATER = timedelta(days=31)
@@ -38,7 +38,7 @@ async def conclude(plane: Plane) -> None:
     await made(plane, f"{GOAL}/in/0-in.csv")
     order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
     await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "1")
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
     await plane.nest("t1", BOB, EVE)
     await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t1:eve",))), comm_id=NESTED)
@@ -120,7 +120,7 @@ async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
         await router.fire_timer(ROOM)
     await plane.run_timers()
     await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "2")
-    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+    await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
     assert await plane.reason() in (Reason.CONCLUDED, None)
     plane.removal.steps_left = None
     assert (await prune(plane)).failed == 0
@@ -229,8 +229,8 @@ async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled() -> None:
     await plane.join(ADA, BOB)
     await prune(plane)
     with pytest.raises(ConflictError, match="concluded"):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
-    abandoned = await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No."))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
+    abandoned = await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
     cancelled = await plane.setup.cancel(CancelGroup(goal_id=GOAL))
     assert (abandoned, cancelled, left(plane)) == (Acknowledged(), Acknowledged(), EMPTY)
 
@@ -245,7 +245,7 @@ async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
     for router in plane.routers:
         await router.fire_timer(ROOM)
     with pytest.raises(ConflictError):
-        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL))
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     waiting = len(plane.work.waiting())
     order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
     await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "2")

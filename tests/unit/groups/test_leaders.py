@@ -16,7 +16,7 @@ from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.search import Hit
 from ioa_groups.leaders import TAKEN_WITHIN, best_leader
 from tests.unit.group.scenario import card
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane
 
 ORDER = b'{"goal": "Count to ten.", "goal_id": "goal-1"}'
 _A_MOMENT = timedelta(milliseconds=1)
@@ -117,7 +117,7 @@ async def test_once_its_group_is_open_the_goal_is_led() -> None:
     """The goal is looked at no more, and stands in the list of what is open until its end."""
     plane = await found((ADA, 0.8))
     await look(plane)
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
     assert await look(plane)
     assert plane.open_groups.comm_ids() == [ROOM]
 
@@ -168,7 +168,7 @@ async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:
     plane = await found((ADA, 0.8))
     await look(plane)
     noted = await plane.open_groups.find(ROOM)
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
     await plane.setup.cancel(CancelGroup(goal_id=GOAL))
     assert (plane.open_groups.comm_ids(), noted is not None) == ([], True)
     assert noted is not None

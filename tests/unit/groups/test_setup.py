@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -21,9 +23,10 @@ from ioa.group.events import SubgroupOpened
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.requests import AbandonGoal, CancelGroup, Entries, GetGroup, LaunchGroup, ListMemberships, Sync
 from ioa.group.state import MAX_MEMBERS, ClosedTask, ParentTask, PlannedTask
-from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
+from ioa.protocol import subjects
+from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Goal, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
@@ -37,8 +40,10 @@ from ioa.protocol.messages import (
     TaskOutcome,
 )
 from ioa.protocol.registry import Register
+from ioa.protocol.tickets import ticket_of
+from ioa.testing.memory_goals import MemoryTickets
 from tests.unit.group.scenario import card, specs
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, open_task, session
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, open_task, session
 
 NESTED = comm_id_of_task(ROOM, TaskId("t1"))
 LAUNCH = LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL)
@@ -238,6 +243,12 @@ async def test_a_cancel_names_one_thing(request_: CancelGroup) -> None:
         await Plane().setup.cancel(request_)
 
 
+def test_no_other_message_is_taken_for_a_cancellation() -> None:
+    """A goal that is delivered where cancellations are asked for names a goal too, and cancels nothing."""
+    with pytest.raises(InvalidInputError, match="Extra inputs are not permitted"):
+        decode(CancelGroup, encode(Goal(goal_id=GOAL, goal="Count to ten.")))
+
+
 @pytest.mark.parametrize("request_", [CancelGroup(goal_id=GOAL), CancelGroup(comm_id=ROOM)])
 async def test_what_is_not_there_cannot_be_cancelled(request_: CancelGroup) -> None:
     """An unknown goal or group is not found."""
@@ -255,6 +266,48 @@ async def test_a_goal_without_a_team_is_abandoned() -> None:
     assert result is not None
     assert (result.reason, result.content) == (Reason.NO_AGENT, "Nobody paints.")
     assert result.decisions == (Decisions(by=model, count=1),)
+
+
+@pytest.mark.parametrize("ticket", [None, ticket_of(MemoryTickets.key, GoalId("other"))], ids=["none", "another's"])
+async def test_only_who_was_given_a_goal_leads_or_ends_it(ticket: str | None) -> None:
+    """Its id alone opens no group and ends nothing; with what it was given with its leader does both."""
+    plane = Plane()
+    await plane.join(ADA, EVE)
+    await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "1")
+    for refused in (
+        plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=ticket)),
+        plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=EVE, reason=Reason.FAILED, content="No.", ticket=ticket)),
+    ):
+        with pytest.raises(ForbiddenError, match="no ticket"):
+            await refused
+    assert (await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))).state.owner == ADA
+
+
+@pytest.mark.parametrize(
+    ("addressee", "owner", "may"),
+    [
+        (None, "eve", True),
+        ("ada", "ada", True),
+        ("sums", "bob", True),
+        ("ada", "bob", True),
+        ("ada", "eve", False),
+        ("sums", "eve", False),
+    ],
+)
+async def test_a_goal_of_an_older_version_is_led_by_whom_it_addresses(addressee: str | None, owner: str, may: bool) -> None:
+    """It was queued without a ticket: the one it names, and the pool of that, may lead it, and a stranger may not."""
+    plane = Plane()
+    for agent_id, pool in ((ADA, "sums"), (BOB, "sums"), (EVE, "eve")):
+        await plane.registry.register(Register(card=card(agent_id, pool=pool)))
+    goal = Goal.model_validate({"goal_id": GOAL, "goal": "Count to ten.", "agent": addressee})
+    await plane.goals.create(GoalRecord(goal=goal, accepted_at=plane.clock.now()))
+    with nullcontext() if may else pytest.raises(ForbiddenError, match="to lead, and not eve's"):
+        await plane.setup.launch(LaunchGroup(owner=AgentId(owner), members=(), goal_id=GOAL))
+
+
+def test_no_log_shows_a_ticket() -> None:
+    """A request as it is printed says nothing that opens a group."""
+    assert TICKET not in repr(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
 
 
 async def test_a_goal_that_is_led_cannot_be_abandoned() -> None:

@@ -109,7 +109,7 @@ def test_a_goals_subject_gives_back_its_addressee(name: str) -> None:
         ("work", subjects.work_of(None)),
         ("work.csv", subjects.work_of(PoolId("csv"))),
         ("result.g1", subjects.result_of(GoalId("g1"))),
-        ("inbox.ada", subjects.inbox(AgentId("ada"))),
+        ("inbox.ada.n1", subjects.inbox(AgentId("ada"), "n1")),
         ("dead.too_large", subjects.dead("too_large")),
         ("comm.c1.say.ada", subjects.say(CommId("c1"), AgentId("ada"))),
     ],

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
 
-from ioa.errors import AlreadyRunningError, ConflictError, IdTakenError, NotFoundError, SupersededError, UnavailableError
+from ioa.adapters.nats.request_reply import answer_member
+from ioa.errors import (
+    AlreadyRunningError,
+    ConflictError,
+    ForbiddenError,
+    IdTakenError,
+    NotFoundError,
+    SupersededError,
+    UnavailableError,
+)
 from ioa.ports.registry_store import Claim, HeldClaim
+from ioa.protocol import subjects
+from ioa.protocol.codec import encode
 from ioa.protocol.ids import AgentId, PoolId, SessionId
-from ioa.protocol.load import Load
+from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from ioa.runtime.process import background
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_registry.heartbeat import beat
+from ioa_registry.old_agents import refuse_old
 from tests.rig.deadline import eventually
 from tests.unit.group.scenario import card
 from tests.unit.runtime.plane import ADA, BOB, LEASE, ROOM, Plane, session
@@ -76,6 +89,55 @@ async def test_the_unknown_cannot_renew() -> None:
     """An agent that the registry does not know is told to register."""
     with pytest.raises(NotFoundError, match="Register first"):
         await Plane().registry.renew(Renew(agent_id=ADA))
+
+
+async def test_only_the_pool_that_an_agent_registered_in_keeps_its_lease() -> None:
+    """Who renews as of another pool is told to register, which its credentials allow for its own pool alone."""
+    plane = Plane()
+    await plane.join(ADA)
+    with pytest.raises(NotFoundError, match=r"not registered in the pool sums\. Register first"):
+        await plane.registry.renew(Renew(agent_id=ADA, pool=PoolId("sums")))
+
+
+@pytest.mark.parametrize(
+    ("request_", "may"),
+    [
+        (Register(card=card("ada", pool="sums")), True),
+        (Register(card=card("ada", pool="words")), False),
+        (Register(card=card("bob", pool="sums")), False),
+    ],
+)
+async def test_a_card_says_what_its_subject_says(request_: Register, may: bool) -> None:
+    """Agent and pool are those that the server let ask; a card of another pool draws no work to its agent."""
+    plane = Plane()
+    register = answer_member(Register, plane.registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
+    with nullcontext() if may else pytest.raises(ForbiddenError, match="ada of the pool sums may not ask as"):
+        await register(subjects.register(PoolId("sums"), ADA), encode(request_))
+    assert len(plane.view.cards()) == may
+
+
+async def test_an_agent_of_a_version_without_pools_is_told_to_be_upgraded() -> None:
+    """It asks where nobody else does, and gets one error that it ends with."""
+    with pytest.raises(ForbiddenError, match=r"ada runs on a version of IoA that is too old .* Upgrade it"):
+        await refuse_old(subjects.old_renew(ADA), b"")
+
+
+@pytest.mark.parametrize("load", [Load(slots=10_000), Load.counted(tasks=3, groups=2, slots=10_000)])
+def test_nobody_is_as_idle_as_ten_thousand(load: Load) -> None:
+    """However many slots an agent claims, it is ranked by sixty-four."""
+    assert load.slots == MAX_SLOTS
+
+
+async def test_each_process_has_an_inbox_of_its_own() -> None:
+    """It is told where it is when it registers, keeps it when it does so again, and leaves none to whoever takes the id over."""
+    plane = Plane()
+    inboxes = [
+        (await plane.registry.register(Register(card=card("ada"), session=session(name), previous=SessionId("s1")))).inbox
+        for name in ("s1", "s1", "s2")
+    ]
+    assert (len(set(inboxes)), inboxes[0]) == (2, inboxes[1])
+    assert (await plane.registry.renew(Renew(agent_id=ADA, session=SessionId("s2")))).inbox == ""
+    assert (await plane.registry.register(Register(card=card("bob")))).inbox == ""
 
 
 async def test_deregistering_is_at_once_and_may_be_repeated() -> None:

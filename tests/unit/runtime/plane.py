@@ -19,13 +19,14 @@ from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, 
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say
+from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
 from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
-from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
+from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
@@ -42,6 +43,8 @@ from tests.unit.group.scenario import card, charter, limits
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 GOAL = GoalId("goal-1")
 ROOM = comm_id_of_goal(GOAL)
+TICKET = ticket_of(MemoryTickets.key, GOAL)
+"""What the goal is given with when it came by the intake."""
 LEASE = timedelta(seconds=10)
 TIMEOUTS = GroupTimeouts(
     max_depth=2,
@@ -75,7 +78,7 @@ class Plane:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
         self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryArtifacts()
-        self.goals, self.work = MemoryGoalRecords(), MemoryWorkQueue()
+        self.goals, self.work, self.tickets = MemoryGoalRecords(), MemoryWorkQueue(), MemoryTickets()
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
         self.view, self.sessions = MemoryRegistryView(self.cards, self.leases), MemorySessions()
@@ -119,6 +122,7 @@ class Plane:
             ledger=self.ledgers[0],
             endings=self.endings,
             leaders=self.leaders,
+            tickets=self.tickets,
             clock=self.clock,
         )
         self.intake = Intake(self.intake_ports, LEASE)
@@ -134,6 +138,7 @@ class Plane:
             log=self.log,
             work=self.work,
             clock=self.clock,
+            ids=self.ids,
         )
         self.registry = Registry(agents, LEASE, LEASE / 3)
 
@@ -178,7 +183,7 @@ class Plane:
         """Register agents, accept a goal and open its group; the first agent owns it."""
         await self.join(*agents, level=level)
         await self.accept(max_turns=max_turns, max_tokens=max_tokens, timeout=timeout, repetition=repetition)
-        return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL))).state
+        return (await self.setup.launch(LaunchGroup(owner=agents[0], members=agents[1:], goal_id=GOAL, ticket=TICKET))).state
 
     async def nest(self, task_id: str, *agents: AgentId) -> GroupState:
         """Open a nested team for a task of the goal's group; the first agent owns it."""

@@ -11,10 +11,11 @@ from datetime import timedelta
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import at_renewal
-from ioa.adapters.nats.goals import deadline_of
+from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
@@ -69,6 +70,15 @@ class _Gate:
         self.users = 0
 
 
+class _Inbox:
+    """What has come for an agent, and where it comes from: nowhere until the agent has registered."""
+
+    def __init__(self) -> None:
+        self.arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
+        self.nonce = ""
+        self.subscription: Subscription | None = None
+
+
 class NatsAgentNetwork:
     """Requests to the services, the inbox, the queue of goals and the artifact store, on one connection."""
 
@@ -78,20 +88,25 @@ class NatsAgentNetwork:
         self._artifacts = NatsArtifacts(client.jetstream())
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
-        self._inboxes: dict[AgentId, asyncio.Queue[SequencedEntry]] = {}
+        self._inboxes: dict[AgentId, _Inbox] = {}
         self._gates: dict[tuple[CommId, AgentId, str], _Gate] = {}
 
     async def register(self, request: Register) -> Lease:
-        """Store the card and take a lease."""
-        return await self._requester.request(subjects.register(request.card.agent_id), request, Lease)
+        """Store the card and take a lease; what is pushed from now on comes into the inbox."""
+        agent_id = request.card.agent_id
+        lease = await self._requester.request(subjects.register(request.card.pool, agent_id), request, Lease)
+        await self.listen(agent_id, lease.inbox)
+        return lease
 
     async def renew(self, request: Renew) -> Lease:
         """Keep the lease with one registry, or, if that one does not answer, with whichever of all of them does."""
         try:
-            return await self._requester.request(subjects.renew(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+            subject = subjects.renew(request.pool, request.agent_id)
+            return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
-        return await self._requester.request(subjects.renew_at_all(request.agent_id), request, Lease, timeout=_RENEW_TIMEOUT)
+        subject = subjects.renew_at_all(request.pool, request.agent_id)
+        return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
 
     async def deregister(self, request: Deregister) -> None:
         """Go offline."""
@@ -134,7 +149,7 @@ class NatsAgentNetwork:
             answer = await self._say_to_a_router(message)
         inbox = self._inboxes.get(message.header.sender)
         if isinstance(answer, Accepted) and answer.entry is not None and inbox is not None:
-            inbox.put_nowait(answer.entry)
+            inbox.arrived.put_nowait(answer.entry)
         return answer
 
     @asynccontextmanager
@@ -166,8 +181,19 @@ class NatsAgentNetwork:
 
     @asynccontextmanager
     async def inbox(self, agent_id: AgentId) -> AsyncIterator[AsyncIterator[SequencedEntry]]:
-        """Subscribe to the agent's inbox."""
-        arrived: asyncio.Queue[SequencedEntry] = asyncio.Queue()
+        """Open the agent's inbox. Where it is, is known once the agent has registered on this connection."""
+        inbox = self._inboxes[agent_id] = _Inbox()
+        try:
+            yield _drain(inbox.arrived)
+        finally:
+            del self._inboxes[agent_id]
+            await self._leave(inbox)
+
+    async def listen(self, agent_id: AgentId, nonce: str) -> None:
+        """Have what is pushed to the inbox with this nonce, and to no other, come into the agent's open one, if it has one."""
+        inbox = self._inboxes.get(agent_id)
+        if inbox is None or inbox.nonce == nonce:
+            return
 
         def receive(message: Msg) -> None:
             try:
@@ -176,16 +202,17 @@ class NatsAgentNetwork:
                 _log.error("push_unreadable", agent_id=agent_id, error=str(error))
             else:
                 self._note_router(entry.entry.state, message.reply)
-                arrived.put_nowait(entry)
+                inbox.arrived.put_nowait(entry)
 
-        subscription = await self._client.subscribe(subjects.inbox(agent_id), future=MessageSink(receive))
-        self._inboxes[agent_id] = arrived
-        try:
-            yield _drain(arrived)
-        finally:
-            del self._inboxes[agent_id]
-            if not self._client.is_closed:
-                await subscription.unsubscribe()
+        await self._leave(inbox)
+        if nonce:
+            inbox.subscription = await self._client.subscribe(subjects.inbox(agent_id, nonce), future=MessageSink(receive))
+        inbox.nonce = nonce
+
+    async def _leave(self, inbox: _Inbox) -> None:
+        subscription, inbox.subscription = inbox.subscription, None
+        if subscription is not None and not self._client.is_closed:
+            await subscription.unsubscribe()
 
     def at_renewal(self, listener: Callable[[], None]) -> AbstractContextManager[None]:
         """Listen to the connection."""
@@ -230,7 +257,7 @@ class NatsAgentNetwork:
 
 
 def _offer(delivery: Delivery) -> GoalOffer:
-    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt)
+    return GoalOffer(decode(Goal, delivery.data), deadline_of(delivery.headers), delivery.attempt, delivery.headers.get(TICKET))
 
 
 async def _drain(arrived: asyncio.Queue[SequencedEntry]) -> AsyncIterator[SequencedEntry]:

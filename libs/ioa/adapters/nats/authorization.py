@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ioa.adapters.nats.permissions import CLIENTS, CONTROL_PLANE, Permissions, crossing, is_answered_often
+from ioa.adapters.nats.permissions import (
+    CONTROL_PLANE,
+    Permissions,
+    Service,
+    crossings,
+    is_answered_often,
+    of_admin,
+    of_agent,
+    of_observer,
+    of_service,
+    of_user,
+)
+from ioa.adapters.nats.topology import WORK, pool_consumer
+from ioa.errors import InvalidInputError
+from ioa.protocol import subjects
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.subjects import inbox_prefix_of
+
+_SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
+_AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
+_POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
 
 def authorization(users: Mapping[str, Permissions]) -> str:
@@ -16,27 +37,72 @@ def authorization(users: Mapping[str, Permissions]) -> str:
     Args:
         users: What each may do, by public key.
     """
-    requests, pushes = crossing()
-    accounts: dict[str, dict[str, Any]] = {
-        CONTROL_PLANE: {
-            "jetstream": "enabled",
-            "exports": [*(_exported(subject) for subject in requests), *({"stream": subject} for subject in pushes)],
-        },
-        CLIENTS: {
-            "imports": [
-                {kind: {"account": CONTROL_PLANE, "subject": subject}}
-                for kind, found in (("service", requests), ("stream", pushes))
-                for subject in found
-            ],
-        },
-    }
+    importers: dict[tuple[str, str], list[str]] = defaultdict(list)
+    accounts: dict[str, dict[str, Any]] = {}
+    for name, crossing in crossings().items():
+        crossed = [("service", subject) for subject in crossing.requests] + [("stream", subject) for subject in crossing.pushes]
+        for kind, subject in crossed:
+            importers[kind, subject].append(name)
+        accounts[name] = {"imports": [{kind: {"account": CONTROL_PLANE, "subject": subject}} for kind, subject in crossed]}
+    exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
+    accounts = {CONTROL_PLANE: {"jetstream": "enabled", "exports": exports}} | accounts
     for name, account in accounts.items():
         account["users"] = [_user(key, may) for key, may in sorted(users.items()) if may.account == name]
-    return json.dumps({"accounts": accounts}, indent=1) + "\n"
+    written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
+    return f'{{"accounts": {{\n{written}\n}}}}\n'
 
 
-def _exported(subject: str) -> dict[str, str]:
-    return {"service": subject} | ({"response_type": "stream"} if is_answered_often(subject) else {})
+def read_authorization(rendered: str) -> dict[str, Permissions]:
+    """Tell from what this or an older version rendered who may connect, and return what this version lets each do, by public key.
+
+    Raises:
+        InvalidInputError: It was not rendered by any version, or was changed by hand so that a role is not to be told.
+    """
+    try:
+        accounts = json.loads(rendered)["accounts"].values()
+        users = [(user["nkey"], user["permissions"]) for account in accounts for user in account["users"]]
+        allowed = {key: ([*may["publish"]["allow"]], [*may["subscribe"]["allow"]]) for key, may in users}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidInputError(
+            "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
+        ) from None
+    return {key: _role(key, publish, subscribe) for key, (publish, subscribe) in allowed.items()}
+
+
+def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permissions:
+    """Tell who somebody is by what no other role may do, in any version."""
+    if ">" in publish:
+        return of_admin()
+    services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))}
+    agents = {match[1] for one in publish if (match := _AGENT.fullmatch(one))}
+    pools = {match[1] for one in publish if (match := _POOL.fullmatch(one))}
+    match [*services], [*agents], [*pools]:
+        case [service], [], [] if service in {known.value for known in Service}:
+            return of_service(Service(service))
+        case [], [agent], [pool]:
+            return of_agent(AgentId(agent), PoolId(pool))
+        case [], [], [] if subjects.CANCEL in publish:
+            return of_user()
+        case [], [], [] if subjects.LIST_AGENTS in publish:
+            return of_observer()
+        case _:
+            raise InvalidInputError(
+                f"What {key} is cannot be told from the authorization.", hint="Run `ioa credentials create`, and name everybody."
+            )
+
+
+def _written(account: Mapping[str, Any]) -> str:
+    """Write an account with a line for each of its exports, imports and users: spread out, a thousand agents fit into no Secret."""
+
+    def field(value: object) -> str:
+        return "[\n{}]".format(",\n".join(map(json.dumps, value))) if isinstance(value, list) else json.dumps(value)
+
+    return "{" + ",\n".join(f" {json.dumps(name)}: {field(value)}" for name, value in account.items()) + "}"
+
+
+def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, Any]:
+    often = {"response_type": "stream"} if kind == "service" and is_answered_often(subject) else {}
+    return {kind: subject, "accounts": list(importers)} | often
 
 
 def _user(public_key: str, may: Permissions) -> dict[str, Any]:

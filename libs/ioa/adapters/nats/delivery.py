@@ -41,12 +41,14 @@ class NatsInboxes:
 
     Args:
         client: The connection.
+        inbox_of: Returns the nonce of an agent's inbox, and None of who is not pushed to.
         router: The name that a router is spoken to by. A push bears it as its reply subject: who appended the last entry of a
             group knows its head, and is asked first when somebody speaks next.
     """
 
-    def __init__(self, client: Client, router: str = "") -> None:
+    def __init__(self, client: Client, inbox_of: Callable[[AgentId], str | None], router: str = "") -> None:
         self._client = client
+        self._inbox_of = inbox_of
         self._router = router
 
     async def push(self, audience: Sequence[AgentId], entry: EncodedEntry, *, seq: int, previous_seq: int) -> None:
@@ -54,7 +56,10 @@ class NatsInboxes:
         data = encode_sequenced(entry, seq=seq, previous_seq=previous_seq)
         try:
             for agent_id in audience:
-                await self._client.publish(subjects.inbox(agent_id), data, reply=self._router)
+                nonce = self._inbox_of(agent_id)
+                if nonce is None:
+                    continue
+                await self._client.publish(subjects.inbox(agent_id, nonce), data, reply=self._router)
                 if is_armed("router.between_pushes"):
                     await self._client.flush()  # what was pushed has left the process
                     reach("router.between_pushes")

@@ -21,6 +21,8 @@ from ioa.protocol.ids import CommId, PoolId, comm_id_of_goal
 
 DEADLINE = "Ioa-Deadline"
 """The header in which a queued goal says until when it is worth leading."""
+TICKET = "Ioa-Ticket"
+"""The header with what its leader has to show. Not in the goal itself, which is kept and shown elsewhere."""
 _STREAM = stream_of(GOAL_RECORDS)
 
 
@@ -66,10 +68,10 @@ class NatsWorkQueue:
     def __init__(self, js: JetStreamContext) -> None:
         self._js = js
 
-    async def put(self, record: GoalRecord, pool: PoolId | None) -> int:
+    async def put(self, record: GoalRecord, pool: PoolId | None, ticket: str | None = None) -> int:
         """Offer a goal. The server removes it at its deadline, by its own clock (NATS ADR-43)."""
         goal, seconds = record.goal, math.ceil(record.goal.timeout.total_seconds())
-        headers = {DEADLINE: record.deadline.isoformat()}
+        headers = {DEADLINE: record.deadline.isoformat()} | ({} if ticket is None else {TICKET: ticket})
         with unavailable_unless_answered("The queue of goals"):
             subject = subjects.work_of(pool)
             return (await self._js.publish(subject, encode(goal), stream=WORK, headers=headers, msg_ttl=seconds)).seq

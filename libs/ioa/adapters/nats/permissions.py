@@ -1,9 +1,10 @@
 """Who may publish and read what: the one place from which every authorization of a server is rendered.
 
-The control plane and JetStream live in one account, everybody else in another, which imports exactly the subjects below. Between
-the two the server keeps its own books of who waits for which answer, so that nobody outside can have an answer sent to a subject of
-the control plane (a reply subject is not a publication, and no permission covers it). No one outside may create a consumer either:
-the subject to which a consumer delivers is not checked against the permissions of who made it.
+The control plane and JetStream live in one account, agents in another, users and observers in a third; each imports exactly the
+subjects below that it needs, and no other account can. Between accounts the server keeps its own books of who waits for which
+answer, so that nobody outside can have an answer sent to a subject of the control plane, and no agent to one of the users (a reply
+subject is not a publication, and no permission covers it). No one outside may create a consumer either: the subject to which a
+consumer delivers is not checked against the permissions of who made it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from ioa.adapters.nats.topology import (
     GOAL_RECORDS,
     GOALS,
     INTAKE,
+    KEYS,
+    LAUNCH_KEY,
     LEASES,
     LOG,
     MEMBERS,
@@ -41,8 +44,8 @@ from ioa.adapters.nats.topology import (
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, CommId, PoolId
 
-CONTROL_PLANE, CLIENTS = "IOA", "IOA_CLIENTS"
-"""The two accounts."""
+CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
+"""The three accounts."""
 
 _API = "$JS.API"
 _ANY = "*"
@@ -95,9 +98,11 @@ def of_service(service: Service) -> Permissions:
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
     """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
     publish = (
-        subjects.register(agent_id),
-        subjects.renew(agent_id),
-        subjects.renew_at_all(agent_id),
+        subjects.register(pool, agent_id),
+        subjects.renew(pool, agent_id),
+        subjects.renew_at_all(pool, agent_id),
+        subjects.old_register(agent_id),
+        subjects.old_renew(agent_id),
         subjects.deregister(agent_id),
         subjects.launch(agent_id),
         subjects.abandon(agent_id),
@@ -111,7 +116,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
         *_exchanging_files(),
     )
-    return Permissions(CLIENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id),), _ACKNOWLEDGES)
+    return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
 
 def of_user() -> Permissions:
@@ -128,7 +133,7 @@ def of_user() -> Permissions:
         *_exchanging_files(),
         *_uploading(),
     )
-    return Permissions(CLIENTS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_observer() -> Permissions:
@@ -136,7 +141,7 @@ def of_observer() -> Permissions:
 
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
-    return Permissions(CLIENTS, _looking(), ())
+    return Permissions(USERS, _looking(), ())
 
 
 def of_admin() -> Permissions:
@@ -144,11 +149,25 @@ def of_admin() -> Permissions:
     return Permissions(CONTROL_PLANE, (">",), (">",))
 
 
-def crossing() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the subjects that the clients' account imports: requests to the control plane, and what it sends to clients."""
-    clients = (of_agent(AgentId(_ANY), PoolId(_ANY)), of_user(), of_observer())
-    requests = _without_covered(subject for client in clients for subject in client.publish)
-    return (*requests, f"$JS.ACK.{WORK}.>"), _without_covered(subject for client in clients for subject in client.subscribe)
+@dataclass(frozen=True)
+class Crossing:
+    """The subjects that an account imports: requests to the control plane, and what it sends."""
+
+    requests: tuple[str, ...]
+    pushes: tuple[str, ...]
+
+
+def crossings() -> dict[str, Crossing]:
+    """Return what crosses over, by the account that imports it."""
+    agent = of_agent(AgentId(_ANY), PoolId(_ANY))
+    # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
+    # itself, before JetStream does, by saying that there is none.
+    of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
+    of_users = (*of_user().publish, *of_observer().publish)
+    return {
+        AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
+        USERS: Crossing(_without_covered(of_users), _without_covered((*of_user().subscribe, *of_observer().subscribe))),
+    }
 
 
 def is_answered_often(subject: str) -> bool:
@@ -275,6 +294,8 @@ _SERVED = {
         subjects.ANY_REGISTER,
         subjects.ANY_RENEW,
         subjects.ANY_RENEW_AT_ALL,
+        subjects.ANY_OLD_REGISTER,
+        subjects.ANY_OLD_RENEW,
         subjects.ANY_DEREGISTER,
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
@@ -320,6 +341,8 @@ _NEEDED = {
         *(subject for bucket in (MEMBERS, OPEN) for subject in _paging(bucket)),
         *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
         *(subject for bucket in (GOAL_RECORDS, ENDED, SESSIONS) for subject in _looking_up(bucket)),
+        subject_of(KEYS, LAUNCH_KEY),
+        _reading(stream_of(KEYS)),
         _reading(RESULTS),
         *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
         *(_removing(stream) for stream in _OF_GOALS),

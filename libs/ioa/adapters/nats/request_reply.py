@@ -29,7 +29,7 @@ from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, receive
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
 
@@ -110,6 +110,21 @@ def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], cl
         request, caller = receive(kind, data), subjects.parse_caller(subject)
         if claimed(request) != caller:
             raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
+        return encode(await method(request))
+
+    return handle
+
+
+def answer_member(
+    kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], claimed: Callable[[Asked], tuple[PoolId, AgentId]]
+) -> Handler:
+    """Make a handler of a method whose request says who asks, and of which pool; both are its subject's, or it is refused."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        request, (pool, caller) = receive(kind, data), subjects.parse_member(subject)
+        if claimed(request) != (pool, caller):
+            other_pool, other = claimed(request)
+            raise ForbiddenError(f"{caller} of the pool {pool} may not ask as {other} of the pool {other_pool}.")
         return encode(await method(request))
 
     return handle

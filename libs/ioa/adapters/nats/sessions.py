@@ -6,6 +6,8 @@ the stream's leader is asked first.
 
 from __future__ import annotations
 
+import asyncio
+
 import structlog
 from nats.aio.client import Client
 from nats.js.kv import KV_OP
@@ -30,23 +32,34 @@ class NatsSessions:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
-        self._claimed: dict[str, SessionId | None] = {}
+        self._claims: dict[str, Claim | None] = {}
+        self._whole = asyncio.Event()
 
     async def follow(self) -> None:
         """Keep the view of who holds which id current, for ever."""
         async for change in follow(self._client, SESSIONS):
             match change:
                 case Snapshot(values=values):
-                    self._claimed = {key: _session_of(key, value) for key, value in values.items()}
+                    self._claims = {key: _claim_of(key, value) for key, value in values.items()}
+                    self._whole.set()
                 case Change(key=key, value=None):
-                    self._claimed.pop(key, None)
+                    self._claims.pop(key, None)
                 case Change(key=key, value=bytes() as value):
-                    self._claimed[key] = _session_of(key, value)
+                    self._claims[key] = _claim_of(key, value)
+
+    async def whole(self) -> None:
+        """Return once `follow` has read all that was stored when it began."""
+        await self._whole.wait()
+
+    def inbox_of(self, agent_id: AgentId) -> str | None:
+        """Return the nonce of an agent's inbox; None if it has none, or none that is known here yet."""
+        claim = self._claims.get(agent_id)
+        return None if claim is None else claim.inbox or None
 
     async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
         """Refuse a process that another one has taken the id from; see the port."""
-        claimed = self._claimed.get(agent_id)
-        if claimed is None or claimed == session:
+        claim = self._claims.get(agent_id)
+        if claim is None or claim.session.session == session:
             return
         held = await self.read(agent_id)
         if held is not None and held.claim is not None:
@@ -75,11 +88,6 @@ class NatsSessions:
         with unavailable_unless_answered("The record of sessions"):
             subject = subject_of(SESSIONS, agent_id)
             return await publish_onto(self._js, stream_of(SESSIONS), subject, data, last=revision, headers=headers)
-
-
-def _session_of(key: str, value: bytes) -> SessionId | None:
-    claim = _claim_of(key, value)
-    return None if claim is None else claim.session.session
 
 
 def _claim_of(key: str, value: bytes) -> Claim | None:

@@ -29,16 +29,20 @@ from ioa.protocol.outcomes import KEEP, REMEMBERED
 GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES = "IOA_OUTCOMES"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
-SESSIONS, OPEN, ENDED = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED"
+SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
 BEAT = "registry.beat"
 """Where among the leases the registry shows that it is up: with a dot, which no agent's id can have."""
+LAUNCH_KEY = "launch"
+"""Where among the keys that is which launch tickets are made with."""
 ARTIFACTS, FILES = "IOA_ARTIFACTS", "IOA_FILES"
 
 INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 
+_BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS)
+
 STREAMS = (
     *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
-    *(stream_of(bucket) for bucket in (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED)),
+    *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
 """Every stream, those of buckets too, by its own name."""
@@ -79,7 +83,7 @@ class Topology:
             await _ensure_stream(js, config)
         for stream, name, subject in CONSUMERS:
             await _ensure_consumer(js, stream, name, subject)
-        for bucket in (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED):
+        for bucket in _BUCKETS:
             direct = True if bucket in _LISTED else None
             await _ensure_bucket(js, KeyValueConfig(bucket=bucket, history=1, replicas=self.replicas, direct=direct))
         try:

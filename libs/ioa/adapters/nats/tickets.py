@@ -1,0 +1,43 @@
+"""The key of launch tickets: drawn once by whichever replica of group setup comes first, and kept where only group setup reads."""
+
+from __future__ import annotations
+
+import secrets
+
+from nats.js import JetStreamContext
+
+from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subject_of
+from ioa.adapters.nats.topology import KEYS, LAUNCH_KEY
+from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import UnavailableError
+from ioa.protocol.ids import GoalId
+from ioa.protocol.tickets import KEY_BYTES, ticket_of
+
+
+class NatsTickets:
+    """Tickets by the key in the bucket `IOA_KEYS`, which stays with the goals on record: they are saved, and lost, together."""
+
+    def __init__(self, js: JetStreamContext) -> None:
+        self._js = js
+        self._key = b""
+
+    async def of(self, goal_id: GoalId) -> str:
+        """Make a goal's ticket; the key is read for the first one."""
+        if not self._key:
+            self._key = await self._read()
+        return ticket_of(self._key, goal_id)
+
+    def forget(self) -> None:
+        """Read the key anew: the server may have come back with another store."""
+        self._key = b""
+
+    async def _read(self) -> bytes:
+        stream, subject = stream_of(KEYS), subject_of(KEYS, LAUNCH_KEY)
+        with unavailable_unless_answered("The key of launch tickets"):
+            kept = await last_message(self._js, stream, subject)
+            if kept is None:
+                await publish_onto(self._js, stream, subject, secrets.token_bytes(KEY_BYTES))
+                kept = await last_message(self._js, stream, subject)
+        if kept is None or not kept.data:
+            raise UnavailableError("The key of launch tickets is gone.")
+        return kept.data

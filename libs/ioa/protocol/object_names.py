@@ -1,0 +1,27 @@
+"""Where files lie in the object store.
+
+Agents see the names of all files, so a name tells neither whose goal or group the file belongs to nor what the file is called. It
+follows from both, so that a file which is stored again lies where it did, and goes with its goal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from ioa.protocol.ids import CommId, GoalId
+
+_DIGITS = 32
+
+
+def folder_of(owner: GoalId | CommId) -> str:
+    """Return where the files of a goal's user, or of a group, lie."""
+    return _digest(f"files of {owner}")
+
+
+def object_name(owner: GoalId | CommId, *place: str) -> str:
+    """Return the name of one of their files, which stands at this place among them."""
+    return f"{folder_of(owner)}/{_digest('/'.join((owner, *place)))}"
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
