@@ -134,7 +134,7 @@ async def test_while_its_group_opens_the_goal_is_offered_to_nobody_else(monkeypa
         await join(agents, comm_id)
 
     monkeypatch.setattr(plane.memberships, "add", join_while_looked_at)
-    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL))
+    await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
     assert seen == [(False, 1)]
 
 
