@@ -35,7 +35,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def run_system(data: Path, pool: Path | None) -> Iterator[dict[str, str]]:
     """Run `ioa up` and give the variables that lead to it once it is ready; it ends cleanly on SIGTERM."""
     command = [sys.executable, "-m", "ioa.cli", "up", "--data", str(data), "--port", "0"]
-    command += ["--pool", str(pool)] if pool is not None else []
+    command += ["--pool", str(pool), "--allow-code"] if pool is not None else []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         watchdog = threading.Timer(_START_SECONDS, process.kill)
         watchdog.start()
