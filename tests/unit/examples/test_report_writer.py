@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from bs4 import BeautifulSoup
-from markdown_it import MarkdownIt
 
 import chart_maker
 import csv_analyst
@@ -82,13 +80,12 @@ def test_hostile_text_is_escaped(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_name_of_a_chart_is_no_markup(run: Run, tmp_path: Path) -> None:
-    """Who names a file can have neither the page nor the Markdown load anything from elsewhere."""
+    """Who names a file cannot have the page load anything from elsewhere."""
     chart = tmp_path / "c>) ![x](<https:&#47;&#47;evil.example&#47;x.png"
     chart.write_bytes(b"\x89PNG")
     done = run(agent, "a report", results=[upstream("draw it", "drawn", chart)], goal="draw it")
-    pages = (done.files["report.html"].decode(), MarkdownIt().render(done.files["report.md"].decode()))
-    loaded = [[str(image["src"])[:22] for image in BeautifulSoup(page, "html.parser").find_all("img")] for page in pages]
-    assert loaded == [["data:image/png;base64,"], [quote(chart.name)[:22]]]
+    page = BeautifulSoup(done.files["report.html"], "html.parser")
+    assert [str(image["src"])[:22] for image in page.find_all("img")] == ["data:image/png;base64,"]
 
 
 def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
