@@ -1,4 +1,4 @@
-"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, or what earlier tasks found.
+"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
 
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
@@ -61,7 +61,7 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
-    """The texts that a task is about, with their names: named, of earlier results, or all that came."""
+    """The texts that a task is about, with their names: named, attached by earlier tasks, or all that came."""
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
@@ -69,9 +69,8 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
         return [(file.name, _read(file)) for file in fitting]
-    if ctx.results:
-        return [(f"the result of '{result.task_desc}'", result.content) for result in ctx.results if result.content.strip()]
-    raise DeclinedError("There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
+    said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
+    raise DeclinedError(said or "There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
 
 
 def _read(file: InputFile) -> str:
@@ -83,7 +82,7 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
-    terms = [next(filter(None, match.groups())) for match in _QUOTED.finditer(wish)]
+    terms = [term for match in _QUOTED.finditer(wish) if (term := next(filter(None, match.groups())).strip())]
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
     if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
@@ -114,13 +113,18 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
 def _term(text: str, term: str, ctx: TaskContext) -> str:
     found = occurrences(text, term)
     excerpts = "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
-    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{excerpts}"
+    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{_as_words(term)}{excerpts}"
 
 
 def _lines(text: str, term: str, ctx: TaskContext) -> str:
     found = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
     more = f"\n  … and {len(found) - _LINES_SHOWN} more" if len(found) > _LINES_SHOWN else ""
-    return f"{len(found)} {'line holds' if len(found) == 1 else 'lines hold'} '{term}'{''.join(found[:_LINES_SHOWN])}{more}"
+    holds = f"{'line holds' if len(found) == 1 else 'lines hold'} '{term}'{_as_words(term)}"
+    return f"{len(found)} {holds}{''.join(found[:_LINES_SHOWN])}{more}"
+
+
+def _as_words(term: str) -> str:
+    return " (whole words)" if re.search(r"^\w|\w$", term) else ""
 
 
 def _whole(text: str, number: int, ctx: TaskContext) -> str:
