@@ -77,6 +77,13 @@ def fold(text: str) -> str:
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
+def slug(title: str) -> str:
+    """What a title says as the name of a file."""
+    for sign, words in (("<=", "at most"), (">=", "at least"), ("<", "below"), (">", "above")):
+        title = title.replace(sign, words)
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:120]
+
+
 def format_number(value: float) -> str:
     """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
     if value != value:
