@@ -55,7 +55,11 @@ def answer(question: Question, table: Table) -> Answer:
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         title += f", {rank}"
-        ties = f"\n{equal} more {'has' if equal == 1 else 'have'} the same figure as the last of these." if equal else ""
+        ties = (
+            f"\n{equal} more of {len(ordered)} {'has' if equal == 1 else 'have'} the same figure as the last of these."
+            if equal
+            else ""
+        )
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
     name = f"{figure} ({chosen})" if chosen else str(figure)
     frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)
@@ -73,7 +77,7 @@ def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
-    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} rows have it."
+    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:

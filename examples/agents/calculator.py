@@ -62,7 +62,11 @@ _UNITS = dict.fromkeys(
     "celsius fahrenheit kelvin".split()
 )
 """A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
-_HINT = "Write it as in '(3 + 4) * 5', '15 % of 240', 'add 19 % to 100' or '12 miles in km'."
+_KNOWN = (
+    r"%|and|of|is|what|how|many|per|(?:per)?cent|vat|tax|add|subtract|from|to|into|in|multiply|by|with|divide|square|root|the|°[cf]"
+    rf"|degrees?|(?:{'|'.join(_UNITS).replace('/', '|')})(?:e?s)?"
+)
+_HINT = "Write one calculation, as in '(3 + 4) * 5', '15 % of 240' or 'add 19 % to 100', or convert one amount: '12 miles in km'."
 _REFERENCE = re.compile(
     r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.IGNORECASE
 )
@@ -118,9 +122,11 @@ def compute(text: str) -> Fraction:
     source = text.strip()
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
-    for wrong in re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
+    if unread := re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
+        unknown = list(dict.fromkeys(word for word in unread if not re.fullmatch(_KNOWN, word, re.IGNORECASE)))[:5]
+        said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not arithmetic."
         refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
-        raise refusal(f"{wrong!r} is not arithmetic.", hint=_HINT)
+        raise refusal(said if unknown else f"{text[:60]!r} cannot be computed.", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)

@@ -226,7 +226,7 @@ def test_ties(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("shop,amount\nA,1\nB,2\nC,2\n")
     assert run(agent, "which shop has the highest total amount", [path]).text.endswith(
-        "- B: 2\n1 more has the same figure as the last of these."
+        "- B: 2\n1 more of 3 has the same figure as the last of these."
     )
 
 
