@@ -55,11 +55,8 @@ def answer(question: Question, table: Table) -> Answer:
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
         rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
         title += f", {rank}"
-        ties = (
-            f"\n{equal} more of {len(ordered)} {'has' if equal == 1 else 'have'} the same figure as the last of these."
-            if equal
-            else ""
-        )
+        said = f"\n{equal} more of {len(ordered)} {'has' if equal == 1 else 'have'} the same figure as the last of these."
+        ties = said if equal else ""
     chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
     name = f"{figure} ({chosen})" if chosen else str(figure)
     frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)

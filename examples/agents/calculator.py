@@ -34,7 +34,7 @@ agent = Agent(
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(
-    r"^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+", re.IGNORECASE
+    r"(?i)^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+"
 )
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
@@ -67,9 +67,8 @@ _KNOWN = (
     rf"|degrees?|(?:{'|'.join(_UNITS).replace('/', '|')})(?:e?s)?"
 )
 _HINT = "Write one calculation, as in '(3 + 4) * 5', '15 % of 240' or 'add 19 % to 100', or convert one amount: '12 miles in km'."
-_REFERENCE = re.compile(
-    r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.IGNORECASE
-)
+_RESULT = "result|total|sum|average|number|value|answer|amount|figure|count"
+_REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
 
 @agent.task
@@ -182,9 +181,8 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
     for name in names:
         if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
-            raise InvalidInputError(
-                f"{name!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}."
-            )
+            said = f"{name!r} is no unit that is known, or has several sizes."
+            raise InvalidInputError(said, hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
     except DimensionalityError:

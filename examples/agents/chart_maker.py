@@ -47,9 +47,7 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
     if wish is None:
-        raise DeclinedError(
-            f"{task.strip()!r} is no chart that is drawn here.", hint="Ask for a 'bar chart of' or 'line chart of' it."
-        )
+        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint="Bar charts and line charts are.")
     rest = wish["rest"].strip()
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
@@ -75,9 +73,8 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
 
     table = read_table(file.path)
     if len(table.columns) != 2 or table.columns[1].numbers is None:
-        raise InvalidInputError(
-            f"{file.name} is no table of a label and a figure.", hint="Group by one column, as in 'total … per COLUMN'."
-        )
+        hint = "Group by one column, as in 'total … per COLUMN'."
+        raise InvalidInputError(f"{file.name} is no table of a label and a figure.", hint=hint)
     label, figure = table.columns
     cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
     frame = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1)
@@ -91,10 +88,8 @@ def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, 
     question = understand(rest, table := read_the_table(task, ctx))
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
-        raise InvalidInputError(
-            "A chart has one label for each figure.",
-            hint=f"Group by one column, as in 'per {(*question.keys, *table.columns)[0]}'.",
-        )
+        key = (*question.keys, *table.columns)[0]
+        raise InvalidInputError("A chart has one label for each figure.", hint=f"Group by one column, as in 'per {key}'.")
     return found.frame, found.title, found.reading
 
 

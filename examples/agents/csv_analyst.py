@@ -58,8 +58,8 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
     if not files:
         raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise DeclinedError(f"A question is about one file of {names}.", hint="Say which, as in '… in FILE'.")
+        said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
+        raise DeclinedError(said, hint="Name one that has all of it.")
     return read_table(files[0].path)
 
 

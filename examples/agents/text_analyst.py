@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 
-from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from request import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
@@ -28,8 +28,10 @@ agent = Agent(
     declines=True,
     may_team_up=False,
 )  # fmt: skip
-_SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
+_PAGES = (".html", ".htm")
+_SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_WORD = re.compile(r"^\w|\w$")
 _TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -43,8 +45,7 @@ _ANY = "“…”"
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
-    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words. "
-    "What a text means is for a language model."
+    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words."
 )
 
 
@@ -68,13 +69,10 @@ def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
         raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
-        return [(file.name, _read(file)) for file in fitting]
+        pages = with_suffix(fitting, _PAGES)
+        return [(one.name, readable(decode(one.path.read_bytes())) if one in pages else read_text(one.path)) for one in fitting]
     said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
     raise DeclinedError(said or "There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
-
-
-def _read(file: InputFile) -> str:
-    return readable(decode(file.path.read_bytes())) if file.name.lower().endswith((".html", ".htm")) else read_text(file.path)
 
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
@@ -112,25 +110,22 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
     found = occurrences(text, term)
-    excerpts = "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
-    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{_as_words(term)}{excerpts}"
+    whole, excerpts = " (whole words)" * bool(_WORD.search(term)), "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
+    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{whole}{excerpts}"
 
 
 def _lines(text: str, term: str, ctx: TaskContext) -> str:
     found = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
     more = f"\n  … and {len(found) - _LINES_SHOWN} more" if len(found) > _LINES_SHOWN else ""
-    holds = f"{'line holds' if len(found) == 1 else 'lines hold'} '{term}'{_as_words(term)}"
+    holds = f"{'line holds' if len(found) == 1 else 'lines hold'} '{term}'{' (whole words)' * bool(_WORD.search(term))}"
     return f"{len(found)} {holds}{''.join(found[:_LINES_SHOWN])}{more}"
-
-
-def _as_words(term: str) -> str:
-    return " (whole words)" if re.search(r"^\w|\w$", term) else ""
 
 
 def _whole(text: str, number: int, ctx: TaskContext) -> str:
     ctx.artifact("text.txt", text, "text/plain")
     more = len(text) - _SHOWN
-    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
+    links = "\n(Pages are read without the addresses of their links.)" * bool(with_suffix(ctx.inputs, _PAGES))
+    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "") + links
 
 
 def _summary(text: str, number: int, ctx: TaskContext) -> str:

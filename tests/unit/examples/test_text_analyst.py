@@ -104,6 +104,13 @@ def test_frequent_words(run: Run, data: Path) -> None:
     assert done.text == "notes.txt: most frequent words (without words such as 'the'): garden (6), beds (5), rain (5)"
 
 
+def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
+    """What is left out of a page's text is said."""
+    (tmp_path / "p.html").write_text('<p>See <a href="https://a.example">there</a>.</p>')
+    said = run(agent, "Read p.html", [tmp_path / "p.html"]).text
+    assert said == "p.html: See there.\n(Pages are read without the addresses of their links.)"
+
+
 def test_html(run: Run, data: Path) -> None:
     """Of a page the reader's text counts, not its scripts and menus."""
     text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
