@@ -52,7 +52,7 @@ def run(task: str, ctx: TaskContext) -> str:
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
         if not charts:
-            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per month'.")
+            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     else:
         charts = [_of_question(rest, task, ctx)]
     lines = list[str]()
