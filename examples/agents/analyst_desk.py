@@ -34,10 +34,8 @@ def run(task: str, ctx: TaskContext) -> str:
         DeclinedError: No team worked on the task, so there is nothing to edit.
     """
     if not ctx.results:
-        raise DeclinedError(
-            "The task lists no parts that could be handed out to a team, which is all that is done here.",
-            hint="Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'.",
-        )
+        hint = "Say which, as in 'a briefing on sales.csv: total units per region, a bar chart of it and a report of both'."
+        raise DeclinedError("The task lists no parts that could be handed out to a team, and nothing else is done here.", hint=hint)
     parts = [f"Briefing: {task.strip().rstrip('.')}"]
     for number, result in enumerate(ctx.results, 1):
         parts.append(f"{number}. {result.task_desc} ({result.agent_id})\n{result.content.strip()}")

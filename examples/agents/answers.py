@@ -18,11 +18,12 @@ _WRITTEN = {"day": "%Y-%m-%d", "month": "%Y-%m", "quarter": "%Y-Q%q", "year": "%
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer in words, and its table when it has one: the groups, then the figure."""
+    """The answer in words, and its table when it has one: the groups, then the figure. Its name and title say what was chosen."""
 
     text: str
     reading: str
     frame: pd.DataFrame | None = None
+    title: str = ""
 
 
 def answer(question: Question, table: Table) -> Answer:
@@ -38,7 +39,8 @@ def answer(question: Question, table: Table) -> Answer:
         columns = list(dict.fromkeys((*shown, *(one.column for one in question.conditions))))
         frame = pd.DataFrame({at: column.cells[cells.index] for at, column in enumerate(columns)})
         frame.columns = pd.Index(map(str, columns))
-        return _listed(f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}", reading, frame)
+        title = f"{table.name}: rows{where(question)}, as {', '.join(frame.columns)}"
+        return _listed(title, reading, frame, f"{figure}{where(question)}")
     per = f" per {' and '.join(map(str, question.keys))}" if question.keys else ""
     title = f"{table.name}: {figure}{per}"
     if not question.keys:
@@ -46,29 +48,33 @@ def answer(question: Question, table: Table) -> Answer:
         row = _row_of(value, cells["figure"], table) if figure.operation in ("min", "max") else ""
         return Answer(f"{title}{where(question)}: {show(value)} ({reading}).{row}", reading)
     groups = cells["figure"].groupby([cells[str(at)].to_numpy() for at in range(len(question.keys))])
-    figures, ties = getattr(groups, figure.operation)(), ""
+    figures, ties, rank = getattr(groups, figure.operation)(), "", ""
     if question.limit:
         ordered = figures.sort_values(ascending=not question.descending, kind="stable")
         figures = ordered.head(question.limit)
         equal = int((ordered.iloc[question.limit :] == figures.iloc[-1]).sum())
-        title += f", the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
-        ties = f"\n{equal} more {'has' if equal == 1 else 'have'} the same figure as the last of these." if equal else ""
-    frame = figures.reset_index().set_axis([*map(str, question.keys), str(figure)], axis=1)
-    return _listed(f"{title}{where(question)}", reading, frame, ": ", ties)
+        rank = f"the {'highest' if question.descending else 'lowest'} {len(figures)} of {len(ordered)}"
+        title += f", {rank}"
+        said = f"\n{equal} more of {len(ordered)} {'has' if equal == 1 else 'have'} the same figure as the last of these."
+        ties = said if equal else ""
+    chosen = f"{rank}{f', {equal} more like the last' if ties else ''}{where(question)}".strip()
+    name = f"{figure} ({chosen})" if chosen else str(figure)
+    frame = figures.reset_index().set_axis([*map(str, question.keys), name], axis=1)
+    return _listed(f"{title}{where(question)}", reading, frame, f"{name} by {' '.join(map(str, question.keys))}", ": ", ties)
 
 
-def _listed(title: str, reading: str, frame: pd.DataFrame, joint: str = ", ", ties: str = "") -> Answer:
+def _listed(title: str, reading: str, frame: pd.DataFrame, name: str, joint: str = ", ", ties: str = "") -> Answer:
     shown = frame.head(SHOWN).itertuples(index=False)
     lines = [f"- {', '.join(map(show, row[:-1]))}{joint if len(row) > 1 else ''}{show(row[-1])}" for row in shown]
     lines += [f"- … and {len(frame) - SHOWN} more in the attached table"] * (len(frame) > SHOWN)
-    return Answer("\n".join([f"{title} ({reading}):", *lines]) + ties, reading, frame)
+    return Answer("\n".join([f"{title} ({reading}):", *lines]) + ties, reading, frame, name)
 
 
 def _row_of(value: Any, values: pd.Series, table: Table) -> str:
     """Say where a lowest or highest figure stands."""
     at = list(values.index[values.eq(value)])
     row = ", ".join(f"{column} {show(column.cells[at[0]])}" for column in table.columns[:8])
-    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} rows have it."
+    return f"\nIts row: {row}." if len(at) == 1 else f"\n{len(at)} of {table.rows} rows have it."
 
 
 def used_rows(question: Question, table: Table) -> tuple[pd.DataFrame, str]:

@@ -34,7 +34,7 @@ agent = Agent(
 _NUMBER = r"(?:(?:\d{1,3}(?:,\d{3})+(?![\d,])|\d+)(?:\.\d+)?|\.\d+)(?![\w.]*\d)"
 _MAX_DIGITS, _MAX_CHARS = 400, 1_000
 _LEAD = re.compile(
-    r"^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+", re.IGNORECASE
+    r"(?i)^(?:(?:please|what(?:'s| is| are)|calculate|compute|evaluate|convert|find|the (?:result|value) of|the)\s+)+"
 )
 _PYTHON = (
     (r"\bto the power of\b|\^", "**"), (r"\bplus\b", "+"), (r"\bminus\b|−", "-"),
@@ -62,10 +62,13 @@ _UNITS = dict.fromkeys(
     "celsius fahrenheit kelvin".split()
 )
 """A unit of several sizes, such as a gallon, a ton or an ounce, is none of them."""
-_HINT = "Write it as in '(3 + 4) * 5', '15 % of 240', 'add 19 % to 100' or '12 miles in km'."
-_REFERENCE = re.compile(
-    r"\b(?:(?:the|this|that) (?:result|total|sum|average|number|value|answer|amount|figure|count)|it|that|this)\b", re.IGNORECASE
+_KNOWN = (
+    r"%|and|of|is|what|how|many|per|(?:per)?cent|vat|tax|add|subtract|from|to|into|in|multiply|by|with|divide|square|root|the|°[cf]"
+    rf"|degrees?|(?:{'|'.join(_UNITS).replace('/', '|')})(?:e?s)?"
 )
+_HINT = "Write one calculation, as in '(3 + 4) * 5', '15 % of 240' or 'add 19 % to 100', or convert one amount: '12 miles in km'."
+_RESULT = "result|total|sum|average|number|value|answer|amount|figure|count"
+_REFERENCE = re.compile(rf"\b(?:(?:the|this|that) (?:{_RESULT})|it|that|this)\b", re.IGNORECASE)
 
 
 @agent.task
@@ -118,9 +121,11 @@ def compute(text: str) -> Fraction:
     source = text.strip()
     for pattern, python in _PYTHON:
         source = re.sub(pattern, f" {python} " if python[0] in "+-*/" else python, source, flags=re.IGNORECASE)
-    for wrong in re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
+    if unread := re.sub(rf"{_NUMBER}|\bsqrt\b|[-+*/()]", " ", source, flags=re.ASCII).split():
+        unknown = list(dict.fromkeys(word for word in unread if not re.fullmatch(_KNOWN, word, re.IGNORECASE)))[:5]
+        said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not arithmetic."
         refusal = InvalidInputError if re.match(r"\d", text) else DeclinedError
-        raise refusal(f"{wrong!r} is not arithmetic.", hint=_HINT)
+        raise refusal(said if unknown else f"{text[:60]!r} cannot be computed.", hint=_HINT)
     try:
         source = " ".join(source.replace(",", "").split())
         return _value(ast.parse(source, mode="eval").body, source)
@@ -176,9 +181,8 @@ def convert(amount: str, unit: str, wanted: str) -> str:
     names = [re.sub("^degrees? ", "", one.lower()).replace("°c", "celsius").replace("°f", "fahrenheit") for one in (unit, wanted)]
     for name in names:
         if not {name, name.removesuffix("s"), name.removesuffix("es")} & _UNITS.keys():
-            raise InvalidInputError(
-                f"{name!r} is no unit that is known, or has several sizes.", hint=f"Units: {', '.join(_UNITS)}."
-            )
+            said = f"{name!r} is no unit that is known, or has several sizes."
+            raise InvalidInputError(said, hint=f"Units: {', '.join(_UNITS)}.")
     try:
         value = _registry().Quantity(Fraction(amount.replace(",", "")), names[0]).to(names[1])
     except DimensionalityError:

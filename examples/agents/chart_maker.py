@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from csv_analyst import read_the_table
 from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
-from request import TABLES, upstream_files
+from request import TABLES, slug, upstream_files
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,21 +47,19 @@ def run(task: str, ctx: TaskContext) -> str:
     """Draw the tables of earlier results, or what the task asks of a file; attach one PNG for each."""
     wish = _WISH.fullmatch(task.strip().rstrip(".?!"))
     if wish is None:
-        raise DeclinedError(
-            f"{task.strip()!r} is no chart that is drawn here.", hint="Ask for a 'bar chart of' or 'line chart of' it."
-        )
+        raise DeclinedError(f"{task.strip()!r} is no chart that is drawn here.", hint="Bar charts and line charts are.")
     rest = wish["rest"].strip()
     if re.fullmatch(_EARLIER, rest, re.IGNORECASE) and ctx.results:
         charts = [_of_table(file) for file in upstream_files(ctx, TABLES)]
         if not charts:
-            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per month'.")
+            raise InvalidInputError("The earlier results hold no table to draw.", hint="Group the figures, as in 'per COLUMN'.")
     else:
         charts = [_of_question(rest, task, ctx)]
     lines = list[str]()
     for number, (frame, title, reading) in enumerate(charts, 1):
         title = title[:1].upper() + title[1:]
         kind = (wish["kind"] or "").lower() or ("line" if len(frame) > 2 and _times(frame) is not None else "bar")
-        name = (re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:60] or "chart") + f"-{number}" * (number > 1) + ".png"
+        name = (slug(title) or "chart") + f"-{number}" * (number > 1) + ".png"
         ctx.artifact(name, draw(frame, kind, title), "image/png")
         lines.append(f"{name}: a {kind} chart titled '{title}', {len(frame)} values ({reading}).")
     return "\n".join(lines)
@@ -75,9 +73,8 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
 
     table = read_table(file.path)
     if len(table.columns) != 2 or table.columns[1].numbers is None:
-        raise InvalidInputError(
-            f"{file.name} is no table of a label and a figure.", hint="Group by one column, as in 'total … per COLUMN'."
-        )
+        hint = "Group by one column, as in 'total … per COLUMN'."
+        raise InvalidInputError(f"{file.name} is no table of a label and a figure.", hint=hint)
     label, figure = table.columns
     cells, reading = used_rows(Question(Figure("sum", (figure,)), (Key(label),)), table)
     frame = cells[["0", "figure"]].set_axis([str(label), str(figure)], axis=1)
@@ -85,16 +82,15 @@ def _of_table(file: InputFile) -> tuple[pd.DataFrame, str, str]:
 
 
 def _of_question(rest: str, task: str, ctx: TaskContext) -> tuple[pd.DataFrame, str, str]:
-    from answers import answer, where
+    from answers import answer
     from questions import understand
 
     question = understand(rest, table := read_the_table(task, ctx))
     found = answer(question, table)
     if found.frame is None or len(question.keys) != 1:
-        raise InvalidInputError(
-            "A chart has one label for each figure.", hint=f"Group by one column, as in 'per {table.columns[0]}'."
-        )
-    return found.frame, f"{question.figure} by {question.keys[0]}{where(question)}", found.reading
+        key = (*question.keys, *table.columns)[0]
+        raise InvalidInputError("A chart has one label for each figure.", hint=f"Group by one column, as in 'per {key}'.")
+    return found.frame, found.title, found.reading
 
 
 def _times(frame: pd.DataFrame) -> pd.PeriodIndex | None:
@@ -119,7 +115,8 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
     from matplotlib.figure import Figure  # it takes longer to load than an agent to start
     from matplotlib.ticker import StrMethodFormatter
 
-    label, name = map(str, frame.columns)
+    label, name = frame.columns
+    shown = "\n".join(textwrap.wrap(name, 70))
     values = frame[name].astype(float)
     figure = Figure(figsize=(8, max(4.6, 0.24 * len(frame)) if kind == "bar" else 4.6), dpi=150, layout="constrained")
     figure.suptitle("\n".join(textwrap.wrap(title, 70)), fontsize=13, fontweight="bold")
@@ -129,7 +126,7 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
             raise InvalidInputError(f"{len(frame)} values are too many for bars.", hint="Ask for 'top 10 COLUMN by …', or a line.")
         axis.barh(range(len(frame)), list(values), tick_label=[str(one) for one in frame[label]])
         axis.invert_yaxis()
-        axis.set(xlabel=name, ylabel=label)
+        axis.set(xlabel=shown, ylabel=label)
     else:
         labels = [str(one) for one in frame[label]]
         if (times := _times(frame)) is not None:  # a month without a value has its width too, and breaks the line
@@ -138,7 +135,7 @@ def draw(frame: pd.DataFrame, kind: str, title: str) -> bytes:
         axis.plot(range(len(values)), list(values), marker="o", markersize=3)
         step = -(-len(labels) // _TICKS)
         axis.set_xticks(range(0, len(labels), step), labels[::step], rotation=35)
-        axis.set(xlabel=label, ylabel=name)
+        axis.set(xlabel=label, ylabel=shown)
     (axis.xaxis if kind == "bar" else axis.yaxis).set_major_formatter(StrMethodFormatter("{x:,.10g}"))
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", metadata={"Software": None})

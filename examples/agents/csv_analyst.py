@@ -5,11 +5,10 @@ The language of the questions is small and strict: docs/questions.md. A grouped 
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from ioa import Agent, DeclinedError, TaskContext
-from request import TABLES, have, pick_inputs, upstream_files
+from request import TABLES, have, pick_inputs, slug, upstream_files
 
 if TYPE_CHECKING:
     from tables import Table
@@ -40,12 +39,9 @@ def run(task: str, ctx: TaskContext) -> str:
     from answers import answer  # pandas takes longer to load than an agent to start
     from questions import understand
 
-    question = understand(task, table := read_the_table(task, ctx))
-    found = answer(question, table)
+    found = answer(understand(task, table := read_the_table(task, ctx)), table)
     if found.frame is not None:
-        per = f" by {' '.join(map(str, question.keys))}" if question.keys else ""
-        name = re.sub(r"[^a-z0-9]+", "-", f"{question.figure}{per}".lower()).strip("-")[:80]
-        ctx.artifact(f"{name}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
+        ctx.artifact(f"{slug(found.title)}.csv", found.frame.to_csv(index=False, float_format="%.15g"), "text/csv")
     return found.text
 
 
@@ -62,8 +58,8 @@ def read_the_table(task: str, ctx: TaskContext) -> Table:
     if not files:
         raise DeclinedError("There is no CSV file to analyse.", hint=have(ctx))
     if len(files) > 1:
-        names = ", ".join(file.name for file in files)
-        raise DeclinedError(f"A question is about one file of {names}.", hint="Say which, as in '… in FILE'.")
+        said = f"Files are not joined here: a question is about one file of {', '.join(file.name for file in files)}."
+        raise DeclinedError(said, hint="Name one that has all of it.")
     return read_table(files[0].path)
 
 

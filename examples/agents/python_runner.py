@@ -42,7 +42,6 @@ _WORDS = frozenset(
 )
 _HINT = "Code is run as it is. Say 'run this code:' and the code in backticks, and nothing else."
 _FILES = 20
-_READABLE = (Path("/etc/fonts"),)  # for charts
 _OUTPUT_CHARS = 20_000
 
 
@@ -67,7 +66,7 @@ def run_code(code: str, ctx: TaskContext, limits: Limits = Limits()) -> str:
     (box / ".snippet.py").write_text(_showing_last_value(code), encoding="utf-8")
     reason = sandbox.run(
         [sys.executable, "-I", ".snippet.py"], box, limits, level_here(os.environ.get(SETTING, AUTO)), output=output,
-        readable=_READABLE, environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
+        readable=(Path("/etc/fonts"),), environment={"HOME": str(box)}, cancelled=lambda: ctx.cancelled,
     )  # fmt: skip
     printed = output.read_text(encoding="utf-8", errors="replace").replace(f"{box}/.", "")
     if reason:

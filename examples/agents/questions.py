@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn, TypeVar
 
@@ -42,9 +43,8 @@ GRAINS = {"day": "D", "month": "M", "quarter": "Q", "year": "Y"}
 _PER = r"per|by|grouped by|for every|(?:for|in|of|from) each"
 _WHERE = r"(?:that |which )?(?:have|has)|where|with|whose"
 _MONTH = "|".join(filter(None, (*calendar.month_name, *calendar.month_abbr))).lower()
-_DATE = (
-    rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
-)
+_DAY = rf"(?:\d\d? )?(?:{_MONTH}) \d{{4}}|(?:{_MONTH}) \d\d?, ?\d{{4}}"
+_DATE = rf"(?:\d{{4}}(?:-\d\d(?:-\d\d)?)?|{_DAY}|q[1-4] \d{{4}})(?![\w.,-]*\d)"
 _DATES = "Dates are written 2024, 2024-03, 2024-03-31, March 2024 or Q1 2024."
 _NUMBER = r"-?\d+(?:,\d{3})*(?:\.\d+)?(?![\w,.]*\d)"
 _VALUE_WORDS = 10
@@ -125,9 +125,9 @@ class _Reader:
     def __init__(self, text: str, table: Table) -> None:
         self.text, self.table, self.at, self.far = fold(" ".join(text.split())), table, 0, 0
         self._begins = 0
-        self._file = (
-            rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{re.escape(fold(table.name))}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
-        )
+        self._unsaid: int | None = None  # where a column stands of which it is not said what to compute
+        name = re.escape(fold(table.name))
+        self._file = rf"(?:(?:in|of|from|for|on|does) )?(?:the )?(?:file )?{name}(?!\.?\w)(?: (?:have|has)(?=\W*$))?"
 
     # -- the shape of a question ---------------------------------------------------------------------------------------------
 
@@ -139,7 +139,23 @@ class _Reader:
         self._take(_LEAD)
         self._begins = self.at
         found = self._clauses(self._try(self._ranked) or Question(self._figure()))
-        return found if self._ended else self._fail()
+        if not self._ended:
+            self._fail()
+        if self._unsaid is not None:
+            words = ("total ", "average ", "minimum " if found.limit and not found.descending else "maximum ")
+            hint = self._offers(self._unsaid, *words) or self._offers(self._unsaid, "number of distinct ")
+            raise InvalidInputError(f"It is not said what to compute of {found.figure.columns[0]}.", hint=hint)
+        return found
+
+    def _offers(self, at: int, *words: str) -> str:
+        """Advise those words that make the question one that can be read if they are put in; `rows` for the next one."""
+        read, behind = list[str](), self.text[at:].strip(" ?.!")
+        for word in words:
+            with suppress(InvalidInputError):
+                said = self.text[:at] + (re.sub(r"^\S*", word, behind) if word == "rows" else word + behind)
+                understand(said, self.table)
+                read.append(said)
+        return f"Say {' or '.join(map(repr, read))}." if read else ""
 
     @property
     def _ended(self) -> bool:
@@ -197,28 +213,26 @@ class _Reader:
     # -- figures -------------------------------------------------------------------------------------------------------------
 
     def _figure(self) -> Figure:
-        end, columns = self._named()
+        start, (end, _) = self.at, self._named()
         operation = self._one_of(_FIGURES)
-        if columns and end > self.at:  # `Total cost` is a column's name, too
-            hint = f"Say such as 'average {columns[0]}', 'maximum {columns[0]}' or 'number of distinct {columns[0]}'."
-            raise InvalidInputError(f"It is not said what to compute of {columns[0]}.", hint=hint)
+        if end > self.at:  # `Total cost` is a column's name, too; what else is said is read first
+            self.at = start
+            self._unsaid = self._after(r"\s*", start)
+            operation = "nunique"
         if operation in ("count", "nunique"):
             figure = Figure(operation, (self._column() or self._fail(),) if operation == "nunique" else ())
             self._take("are there|there are|are")
             return figure
         if not operation:
-            self._fail("Say 'how many rows', or 'number of distinct COLUMN'." if self._take("how many|number of") else "")
+            self._fail(self._offers(self.at + 1, "rows", "distinct ") if self._take("how many|number of") else "")
         self._take("of")
         column = self._column() or self._fail()
         if column.numbers is None and not (operation in ("min", "max") and column.dates is not None):
             example = next(iter(column.cells.dropna().astype(str)), "")
             raise InvalidInputError(f"{column} holds no numbers, but cells such as {example!r}.")
         if operation == "sum" and column.why_rate:
-            raise InvalidInputError(
-                f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}; "
-                "these are not added up.",
-                hint=f"Say 'average {column}' or 'maximum {column}'.",
-            )
+            said = f"{column} is taken for a rate, a price of one unit, a state such as a temperature, or a code, {column.why_rate}"
+            raise InvalidInputError(f"{said}; these are not added up.", hint=f"Say 'average {column}' or 'maximum {column}'.")
         return Figure(operation, (column,))
 
     # -- keys and conditions -------------------------------------------------------------------------------------------------
@@ -251,10 +265,8 @@ class _Reader:
         last = ((self._date() if self._take("to|until") else None) or self._fail()) if sign == "between" else None
         column = self._the_date()
         if others := [str(one) for one in self.table.columns if sign == "=" and one is not column and first.written in one.values]:
-            names = ", ".join((str(column), *others))
-            raise InvalidInputError(
-                f"{first.written} may be said of several columns: {names}.", hint=f"Say 'where COLUMN is {first.written}'."
-            )
+            names, hint = ", ".join((str(column), *others)), f"Say 'where COLUMN is {first.written}'."
+            raise InvalidInputError(f"{first.written} may be said of several columns: {names}.", hint=hint)
         return Condition(column, "between", (first, last)) if last else Condition(column, sign, (first,))
 
     def _condition(self) -> Condition | None:
@@ -265,9 +277,8 @@ class _Reader:
         here = self.at
         if re.match(r"\s*(?:not|missing)\b", self.text[here:]) and self._value(column):
             said = self.text[here : self.at].strip()
-            raise InvalidInputError(
-                f"{said!r} is a value of {column}, and words of the language.", hint=f'Put it in quotes: {column} is "{said}".'
-            )
+            hint = f'Put it in quotes: {column} is "{said}".'
+            raise InvalidInputError(f"{said!r} is a value of {column}, and words of the language.", hint=hint)
         negated = bool(self._take("not"))
         if self._take("missing"):
             return Condition(column, "is not missing" if negated else "is missing")
@@ -282,13 +293,9 @@ class _Reader:
         if not (values := self._value(column)):
             some = ", ".join(str(one[0]) for one in list(column.values.values())[:8])
             self._fail(f"Values of {column} are {some}{', …' * (len(column.values) > 8)}.")
-        return self._or_values(Condition(column, sign, values=values))
-
-    def _or_values(self, condition: Condition) -> Condition:
-        column, values = condition.column, list(condition.values)
-        while condition.values and (more := self._try(lambda: self._value(column) if self._take(r", or|,|or") else None)):
+        while more := self._try(lambda: self._value(column) if self._take(r", or|,|or") else None):
             values += more
-        return replace(condition, values=tuple(values))
+        return Condition(column, sign, values=values)
 
     def _span(self, column: Column) -> Span | None:
         if column.dates is not None:
@@ -362,10 +369,8 @@ class _Reader:
         self.at, self.far = end, max(self.far, end)
         if len(columns) > 1:
             places = " and ".join(f"'{column}' (column {self.table.columns.index(column) + 1})" for column in columns)
-            raise InvalidInputError(
-                f"{len(columns)} columns of {self.table.name} go by that name: {places}.",
-                hint="Say the whole name, or give them different names in the file.",
-            )
+            hint = "Say the whole name, or give them different names in the file."
+            raise InvalidInputError(f"{len(columns)} columns of {self.table.name} go by that name: {places}.", hint=hint)
         return columns[0]
 
     def _list(self, read: Callable[[], T | None], joint: str) -> list[T]:
@@ -387,8 +392,10 @@ class _Reader:
         understood, rest = self.text[:end].strip(), self.text[end:].strip(" ?.!,;")
         said = f"Something is missing at the end of {understood!r}."
         if rest:
-            wrong = next((word for word in rest.split() if not re.fullmatch(_FILLER, word)), rest)
-            said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {' '.join(rest.split()[:9])!r})."
+            left = rest.split()
+            shown = " ".join([*left[:9], *["…"] * (len(left) > 9)])
+            wrong = next((word for word in left if not re.fullmatch(_FILLER, word)), rest)
+            said = f"{wrong!r} is not understood here (understood: {understood!r}; not: {shown!r})."
         columns = f"The columns of {self.table.name} are: {', '.join(map(str, self.table.columns))}."
         dates = _DATES if self.table.date_columns else ""
         refusal = InvalidInputError if self.far > self._begins else DeclinedError

@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 
 from ioa import Agent, DeclinedError, TaskContext, UpstreamResult
-from request import account_for, format_number, read_text, with_suffix
+from request import account_for, format_number, with_suffix
 
 agent = Agent(
     "report-writer",
@@ -31,10 +31,9 @@ agent = Agent(
     may_team_up=False,
 )  # fmt: skip
 _ROWS = 60
-_EXCERPT_CHARS = 1_500
 _STYLE = Path(__file__).with_name("report.css")
 _WORDS = frozenset(
-    "please write make create produce prepare give me put compile combine merge collect up out into in as of "
+    "please write make create produce prepare give me put compile combine merge collect up out into in to as of "
     "about on for from with using and the a an one all final complete html report document page web it this that "
     "these those them both everything result results finding findings figure figures number numbers table tables chart charts "
     "total totals together each above two three four five".split()
@@ -46,15 +45,12 @@ def run(task: str, ctx: TaskContext) -> str:
     """Write the page and name what is in it.
 
     Raises:
-        DeclinedError: There is no earlier result to report.
-        InvalidInputError: The task wishes for something else than a report, such as a summary.
+        DeclinedError: There is no earlier result to report, or the task wishes for something else than a report.
     """
+    told = [result.task_desc for result in ctx.results] or [file.name for file in ctx.inputs]
+    account_for(task, _WORDS.union(*(re.findall(r"\w+", one.lower()) for one in told)))
     if not ctx.results:
-        raise DeclinedError(
-            "There is no result to report on yet.", hint="Ask for the figures first, as in 'compute …, then write a report'."
-        )
-    known = _WORDS.union(*(re.findall(r"\w+", result.task_desc.lower()) for result in ctx.results))
-    account_for(task, known, "Ask for 'a report of the results'.")
+        raise DeclinedError("There is no result to report on.", hint="Ask for it first: 'What is 2 + 3? Write a report of it.'")
     headings = [_heading(result) for result in ctx.results]
     title = headings[0]
     body = "\n".join(line for heading, one in zip(headings, ctx.results, strict=True) for line in _section(heading, one))
@@ -85,9 +81,6 @@ def _section(heading: str, result: UpstreamResult) -> Iterator[str]:
         image = base64.b64encode(file.path.read_bytes()).decode()
         yield f'<p><img alt="{escape(Path(file.name).stem)}" src="data:image/png;base64,{image}"></p>'
     yield from tables
-    for file in with_suffix(result.artifacts, (".txt", ".md")):
-        text = read_text(file.path).strip()
-        yield f"<pre>{escape(text[:_EXCERPT_CHARS])}{' …' * (len(text) > _EXCERPT_CHARS)}</pre>"
     yield f"<p><em>By {escape(result.agent_id)}.</em></p>"
 
 

@@ -77,6 +77,12 @@ def fold(text: str) -> str:
     return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
+def slug(title: str) -> str:
+    """What a title says as the name of a file."""
+    signs = {"<=": "at most", ">=": "at least", "<": "below", ">": "above"}
+    return re.sub(r"[^a-z0-9]+", "-", re.sub("[<>]=?", lambda sign: signs[sign[0]], title.lower())).strip("-")[:120]
+
+
 def format_number(value: float) -> str:
     """Write a number exactly when it is short, else with four decimals (six digits when it is below one)."""
     if value != value:
@@ -90,10 +96,8 @@ def format_number(value: float) -> str:
     return f"{value:.6g}"
 
 
-def account_for(text: str, known: Collection[str], hint: str) -> None:
-    """Refuse a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
-    unknown = [word for word in re.findall(r"\w+", text.lower()) if word not in known]
-    if unknown:
-        raise InvalidInputError(
-            f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here.", hint=hint
-        )
+def account_for(text: str, known: Collection[str], hint: str = "") -> None:
+    """Decline a request with a word that its agent does not know (in lower case): it may be a wish that would not be fulfilled."""
+    if unknown := [word for word in re.findall(r"\w+", text.lower()) if word not in known]:
+        said = f"{', '.join(map(repr, unknown))} {'is' if len(unknown) == 1 else 'are'} not understood here."
+        raise DeclinedError(said, hint=hint)

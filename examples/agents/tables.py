@@ -77,10 +77,8 @@ class Column:
         commas = pd.to_numeric(german, errors="coerce").astype(float)
         if self._has_decimal_commas and commas.count() == points.count() and not commas.equals(points):
             example = texts[commas.ne(points) & ~(commas.isna() & points.isna())].iloc[0]
-            raise InvalidInputError(
-                f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals.",
-                hint="Write its numbers without a sign for thousands.",
-            )
+            said = f"{self} can be read in two ways: {example!r} has a sign for thousands or decimals."
+            raise InvalidInputError(said, hint="Write its numbers without a sign for thousands.")
         values = commas if self._has_decimal_commas and commas.count() > points.count() else points
         spread = _spread(values, codes)
         if spread.count() * 2 <= self.cells.count():
@@ -110,10 +108,8 @@ class Column:
         for other in readings:
             differs = other.notna() & best.notna() & other.ne(best)
             if differs.any() and (other.count() == best.count() or (other.notna() & best.isna()).any()):
-                raise InvalidInputError(
-                    f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month.",
-                    hint="Write its dates as 2024-03-31.",
-                )
+                said = f"{self} can be read in two ways: {texts[differs].iloc[0]} may begin with the day or with the month."
+                raise InvalidInputError(said, hint="Write its dates as 2024-03-31.")
         return _spread(best, codes)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, or what earlier tasks found.
+"""Read, measure and condense texts: `.txt`, `.md` and `.html` files, those of earlier tasks, too.
 
 A request is one or several of the phrases of `_MEASURES`, joined by commas and `and`; words of `_COUNT_FOR_NOTHING` may stand
 around them, and any other word is refused by name. A summary is extractive: it quotes the text's own sentences and adds nothing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sized
 
-from ioa import Agent, DeclinedError, InputFile, InvalidInputError, TaskContext
+from ioa import Agent, DeclinedError, InvalidInputError, TaskContext
 from request import decode, have, named_in, read_text, upstream_files, with_suffix
 from text_measures import frequent_words, occurrences, paragraphs_of, readable, sentences_of, summarise, words_of
 
@@ -28,8 +28,10 @@ agent = Agent(
     declines=True,
     may_team_up=False,
 )  # fmt: skip
-_SUFFIXES = (".txt", ".md", ".markdown", ".html", ".htm", ".rst", ".log", ".text")
+_PAGES = (".html", ".htm")
+_SUFFIXES = (".txt", ".md", ".markdown", ".rst", ".log", ".text", *_PAGES)
 _QUOTED = re.compile(r'"([^"]+)"|“([^”]+)”|«([^»]+)»|(?<!\w)\'([^\']+)\'(?!\w)|`([^`]+)`')
+_WORD = re.compile(r"^\w|\w$")
 _TERM = re.compile(r"\bthe (?:word|term) (\w+) (?=occurs?\b|appears?\b)", re.IGNORECASE)
 _JOINT = re.compile(r"[,;?!]|\.(?=\s|$)|\band\b", re.IGNORECASE)
 _NUMBER_WORDS = dict(zip("one two three four five six seven eight nine ten".split(), range(1, 11), strict=True))
@@ -43,8 +45,7 @@ _ANY = "“…”"
 _SHOWN, _LINES_SHOWN = 3_000, 25
 _HINT = (
     "Texts are read, summarised ('summarise FILE in 3 sentences'), counted ('how many words': words, sentences, paragraphs, lines, "
-    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words. "
-    "What a text means is for a language model."
+    "characters), searched (how often does 'WORD' occur, which lines mention 'WORD'), and asked for their most frequent words."
 )
 
 
@@ -61,21 +62,17 @@ def run(task: str, ctx: TaskContext) -> str:
 
 
 def _texts(task: str, ctx: TaskContext) -> list[tuple[str, str]]:
-    """The texts that a task is about, with their names: named, of earlier results, or all that came."""
+    """The texts that a task is about, with their names: named, attached by earlier tasks, or all that came."""
     suffixes = ("",) if re.search(r"\bfiles\b", task) else _SUFFIXES  # `which files mention` is asked of tables, too
     files, named = with_suffix(ctx.inputs, suffixes), named_in(task, ctx.inputs)
     if named and not with_suffix(named, suffixes):
         raise DeclinedError(f"{named[0].name} is not a text, but {named[0].media_type}.", hint=have(ctx))
     refers = ctx.results and re.search(r"\b(?:it|that|this|them|both|results?|answers?|findings?)\b", task)
     if fitting := with_suffix(named, suffixes) or upstream_files(ctx, _SUFFIXES) or ([] if refers else files):
-        return [(file.name, _read(file)) for file in fitting]
-    if ctx.results:
-        return [(f"the result of '{result.task_desc}'", result.content) for result in ctx.results if result.content.strip()]
-    raise DeclinedError("There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
-
-
-def _read(file: InputFile) -> str:
-    return readable(decode(file.path.read_bytes())) if file.name.lower().endswith((".html", ".htm")) else read_text(file.path)
+        pages = with_suffix(fitting, _PAGES)
+        return [(one.name, readable(decode(one.path.read_bytes())) if one in pages else read_text(one.path)) for one in fitting]
+    said = "What an earlier task answered is no text file, and only files are read here." if ctx.results else ""
+    raise DeclinedError(said or "There is no text to analyse.", hint=f"Send a text file. {have(ctx)}")
 
 
 def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
@@ -83,7 +80,7 @@ def _answer(task: str, text: str, ctx: TaskContext) -> list[str]:
     wish = _TERM.sub(r'"\1" ', task)
     for file in (*ctx.inputs, *upstream_files(ctx, _SUFFIXES)):
         wish = wish.replace(file.name, " ")
-    terms = [next(filter(None, match.groups())) for match in _QUOTED.finditer(wish)]
+    terms = [term for match in _QUOTED.finditer(wish) if (term := next(filter(None, match.groups())).strip())]
     parts = list(filter(None, map(_understood, _JOINT.split(_QUOTED.sub(f" {_ANY} ", wish)))))
     if not parts or sum(measure in (_term, _lines) for measure, _ in parts) != len(terms):
         raise InvalidInputError("It is not clear what to do with the text.", hint=_HINT)
@@ -113,20 +110,22 @@ def _understood(part: str) -> tuple[Callable[..., str], int] | None:
 
 def _term(text: str, term: str, ctx: TaskContext) -> str:
     found = occurrences(text, term)
-    excerpts = "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
-    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{excerpts}"
+    whole, excerpts = " (whole words)" * bool(_WORD.search(term)), "".join(f"\n  … {excerpt} …" for excerpt in found[:5])
+    return f"'{term}' occurs {len(found)} {'time' if len(found) == 1 else 'times'}{whole}{excerpts}"
 
 
 def _lines(text: str, term: str, ctx: TaskContext) -> str:
     found = [f"\n  {at}: {line}" for at, line in enumerate(text.splitlines(), 1) if occurrences(line, term)]
     more = f"\n  … and {len(found) - _LINES_SHOWN} more" if len(found) > _LINES_SHOWN else ""
-    return f"{len(found)} {'line holds' if len(found) == 1 else 'lines hold'} '{term}'{''.join(found[:_LINES_SHOWN])}{more}"
+    holds = f"{'line holds' if len(found) == 1 else 'lines hold'} '{term}'{' (whole words)' * bool(_WORD.search(term))}"
+    return f"{len(found)} {holds}{''.join(found[:_LINES_SHOWN])}{more}"
 
 
 def _whole(text: str, number: int, ctx: TaskContext) -> str:
     ctx.artifact("text.txt", text, "text/plain")
     more = len(text) - _SHOWN
-    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "")
+    links = "\n(Pages are read without the addresses of their links.)" * bool(with_suffix(ctx.inputs, _PAGES))
+    return f"\n\n{text[:_SHOWN]}".strip() + (f" … and {more} more characters in text.txt" if more > 0 else "") + links
 
 
 def _summary(text: str, number: int, ctx: TaskContext) -> str:

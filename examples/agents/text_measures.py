@@ -86,8 +86,9 @@ def summarise(text: str, count: int) -> list[str]:
 
 
 def occurrences(text: str, term: str) -> list[str]:
-    """The words around every occurrence of a word or phrase, whole words only, in any case."""
-    pattern = re.compile(rf"(?<!\w){re.escape(term)}(?!\w)", re.IGNORECASE)
+    """The words around every occurrence of a phrase, in any case; a word at its edge is whole, a sign may touch anything."""
+    edge = r"(?:(?<!\w)|(?!\w))"
+    pattern = re.compile(rf"{edge}{re.escape(' '.join(term.split()))}{edge}", re.IGNORECASE)
     flat = " ".join(text.split())
     return [flat[max(0, match.start() - 40) : match.end() + 40].strip() for match in pattern.finditer(flat)]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import csv_analyst
 from calculator import agent, compute
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
@@ -57,39 +59,41 @@ def test_values(task: str, value: str, run: Run) -> None:
         ("(3 + 4", "cannot be computed"),
         ("9^9^9^9", "too large"),
         ("5 kg in km", "cannot be converted"),
-        ("3 kg + 2 m", "'kg' is not arithmetic"),
-        ("60 km / 2 h", "'km' is not arithmetic"),
+        ("3 kg + 2 m", "'3 kg + 2 m' cannot be computed"),
+        ("60 km / 2 h", "cannot be computed"),
         ("5 blorps in km", "no unit that is known"),
         ("__import__('os').system('true')", "not arithmetic"),
         ("open('/etc/passwd').read()", "not arithmetic"),
         ("", "cannot be computed"),
         ("3 tons in kg", "has several sizes"),
         ("5 US gallons in litres", "has several sizes"),
-        ("3 feet 4 inches in cm", "'feet' is not arithmetic"),
+        ("3 feet 4 inches in cm", "cannot be computed. Write one calculation"),
         ("5!", "'!' is not arithmetic"),
-        ("100 + 5 %", "'%' is not arithmetic"),
-        ("15 % of 240 plus 5", "is not arithmetic"),
+        ("100 + 5 %", "'100 + 5 %' cannot be computed"),
+        ("15 % of 240 plus 5", "cannot be computed"),
         ("half of 50", "'half' is not arithmetic"),
-        ("square root of 16 plus 9", "'square' is not arithmetic"),
-        ("divide 10 by 2 * 5", "'divide' is not arithmetic"),
-        ("sum of 3, 4 and 5", "'sum' is not arithmetic"),
+        ("square root of 16 plus 9", "cannot be computed"),
+        ("divide 10 by 2 * 5", "cannot be computed"),
+        ("sum of 3, 4 and 5", "'sum', ',' are not arithmetic"),
         ("(0 - 8)^(1/3)", "cannot be computed"),
         ("sqrt(0 - 1)", "cannot be computed"),
-        ("$5 + €3", "is not arithmetic"),
-        ("days from 4 March 2025", "'days' is not arithmetic"),
+        ("$5 + €3", "'$', '€' are not arithmetic"),
+        ("days from 4 March 2025", "'March' is not arithmetic"),
         ("sin 30", "'sin' is not arithmetic"),
         ("5 100 + 1", "cannot be computed"),
         ("0b10 + 1", "is not arithmetic"),
         ("1_000 + 1", "is not arithmetic"),
         ("1j * 1j", "is not arithmetic"),
         ("2(3)", "cannot be computed"),
-        ("1 if 2 else 3", "'if' is not arithmetic"),
+        ("1 if 2 else 3", "'if', 'else' are not arithmetic"),
         ("what is 2 plus 2 roughly", "roughly"),
+        ("What is 12.5% tax on 80 crowns?", "'on', 'crowns' are not arithmetic"),
+        ("3 BTU to kg and 4 litres to ml", "'BTU' is not arithmetic"),
         ("(" * 5000 + "1" + ")" * 5000, "too large"),
     ],
 )
 def test_refusals(task: str, said: str, run: Run) -> None:
-    """What is no arithmetic, or has no value, is an error that says why."""
+    """What is no arithmetic, or has no value, is an error that says why, and names no word that is known."""
     with pytest.raises(InvalidInputError) as error:
         run(agent, task)
     assert said in str(error.value)
@@ -108,6 +112,15 @@ def test_refusals(task: str, said: str, run: Run) -> None:
 def test_earlier_results(task: str, content: str, value: str, run: Run) -> None:
     """`it` stands for the figure of an earlier result."""
     assert run(agent, task, results=[upstream("earlier", content)]).text.split(" = ")[-1] == value
+
+
+@pytest.mark.parametrize("asked", ["maximum n", "minimum n", "which k has the highest maximum n"])
+def test_a_remark_of_a_result_is_no_figure(asked: str, run: Run, tmp_path: Path) -> None:
+    """How many rows have a highest figure is not taken for it."""
+    path = tmp_path / "t.csv"
+    path.write_text("k,n\nA,7\nB,7\n")
+    earlier = run(csv_analyst.agent, asked, [path]).text
+    assert run(agent, "add 10 to the result", results=[upstream(asked, earlier)]).text.endswith(" = 17")
 
 
 def test_ambiguous_reference(run: Run) -> None:

@@ -14,6 +14,7 @@ import csv_analyst
 from chart_maker import agent
 from ioa.errors import InvalidInputError
 from ioa.testing.task_context import upstream
+from request import slug
 from tests.unit.examples.agent_run import Run
 
 
@@ -59,7 +60,7 @@ def test_of_a_result(earlier: str, task: str, said: str, run: Run, data: Path) -
         ),
         (
             "show me a line chart of total revenue per month where region is not West",
-            "a line chart titled 'Sum of revenue by month of date where region is not West', 12 values (368 of 500 rows).",
+            "a line chart titled 'Sum of revenue (where region is not West) by month of date', 12 values (368 of 500 rows).",
         ),
         (
             "plot the number of rows per quarter",
@@ -104,6 +105,35 @@ def test_both(run: Run, data: Path) -> None:
     ]
     done = run(agent, "plot both", results=[upstream("earlier", part.text, *part.paths) for part in parts])
     assert list(done.files) == ["sum-of-revenue-by-region.png", "average-of-units-by-product-2.png"]
+
+
+@pytest.mark.parametrize(
+    ("earlier", "name"),
+    [
+        ("top 2 regions by total units", "sum of units (the highest 2 of 4) by region"),
+        ("how many rows per region where units < 3", "number of rows (where units < 3) by region"),
+        (
+            "bottom 1 region by maximum price where price above 4",
+            "maximum of price (the lowest 1 of 2, 1 more like the last where price > 4) by region",
+        ),
+    ],
+)
+def test_what_was_chosen_is_said_wherever_a_figure_goes(earlier: str, name: str, run: Run, tmp_path: Path) -> None:
+    """The condition, and how many of how many, stand in the table's header and name, and in the titles of charts of either."""
+    path = tmp_path / "t.csv"
+    path.write_text("region,units,price\nN,1,5\nS,2,5\nE,3,4\nW,9,4\n")
+    before = run(csv_analyst.agent, earlier, [path])
+    of_it = run(agent, "bar chart of it", results=[upstream(earlier, before.text, *before.paths)])
+    (table,) = before.files.values()
+    assert table.decode().splitlines()[0].replace('"', "") == f"region,{name.removesuffix(' by region')}"
+    for chart in (of_it, run(agent, f"bar chart of {earlier}", [path])):
+        assert f"titled '{name[:1].upper()}{name[1:]}', " in chart.text
+    assert [Path(file).stem for file in (*before.files, *of_it.files)] == [slug(name)] * 2
+
+
+def test_signs_are_words_in_names_of_files() -> None:
+    """A condition does not turn into another one where a name can have no signs."""
+    assert slug("rows where n <= 3 and m > 4") == "rows-where-n-at-most-3-and-m-above-4"
 
 
 def test_same_table_same_bytes(run: Run, data: Path) -> None:

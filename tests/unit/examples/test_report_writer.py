@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup
 
 import chart_maker
 import csv_analyst
-from ioa.errors import InvalidInputError
+from ioa.errors import DeclinedError
 from ioa.testing.task_context import upstream
 from report_writer import agent
 from tests.unit.examples.agent_run import Run
@@ -57,7 +57,7 @@ def test_title(task: str, title: str, run: Run) -> None:
 )
 def test_what_is_no_report_is_refused(task: str, run: Run) -> None:
     """A wish that is not fulfilled is refused by its word, rather than answered with a report of everything."""
-    with pytest.raises(InvalidInputError, match=r"not understood here.*a report of the results"):
+    with pytest.raises(DeclinedError, match=r"'(translate|summarise|radar|sentences)'.* not understood here\.$"):
         run(agent, task, results=[upstream("find the best month", "May")], goal="x")
 
 
@@ -85,21 +85,14 @@ def test_the_name_of_a_chart_is_no_markup(run: Run, tmp_path: Path) -> None:
     chart.write_bytes(b"\x89PNG")
     done = run(agent, "a report", results=[upstream("draw it", "drawn", chart)], goal="draw it")
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    assert [str(image["src"])[:22] for image in page.find_all(["img", "a"])] == ["data:image/png;base64,"]
+    assert [str(image["src"])[:22] for image in page.find_all("img")] == ["data:image/png;base64,"]
 
 
-def test_points_and_excerpts(run: Run, tmp_path: Path) -> None:
-    """What a result says and an attached text are quoted, line by line."""
-    note = tmp_path / "page.txt"
-    note.write_text("A long story.\n")
-    done = run(agent, "a report", results=[upstream("my <title>", "found:\n- one\n- two", note)], goal="read it")
+def test_points(run: Run) -> None:
+    """What a result says is quoted, line by line."""
+    done = run(agent, "a report", results=[upstream("my <title>", "found:\n- one\n- two")], goal="read it")
     page = BeautifulSoup(done.files["report.html"], "html.parser")
-    words = page.select(".words")[0].get_text()
-    assert (words, page.select("pre")[0].get_text().strip(), page.select("h1")[0].get_text()) == (
-        "found:\n- one\n- two",
-        "A long story.",
-        "My <title>",
-    )
+    assert (page.select(".words")[0].get_text(), page.select("h1")[0].get_text()) == ("found:\n- one\n- two", "My <title>")
 
 
 def test_same_results_same_report(run: Run) -> None:
@@ -118,10 +111,12 @@ def test_long_table_is_cut(run: Run, tmp_path: Path) -> None:
     assert "40 more rows" in page.get_text()
 
 
-def test_nothing_to_report(run: Run) -> None:
-    """Without results there is no report, and the error says what to do."""
-    with pytest.raises(InvalidInputError, match="no result to report"):
-        run(agent, "write a report")
+def test_nothing_to_report(run: Run, data: Path) -> None:
+    """Without results there is no report, and the error says what to do; what is not understood is said before."""
+    with pytest.raises(DeclinedError, match="no result to report"):
+        run(agent, "write a report about sales.csv", [data / "sales.csv"])
+    with pytest.raises(DeclinedError, match=r"^'send', 'my', 'boss' are not understood here\.$"):
+        run(agent, "send the report about sales.csv to my boss", [data / "sales.csv"])
 
 
 def test_a_table_that_cannot_be_read(run: Run, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_what_is_looked_for_and_what_is_counted(run: Run, tmp_path: Path) -> Non
     path = tmp_path / "story.txt"
     path.write_text(STORY)
     lines = run(agent, "Find 'cat' in story.txt and count the lines", [path]).text.splitlines()
-    assert (lines[1], lines[-1]) == ("- 'cat' occurs 2 times", "- lines: 3")
+    assert (lines[1], lines[-1]) == ("- 'cat' occurs 2 times (whole words)", "- lines: 3")
 
 
 def test_a_text_is_read(run: Run, data: Path) -> None:
@@ -55,8 +55,8 @@ def test_a_text_is_read(run: Run, data: Path) -> None:
 @pytest.mark.parametrize(
     ("task", "said"),
     [
-        ("which lines of story.txt mention 'cat'", "story.txt: 2 lines hold 'cat'\n  1: The cat sat."),
-        ("in which line of story.txt does 'dog' occur", "story.txt: 1 line holds 'dog'\n  1: The cat sat."),
+        ("which lines of story.txt mention 'cat'", "story.txt: 2 lines hold 'cat' (whole words)\n  1: The cat sat."),
+        ("in which line of story.txt does 'dog' occur", "story.txt: 1 line holds 'dog' (whole words)\n  1: The cat sat."),
         ("which files mention 'dog'?", "other.csv: 'dog' occurs 1 time"),
     ],
 )
@@ -68,11 +68,16 @@ def test_lines_and_files_that_mention_a_word(task: str, said: str, run: Run, tmp
 
 
 def test_occurrences(run: Run, tmp_path: Path) -> None:
-    """Occurrences are whole words in any case, with the words around them."""
+    """Occurrences are in any case; of a phrase whose edge is of a word the word is whole, and the answer says so."""
     path = tmp_path / "story.txt"
-    path.write_text(STORY)
-    text = run(agent, 'how often does "the" occur in story.txt', [path]).text
-    assert text.splitlines()[0] == "story.txt: 'the' occurs 2 times"
+    path.write_text(STORY + "Mail to ann@sea.example or bo@sea.example (urgent).")
+    counts = {"the": 2, "at": 0, ".": 9, "@": 2, "ann@": 1, "@sea": 2, "(urgent)": 1, "d Dr": 0, "$": 0}
+    said = {term: run(agent, f"how often does '{term}' occur in story.txt", [path]).text.splitlines()[0] for term in counts}
+    plain = {".": "", "@": "", "(urgent)": "", "$": ""}
+    for term, count in counts.items():
+        times = "time" if count == 1 else "times"
+        assert said[term] == f"story.txt: '{term}' occurs {count} {times}{plain.get(term, ' (whole words)')}"
+    assert run(agent, "which lines mention '@'", [path]).text.startswith("story.txt: 1 line holds '@'\n  4: Mail")
 
 
 @pytest.mark.parametrize(
@@ -99,19 +104,27 @@ def test_frequent_words(run: Run, data: Path) -> None:
     assert done.text == "notes.txt: most frequent words (without words such as 'the'): garden (6), beds (5), rain (5)"
 
 
+def test_a_page_is_read_without_its_links(run: Run, tmp_path: Path) -> None:
+    """What is left out of a page's text is said."""
+    (tmp_path / "p.html").write_text('<p>See <a href="https://a.example">there</a>.</p>')
+    said = run(agent, "Read p.html", [tmp_path / "p.html"]).text
+    assert said == "p.html: See there.\n(Pages are read without the addresses of their links.)"
+
+
 def test_html(run: Run, data: Path) -> None:
     """Of a page the reader's text counts, not its scripts and menus."""
     text = run(agent, "how many times does 'sundial' occur in page.html", [data / "page.html"]).text
-    assert text.splitlines()[0] == "page.html: 'sundial' occurs 4 times"
+    assert text.splitlines()[0] == "page.html: 'sundial' occurs 4 times (whole words)"
 
 
 def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
-    """`it` is the earlier result's text file before its words, and both before the goal's files."""
+    """`it` is the earlier result's text file before the goal's; what was answered is none, since words around it would count."""
     page = tmp_path / "page.txt"
     page.write_text("just four words here")
     of_file = run(agent, "count the words in it", [data / "notes.txt"], [upstream("read the page", "attached", page)]).text
-    of_words = run(agent, "count the words in it", [data / "notes.txt"], [upstream("say hello", "hello there")]).text
-    assert (of_file, of_words) == ("page.txt: words: 4", "the result of 'say hello': words: 2")
+    assert of_file == "page.txt: words: 4"
+    with pytest.raises(InvalidInputError, match="is no text file"):
+        run(agent, "count the words in the result", [data / "notes.txt"], [upstream("summarise it", "x.txt: summary: hello there")])
 
 
 @pytest.mark.parametrize(
@@ -123,6 +136,7 @@ def test_earlier_result(run: Run, data: Path, tmp_path: Path) -> None:
         ("boil it", b"water", "'boil' is not understood"),
         ("summarise both texts in three sentences", b"water", "'both' is not understood"),
         ("it", b"water", "not clear"),
+        ("how often does ' ' occur", b"big water", "not clear"),
         ("how many words start with b", b"big water", "'start', 'with', 'b' are not understood"),
         ("summarise the second part", b"big water. More water.", "'second', 'part' are not understood"),
         ("summarise it in 200 words", b"big water. More water.", "'summarise', '200', 'words' are not understood"),

@@ -32,6 +32,10 @@ def test_a_goal_is_split_as_a_reader_would_or_not_at_all(goal: Example) -> None:
                 ("write a report of both", (0, 1)),
             ],
         ),
+        (
+            "Compute the total hours per team where status is not closed and make a bar chart of it",
+            [("Compute the total hours per team where status is not closed", ()), ("make a bar chart of it", (0,))],
+        ),
         ("How much is 17 + 25, and is it prime?", [("How much is 17 + 25", ()), ("is it prime?", (0,))]),
         ("Summarise notes.txt. What is 15% of 240?", [("Summarise notes.txt", ()), ("What is 15% of 240?", ())]),
         ("Read page.html and summarise it", [("Read page.html", ()), ("summarise it", (0,))]),
@@ -57,6 +61,7 @@ def test_what_the_page_says_is_understood(goal: str, needs: list[tuple[str, tupl
     [
         "Summarise notes.txt and translate it into German",
         "Count the words in notes.txt and list the key phrases in it",
+        "Show the 3 pages where people add a file and read it",
         "Summarise notes.txt. Count its sentences.",
         "I have two files, one.csv and two.csv. Merge them by id and count what is only in the first.",
         "Remove all rows of North and compute the total revenue",

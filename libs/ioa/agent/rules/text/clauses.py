@@ -65,6 +65,7 @@ _PRODUCT = re.compile(
     re.IGNORECASE,
 )
 """What is made of what is there by then: `a bar chart of it`, `a short report`."""
+_MAKES = re.compile(rf"(?:[^\W\d_]++ )?{_PRODUCT.pattern}", re.IGNORECASE)
 _LAST_WORDS = re.compile(
     r"[,.!]? (?:please|as well|too|(?:many )?thanks(?: a lot)?|thank you(?: very much)?)(?=[.!?]*+$)", re.IGNORECASE
 )
@@ -173,15 +174,15 @@ def _parts(sentence: str) -> Iterator[tuple[str, bool]]:
         left, right = sentence[start : joint.start()], sentence[joint.end() :]
         later = bool(joint["then"] or joint["later"])
         # What stands behind is looked at first: it is a few words, and what stands before may be all of the goal.
-        if _continues(left, joint.group(), right, sentence, later=later) and len(left.split()) > 1 and not _governs(left):
+        if _continues(left, joint.group(), right, sentence, later=later) and len(left.split()) > 1 and not _governs(left, right):
             yield left, then
             start, then = joint.end(), later
     yield sentence[start:], then
 
 
-def _governs(left: str) -> bool:
-    """Whether what comes behind a text may depend on a word in it."""
-    words = _words(left) - ({_first(left)} & _ASKS)
+def _governs(left: str, right: str) -> bool:
+    """Whether what comes behind a text may depend on a word in it; what is made of a result does not, of `where x is 1`."""
+    words = _words(left) - ({_first(left)} & _ASKS) - ({"where"} if _MAKES.match(right.rstrip(" .!?")) else set())
     return (
         bool(_COLON.search(left))
         or bool(words & _GOVERNORS)
