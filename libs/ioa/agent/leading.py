@@ -29,7 +29,7 @@ from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
 from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
-from ioa.protocol.usage import NO_OVERHEAD, Usage
+from ioa.protocol.usage import Usage
 from ioa.telemetry import log_context
 
 MAX_FORMATIONS = 3
@@ -232,7 +232,7 @@ class Leader:
             "plan": team.plan,
             "goal_id": goal.goal_id,
             "usage": meter.total,
-            "overhead": meter.overhead if meter.overhead != NO_OVERHEAD else None,
+            "overhead": meter.overhead,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
         }

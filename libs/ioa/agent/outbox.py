@@ -15,7 +15,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
 from ioa.protocol.trace import span_of_message
-from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
+from ioa.protocol.usage import NOTHING, Overhead, Usage
 from ioa.telemetry.fault_points import reach
 
 MAX_TEXT_BYTES = 160_000
@@ -57,7 +57,7 @@ class Outbox:
         payload: Payload,
         turn: int,
         usage: Usage = NOTHING,
-        overhead: Overhead = NO_OVERHEAD,
+        overhead: Overhead | None = None,
         *,
         by: DecidedBy | None = None,
     ) -> Message:
@@ -120,7 +120,7 @@ class Outbox:
         payload: Payload,
         turn: int,
         usage: Usage = NOTHING,
-        overhead: Overhead = NO_OVERHEAD,
+        overhead: Overhead | None = None,
         by: DecidedBy | None = None,
     ) -> Message:
         assert history.state is not None
@@ -135,7 +135,7 @@ class Outbox:
             traceparent=span_of_message(charter.traceparent, message_id) if (charter := history.charter) else "",
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
-            overhead=None if overhead == NO_OVERHEAD else overhead,
+            overhead=overhead,
             decided_by=by,
             session=self.session,
         )

@@ -39,7 +39,6 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
-from ioa.protocol.usage import NO_OVERHEAD
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 
@@ -165,7 +164,7 @@ class TaskRunner:
             parent=ParentTask(comm_id=history.comm_id, task_id=spec.task_id),
             goal=spec.task_desc,
             usage=decision.total,
-            overhead=decision.overhead if decision.overhead != NO_OVERHEAD else None,
+            overhead=decision.overhead,
             decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),

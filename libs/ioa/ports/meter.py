@@ -33,10 +33,10 @@ class Meter:
             return self._total
 
     @property
-    def overhead(self) -> Overhead:
-        """What of the total came to nothing by itself."""
+    def overhead(self) -> Overhead | None:
+        """What of the total came to nothing by itself; None if nothing did."""
         with self._lock:
-            return self._overhead
+            return _told(self._overhead)
 
     def add(self, usage: Usage) -> None:
         """Count something more."""
@@ -48,9 +48,13 @@ class Meter:
         with self._lock:
             self._overhead = self._overhead.plus(overhead)
 
-    def take(self) -> tuple[Usage, Overhead]:
+    def take(self) -> tuple[Usage, Overhead | None]:
         """Return the total, with what of it came to nothing by itself, and start again at nothing."""
         with self._lock:
-            taken = self._total, self._overhead
+            taken = self._total, _told(self._overhead)
             self._total, self._overhead = NOTHING, NO_OVERHEAD
         return taken
+
+
+def _told(overhead: Overhead) -> Overhead | None:
+    return None if overhead == NO_OVERHEAD else overhead
