@@ -23,7 +23,7 @@ from ioa.cli.options import DATA
 from ioa.cli.place import listens, open_place, read_url
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.local.pool import Pool, read_pool
+from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import problems_of
@@ -114,9 +114,7 @@ async def _running(url: str | None) -> AsyncIterator[tuple[SystemClient, str]]:
 
 
 async def _start(stack: AsyncExitStack, wanted: Wanted, terminal: Terminal) -> _Stage:
-    pool = Pool()
-    if wanted.pool is not None:
-        pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note, allow_code=wanted.allow_code)
+    pool = await asyncio.to_thread(read_pool, wanted.pool, os.environ, terminal.note, allow_code=wanted.allow_code)
     configure_logs("warning", "console")
     data = wanted.data or stack.enter_context(_temporary_folder())
     terminal.note(f"starting a system with {len(pool.agents)} agents …")

@@ -34,9 +34,7 @@ async def run_system(
         terminal: Where `ready` and the hints go.
         allow_code: Whether agents may join that run code which others write.
     """
-    pool = Pool()
-    if pool_file is not None:
-        pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
+    pool = await asyncio.to_thread(read_pool, pool_file, os.environ, terminal.note, allow_code=allow_code)
     model = model_of(os.environ)
     configure_logs("warning", "console")
     terminal.note(f"starting {len(service_specs())} services and {count(pool)}; data in {data}, logs in {data / 'logs'}")

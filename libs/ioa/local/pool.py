@@ -39,12 +39,12 @@ class Pool(BaseModel):
 
 
 def read_pool(
-    path: Path, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None, *, allow_code: bool = False
+    path: Path | None, environment: Mapping[str, str], tell: Callable[[str], None] = lambda _: None, *, allow_code: bool = False
 ) -> Pool:
     """Read a pool file, with file targets made absolute, and leave out whom this machine or environment lacks something for.
 
     Args:
-        path: The file.
+        path: The file; None is a pool of nobody.
         environment: Where settings are looked for; those of an agent are added.
         tell: Told in a sentence who is left out since it runs code. For want of a model nobody is told, since none is usual.
         allow_code: Whether agents may join that run code which others write.
@@ -52,6 +52,8 @@ def read_pool(
     Raises:
         InvalidInputError: The file is missing, is no TOML, or has an unknown field; the message names it.
     """
+    if path is None:
+        return Pool()
     try:
         pool = Pool.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
