@@ -17,7 +17,7 @@ from ioa.hosting.brains import check_models, open_minds
 from ioa.hosting.host import Crew, host, in_sandbox
 from ioa.hosting.settings import WorkerSettings
 from ioa.runtime.process import StopSignal
-from ioa.runtime.settings import settings_from
+from ioa.runtime.settings import settings_from, variable
 from ioa.telemetry.library_logs import handed_to_logging
 
 
@@ -39,7 +39,7 @@ async def serving(agents: Sequence[AgentDefinition], url: str | None = None) -> 
         UnavailableError: The system, or something that an agent needs, cannot be reached.
         IoaError: An agent cannot join.
     """
-    environment = {**os.environ, **({} if url is None else {"IOA_NATS_URL": url})}
+    environment = {**os.environ, **({} if url is None else {variable("nats_url"): url})}
     settings = settings_from(WorkerSettings, environment)
     hosted = [host(agent) for agent in agents]
     for one in hosted:

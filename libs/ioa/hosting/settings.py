@@ -34,11 +34,6 @@ class WorkerSettings(ProcessSettings):
     )
 
     @property
-    def has_own_key(self) -> bool:
-        """Whether the connection speaks for one agent alone."""
-        return self.nats_seed is not None or self.nats_credentials is not None
-
-    @property
     def stops_within(self) -> timedelta:
         """The drain, and a moment to leave in."""
         return self.drain + _LEAVING

@@ -30,5 +30,4 @@ def hide_keys(settings: ProcessSettings, environment: MutableMapping[str, str]) 
 
 
 def _holds_key(settings: ProcessSettings, environment: Mapping[str, str]) -> bool:
-    own = settings.nats_seed is not None or settings.nats_credentials is not None
-    return own or any(name.endswith("_API_KEY") and value for name, value in environment.items())
+    return settings.has_own_key or any(name.endswith("_API_KEY") and value for name, value in environment.items())

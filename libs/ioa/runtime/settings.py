@@ -52,6 +52,11 @@ class ProcessSettings(Model):
         return self.metrics_socket or self.metrics_port
 
     @property
+    def has_own_key(self) -> bool:
+        """Whether the connection proves who connects, by a key of its own."""
+        return self.nats_seed is not None or self.nats_credentials is not None
+
+    @property
     def stops_within(self) -> timedelta | None:
         """How long ending in good order may take after SIGTERM, before the process ends by force; as long as it takes if None."""
         return None
