@@ -15,7 +15,6 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
 from ioa.protocol.messages import Conclusion, TaskOutcome
 
-_SKIPPED = "not started, since nothing it needed was there"
 _NOBODY = "Nobody here does this, as it is said; an agent with a language model may. Who came nearest says:"
 _END = re.compile(r"(?<=[.!?])\s")
 _FORCED = {
@@ -34,6 +33,7 @@ class Section:
     uses: tuple[TaskId, ...]
     record: TaskRecord | None
     declined: bool = False
+    skipped: bool = False
 
     @property
     def done(self) -> bool:
@@ -50,11 +50,8 @@ def conclude(view: GroupView) -> Conclusion:
     reached = [section for section in sections if section.done]
     missing = [section for section in sections if not section.done]
     reason = Reason.CONCLUDED if reached and not missing else Reason.FAILED
-    if (
-        not reached
-        and any(section.declined for section in missing)
-        and all(one.declined or one.text == _SKIPPED for one in missing)
-    ):
+    nobody_does_it = any(one.declined for one in missing) and all(one.declined or one.skipped for one in missing)
+    if nobody_does_it and not reached:
         reason = Reason.NO_AGENT
     forced = _FORCED.get(view.state.forced) if view.state.forced else None
     artifacts = files_of_answer([section.record for section in reached if section.record])
@@ -76,6 +73,7 @@ def _sections_of_plan(view: GroupView) -> list[Section]:
                 uses=job.plan.uses,
                 record=record,
                 declined=record is None and _all_declined(view, job.attempts),
+                skipped=job.standing is PlanStatus.SKIPPED,
             )
         )
     return sections
@@ -101,7 +99,7 @@ def _why(view: GroupView, attempts: Sequence[TaskId], standing: PlanStatus) -> s
     """
     if not attempts:
         return {
-            PlanStatus.SKIPPED: _SKIPPED,
+            PlanStatus.SKIPPED: "not started, since nothing it needed was there",
             PlanStatus.FAILED: "its agent was lost and nobody could stand in",
         }.get(standing, "not started")
     records = _records(view, attempts)
