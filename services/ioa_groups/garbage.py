@@ -33,6 +33,5 @@ class QueueGarbage:
             key = f"work/{request.seq}"
             await self._dead.put(DeadReason.UNDELIVERABLE, why, subject=queued.subject, data=queued.data, key=key)
             return Acknowledged()
-        raise ConflictError(
-            f"Message {request.seq} of the queue is a goal: it stays there."
-        )  # whose it is, is not told to just anybody
+        # Whose it is, is not told to just anybody.
+        raise ConflictError(f"Message {request.seq} of the queue is a goal: it stays there.")

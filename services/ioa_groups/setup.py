@@ -186,8 +186,7 @@ class GroupSetup:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.by, request.ticket)
-        how = (request.reason, request.content, request.usage, request.decided_by)
-        await self._end_unlaunched(record, request.by, *how)
+        await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage, request.decided_by)
         return Acknowledged()
 
     async def cancel(self, request: CancelGroup) -> Acknowledged:

@@ -47,7 +47,6 @@ async def open_health(where: int | Path, is_up: Callable[[], bool], address: str
     Args:
         where: The port to listen on, 0 for a free one, or the path of a socket.
         is_up: Whether the process has started and was not told to stop; it is ready if nothing it needs is missing either.
-
         address: Where to bind the port; `*` is every address.
 
     Raises:

@@ -66,7 +66,8 @@ class StreamedCompletion:
         self._usage = chunk.get("usage") or self._usage
         for choice in _objects(chunk.get("choices"))[:1]:
             self._finish = choice.get("finish_reason") or self._finish
-            self._add(*_objects([choice.get("delta")]))
+            for delta in _objects([choice.get("delta")]):
+                self._add(delta)
 
     def whole(self) -> dict[str, Any]:
         """Return the completion as it would have come whole.
@@ -79,13 +80,13 @@ class StreamedCompletion:
         message = {**{name: text or None for name, text in self._texts.items()}, "tool_calls": list(self._calls.values()) or None}
         return {"choices": [{"message": message, "finish_reason": self._finish}], "usage": self._usage}
 
-    def _add(self, delta: dict[str, Any] | None = None) -> None:
+    def _add(self, delta: dict[str, Any]) -> None:
         for name, text in self._texts.items():
-            if delta and isinstance(piece := delta.get(name), str) and piece:
+            if isinstance(piece := delta.get(name), str) and piece:
                 self._texts[name] = text + piece
                 if self._hear is not None:
                     self._hear(self._texts[name])
-        for call in _objects(delta.get("tool_calls")) if delta else ():
+        for call in _objects(delta.get("tool_calls")):
             # Some servers send each call whole, and number none of them.
             index = call.get("index")
             if not isinstance(index, int):
