@@ -41,6 +41,8 @@ class ControlPlaneSettings(ProcessSettings):
     )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
+    agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
+    user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )

@@ -14,6 +14,7 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.stream_stats import NatsStreamStats
+from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
@@ -56,7 +57,8 @@ class NatsInspection:
 
     async def topology(self) -> TopologyFacts:
         """Look for every stream, bucket and shared consumer."""
-        missing = [name for name in STREAMS if await _is_missing(self._js.stream_info, name)]
+        there = await stream_names(self._client)
+        missing = [name for name in STREAMS if name not in there]
         missing += [
             f"{stream}/{name}"
             for stream, name, _ in CONSUMERS

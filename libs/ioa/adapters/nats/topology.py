@@ -116,8 +116,9 @@ class Topology:
             # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
             stream(
                 f"OBJ_{FILES}",
-                f"$O.{FILES}.C.*",
+                f"$O.{FILES}.C.>",
                 f"$O.{FILES}.M.*",
+                f"$O.{FILES}.P.*",
                 max_age=(self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds(),
             ),
             # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
