@@ -9,7 +9,7 @@ from datetime import timedelta
 from pydantic import Field
 
 from ioa.adapters.nats.connection import Connection, at_renewal
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.topology import Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
@@ -43,9 +43,20 @@ class ControlPlaneSettings(ProcessSettings):
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
     user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
+    store_bytes: int = Field(default=0, ge=0, description="how much JetStream may store; 0: streams have no shares of it")
+    log_share: float = Field(default=0.40, gt=0, le=0.9, description="what of it the logs of groups may take")
+    files_share: float = Field(default=0.25, gt=0, le=0.9, description="what of it the files of goals may take")
+    artifacts_share: float = Field(default=0.15, gt=0, le=0.9, description="what of it the objects of `IOA_ARTIFACTS` may take")
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
+
+
+def _shares(settings: ControlPlaneSettings) -> Shares | None:
+    if not settings.store_bytes:
+        return None
+    shares = (settings.log_share, settings.files_share, settings.artifacts_share)
+    return Shares(*(int(settings.store_bytes * share) for share in shares))
 
 
 @asynccontextmanager
@@ -55,7 +66,7 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
     """
-    topology = Topology(replicas=settings.replicas, keep=settings.keep) if make else None
+    topology = Topology(replicas=settings.replicas, keep=settings.keep, shares=_shares(settings)) if make else None
     keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
         if make:
