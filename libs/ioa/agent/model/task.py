@@ -59,8 +59,7 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
         )
         yield fenced(tag, cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
     for result in ctx.results:
-        taken = f" rejected: {in_one_line(result.rejected)}" if result.rejected else ""
-        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}{taken}"
+        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}"
         yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
         yield fenced("rejected", cut(defused(result.rejected), _MAX_SAID_BYTES), result.task_id)
     for text in texts:
