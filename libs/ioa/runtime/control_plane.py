@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
 from ioa.adapters.nats.topology import Shares, Topology
@@ -14,6 +15,9 @@ from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
+
+_MOST_SHARED = 90
+"""How many percent the streams with shares may have together: everything else needs room too."""
 
 
 class ControlPlaneSettings(ProcessSettings):
@@ -44,19 +48,25 @@ class ControlPlaneSettings(ProcessSettings):
     agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
     user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
     store_bytes: int = Field(default=0, ge=0, description="how much JetStream may store; 0: streams have no shares of it")
-    log_share: float = Field(default=0.40, gt=0, le=0.9, description="what of it the logs of groups may take")
-    files_share: float = Field(default=0.25, gt=0, le=0.9, description="what of it the files of goals may take")
-    artifacts_share: float = Field(default=0.15, gt=0, le=0.9, description="what of it the objects of `IOA_ARTIFACTS` may take")
+    log_share: int = Field(default=40, ge=1, le=90, description="how many percent of that the logs of groups may take")
+    files_share: int = Field(default=25, ge=1, le=90, description="how many percent the files of goals may take")
+    artifacts_share: int = Field(default=15, ge=1, le=90, description="how many percent the bucket `IOA_ARTIFACTS` may take")
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
+
+    @model_validator(mode="after")
+    def _shares_leave_room(self) -> Self:
+        if self.log_share + self.files_share + self.artifacts_share > _MOST_SHARED:
+            raise ValueError(f"log_share, files_share and artifacts_share are more than {_MOST_SHARED} percent together")
+        return self
 
 
 def _shares(settings: ControlPlaneSettings) -> Shares | None:
     if not settings.store_bytes:
         return None
     shares = (settings.log_share, settings.files_share, settings.artifacts_share)
-    return Shares(*(int(settings.store_bytes * share) for share in shares))
+    return Shares(*(settings.store_bytes * share // 100 for share in shares))
 
 
 @asynccontextmanager
