@@ -233,6 +233,7 @@ class Leader:
             "goal_id": goal.goal_id,
             "usage": meter.total,
             "overhead": meter.overhead,
+            "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
         }
@@ -254,6 +255,7 @@ class Leader:
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
+            calls=leadership.meter.calls,
             decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
             ticket=leadership.ticket,
         )

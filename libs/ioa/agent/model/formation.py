@@ -110,7 +110,7 @@ class TeamFormation:
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
         about = (mission.me.agent_id, mission.text)
-        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, rules="system_forming")
+        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
