@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_seed
+from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
@@ -94,17 +94,17 @@ def test_a_seed_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
     seed = create_seed()
     (tmp_path / "seed").write_text(f"{seed}\n")
     (tmp_path / "other").write_text("no seed")
-    assert (read_seed(seed), read_seed(str(tmp_path / "seed"))) == (seed, seed)
+    assert (read_key(seed).seed, read_key(str(tmp_path / "seed")).seed) == (seed, seed)
     for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
         with pytest.raises(InvalidInputError, match=why):
-            read_seed(str(tmp_path / path))
+            read_key(str(tmp_path / path))
 
 
 @pytest.mark.parametrize("damage", ["{} ", "\t{}\n"])
 def test_a_seed_with_blanks_around_it_is_the_seed(damage: str) -> None:
     """A blank that was copied with it makes it no other seed."""
     seed = create_seed()
-    assert read_seed(damage.format(seed)) == seed
+    assert read_key(damage.format(seed)).seed == seed
 
 
 @pytest.mark.parametrize("damage", ["x{}", "{}A", "{}?", "SA{}"])
@@ -112,5 +112,5 @@ def test_a_damaged_seed_is_shown_to_nobody(damage: str) -> None:
     """What may be a seed, or most of one, does not stand in the error that refuses it."""
     seed = create_seed()
     with pytest.raises(InvalidInputError) as caught:
-        read_seed(damage.format(seed))
+        read_key(damage.format(seed))
     assert seed[2:20] not in f"{caught.value} {caught.value!r}"
