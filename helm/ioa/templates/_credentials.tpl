@@ -52,10 +52,13 @@ checksum/keys: {{ sha256sum $rotate.id }}
 {{- $routes = append $routes (printf "%s-nats-%d.%s:6222" (include "ioa.fullname" $) $number (include "ioa.nats.headless" $)) -}}
 {{- end -}}
 {{- end -}}
-{{- toPrettyJson (dict
+{{- $rotation := dict -}}
+{{- with include "ioa.rotation" . -}}
+{{- $_ := set $rotation "rotation" (fromJson .) -}}
+{{- end -}}
+{{- toPrettyJson (merge $rotation (dict
   "secrets" (fromJson (include "ioa.identities" .))
   "authorization" (include "ioa.authorization.secret" .)
   "routes" $routes
-  "rotation" (include "ioa.rotation" . | fromJson | default nil)
-  "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version")) -}}
+  "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version"))) -}}
 {{- end -}}

@@ -42,7 +42,7 @@ def create(
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json))
+        create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
 @credentials.command()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from ioa.adapters.nats.authorization import authorization, read_authorization
@@ -97,9 +97,9 @@ def plan_of(pools: Sequence[str], users: Sequence[str], observers: Sequence[str]
     return Plan(secrets=dict(found), authorization=AUTHORIZATION)
 
 
-def create_credentials(folder: Path, plan: Plan, terminal: Terminal) -> None:
+def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
     """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
-    done = make_credentials(plan, FolderSecrets(folder), datetime.now(UTC))
+    done = make_credentials(plan, FolderSecrets(folder), now)
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:

@@ -136,7 +136,8 @@ async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, ter
     for secret, key in _named(kept, name):
         there = kept.read(secret) or {}
         public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
-        agents += [AgentId(key)] if any(_is_agent(known.pop(one, None)) for one in public_keys) else []
+        let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
+        agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
         kept.remove(secret, key)
         kept.remove(secret, f"{key}{RETIRING}")
     _end_graces(kept, known, now)
@@ -190,10 +191,6 @@ def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetim
         if len(over) == len(every):
             kept.remove(secret, name)
     return ended, waiting
-
-
-def _is_agent(may: Permissions | None) -> bool:
-    return may is not None and may.account == AGENTS
 
 
 def _tell_reload(keys: KeyFolder, told: bool, terminal: Terminal) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
 from ioa.adapters.nats.permissions import Service, of_agent, of_service
-from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.adapters.nkey_seeds import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, make_credentials
+from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.testing.manual_clock import NEW_YEAR
 
@@ -231,3 +231,29 @@ def _plan(agents: int = 1, given: str | None = None) -> Plan:
             "labels": {"a": "b"},
         }
     )
+
+
+def _let_in(api: Api) -> set[str]:
+    accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"].values()
+    return {user["nkey"] for account in accounts for user in account["users"]}
+
+
+def test_a_rotation_is_made_once_and_lets_in_both_keys_until_it_is_ended(api: Api, secrets: KubernetesSecrets) -> None:
+    """The pods are replaced in their own time; a rotation that is forgotten or over lets in no old key, nor does the next one."""
+
+    def make(*rotation: Rotation) -> tuple[str, set[str]]:
+        plan = _plan(agents=1)
+        make_credentials(plan.model_copy(update={"rotation": rotation[0] if rotation else None}), secrets, NEW_YEAR)
+        held = parse_key(api.secret("writer")["writer-0"].decode())
+        assert held is not None
+        return public_key_of(held.seed), _let_in(api)
+
+    first, _ = make()
+    second, let_in = make(Rotation(id="a", of=("writer",)))
+    assert make(Rotation(id="a", of=("writer",))) == (second, let_in)
+    assert {first, second} <= let_in
+    _, let_in = make(Rotation(id="a", of=("writer",), ended=True))
+    assert (first in let_in, second in let_in) == (False, True)
+    third, let_in = make(Rotation(id="b", of=("writer",)))
+    assert (first in let_in, {second, third} <= let_in) == (False, True)
+    assert make()[1] & {first, second, third} == {third}
