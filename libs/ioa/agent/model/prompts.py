@@ -51,11 +51,6 @@ class Prompts:
         filled = Template(self._texts[name]).substitute({key: str(value) for key, value in values.items()})
         return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
-    @property
-    def system(self) -> str:
-        """The rules that hold for everything, without a name or a state, so that every agent's requests begin alike."""
-        return self.fill("system")
-
 
 def fenced(tag: str, text: str, attributes: str = "") -> str:
     """Put data between tags it cannot close; nothing at all for no text."""
