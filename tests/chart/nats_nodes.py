@@ -16,6 +16,7 @@ from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets
 from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import Rendered
 
 
@@ -47,7 +48,7 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
     ports = free_ports(3 * nodes)
     plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
-    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"))
+    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"), NEW_YEAR)
     async with AsyncExitStack() as stack:
         for number in range(nodes):
             client, route, monitor = ports[number::nodes]
