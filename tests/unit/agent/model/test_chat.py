@@ -187,13 +187,12 @@ def test_a_task_that_is_done_again_knows_why(uses: tuple[str, ...], assignee: Ag
 
 
 async def test_a_model_that_does_a_task_again_is_told_why(tmp_path: Path) -> None:
-    """What was wrong stands with the task, and once with the result that was not taken."""
+    """What was wrong stands with the task, and with the result that was not taken."""
     earlier = upstream("sum up", "12", rejected="the year is wrong")
     ctx = RecordingContext(tmp_path, results=[earlier], rejected="the year is wrong", model=(model := ScriptedModel(["13"])))
     assert await do_task("", "sum up again", ctx) == "13"
-    assert "What was done before was not taken: the year is wrong" in model.asked[0].prompt
-    assert model.asked[0].prompt.count("the year is wrong") == 2
-    assert f"<rejected {earlier.task_id}>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
+    assert "What was done before was not taken:\n<rejected>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
+    assert "sum up:\n12\n</result>\n\n<rejected t0>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
 
 
 async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:
