@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import Service
+from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
@@ -29,6 +30,11 @@ class FolderSecrets:
         """Return what a Secret holds, or None if there is none of this name."""
         folder = self._folder / name
         return {file.name: file.read_bytes() for file in folder.iterdir()} if folder.is_dir() else None
+
+    def names(self) -> Mapping[str, str]:
+        """Return who has a folder with a seed of his own, by public key."""
+        seeds = {file.parent.name: file.read_text(encoding="ascii").strip() for file in self._folder.glob("*/seed")}
+        return {public_key_of(seed): name for name, seed in seeds.items()}
 
     def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
@@ -89,7 +95,7 @@ def upgrade_credentials(folder: Path, terminal: Terminal) -> None:
         raise InvalidInputError(
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
-    known = read_authorization(there.decode("utf-8", "replace"))
+    known = read_authorization(there.decode("utf-8", "replace"), kept.names())
     rendered = authorization(known).encode()
     if rendered != there:
         kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
