@@ -20,6 +20,7 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.terminal import Terminal
+from ioa.ports.dead_letter_box import DeadLetter
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
@@ -99,8 +100,8 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     """Results stay, open goals go on where they were, each task's result counts once, and what was queued is taken.
 
     Goals without tickets or users are led all the same, under their old ids, which are those of the user `local`. A client that
-    is still of the older version is told by a result and a dead letter. An agent that is still of the older version is told to be upgraded, once, and ends;
-    the keys of before let in the same people, with what they may do now.
+    is still of the older version is told by a result and a dead letter; an agent is told to be upgraded, once, and ends. The keys
+    of before let in the same people, with what they may do now.
     """
     env = {"IOA_LOG_LEVEL": "error"}
     async with (
@@ -117,11 +118,11 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         refused = await system.wait_for_result(late)
         letters = (await system.dead_letters.page(limit=1)).letters
         again = await system.launch(GoalOrder(goal="Greet nobody.", goal_id=left.goals[0]))
-        conflict = await eventually(
-            lambda: system.dead_letters.page(limit=1),
-            lambda page: page.letters[0].reason == "conflict",
-            within=timedelta(seconds=30),
-        )
+
+        async def newest() -> DeadLetter:
+            return (await system.dead_letters.page(limit=1)).letters[0]
+
+        conflict = await eventually(newest, lambda letter: letter.reason == "conflict", within=timedelta(seconds=30))
         logs = fleet.logs()
         agent = left.folder / "agent.py"
         agent.write_text(_AGENT)
@@ -147,7 +148,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         True,
         [subjects.OLD_GOAL],
     )
-    assert f"The goal id {again} is taken by another goal" in conflict.letters[0].why
+    assert f"The goal id {again} is taken by another goal" in conflict.why
     assert (told.returncode, told.stderr.count("too old for this system"), "asking_again" in told.stderr) == (2, 1, False), told
     assert rendered.returncode == 0, rendered.stderr
     authorizations = [(folder / "nats" / "authorization.conf").read_text() for folder in (made, upgraded)]

@@ -13,7 +13,7 @@ from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
@@ -90,6 +90,37 @@ async def test_a_goal_published_again_under_its_id_is_the_same() -> None:
     await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "2")
     await plane.run_timers()
     assert (plane.work.waiting(), len(await plane.entries()), await plane.reason()) == (waiting, 1, Reason.DEADLINE)
+
+
+async def test_users_goals_of_one_id_are_several() -> None:
+    """An id is taken among the goals of its user alone: each goal is on record with its user, and waits for an agent."""
+    plane = Plane()
+    for user in ("anna", "ben"):
+        await plane.intake.accept(subjects.goal_of(UserId(user)), order(goal=f"Count for {user}."), user)
+    names = [record.goal.name for record in plane.goals.all()]
+    assert (names, plane.dead.letters) == ([GoalName(UserId("anna"), GOAL), GoalName(UserId("ben"), GOAL)], [])
+    assert len({goal.comm_id for goal in plane.work.waiting()}) == len(set(plane.work.tickets.values())) == 2
+
+
+async def test_goals_of_before_users_keep_their_ids() -> None:
+    """What an older client had queued is taken in without a user; the same goal of `local` is that goal."""
+    plane = Plane()
+    await plane.join(ADA)
+    await plane.intake.accept_old("ioa.v1.goal.ada", order(), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, ADA), order(), "2")
+    [record] = plane.goals.all()
+    assert (record.goal.name, record.goal.agent, plane.dead.letters) == (GoalName(None, GOAL), ADA, [])
+
+
+async def test_a_client_of_before_users_is_told() -> None:
+    """What it publishes is a dead letter that says where goals go, and a result if it waits for one."""
+    plane = Plane()
+    for data in (order(), b"Count to ten."):
+        await plane.intake.refuse_old(subjects.OLD_GOAL, data, repr(data))
+    result = await plane.results.get(GoalName(None, GOAL))
+    assert result is not None
+    assert (result.reason, "ioa.v1.goal.<user>" in result.content, result.user) == (Reason.FAILED, True, None)
+    assert [(letter.reason, "names no user" in letter.why) for letter in plane.dead.letters] == [("unreadable", True)] * 2
 
 
 async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:

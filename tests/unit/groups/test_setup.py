@@ -27,7 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Goal, GoalRecord, Reason
-from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -200,6 +200,19 @@ async def test_an_ended_goal_cannot_be_launched() -> None:
     await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
     with pytest.raises(ConflictError):
         await plane.setup.launch(LAUNCH)
+    assert await plane.reason() is Reason.CANCELLED
+
+
+async def test_only_its_user_cancels_a_goal() -> None:
+    """Another user knows no goal of this id, and may not end the group; one of before users belongs to the user `local`."""
+    plane, eve = Plane(), UserId("eve")
+    await plane.open(ADA, BOB)
+    with pytest.raises(NotFoundError, match="no goal eve/goal-1"):
+        await plane.setup.cancel(eve, CancelGroup(goal_id=GOAL))
+    with pytest.raises(ForbiddenError, match="a goal of local"):
+        await plane.setup.cancel(eve, CancelGroup(comm_id=ROOM))
+    assert await plane.reason() is None
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     assert await plane.reason() is Reason.CANCELLED
 
 
