@@ -63,7 +63,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
-        intake = Intake(taking, settings.lease)
+        intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)

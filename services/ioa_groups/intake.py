@@ -101,11 +101,14 @@ class Intake:
     Args:
         ports: What it works with.
         patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
+        users_are_known: Whether the server lets everybody publish as himself alone. If not, who publishes as an agent or
+            a pool is taken for a client of an older version that addresses it.
     """
 
-    def __init__(self, ports: IntakePorts, patience: timedelta) -> None:
+    def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool = False) -> None:
         self._ports = ports
         self._patience = patience
+        self._users_are_known = users_are_known
 
     async def accept(self, subject: str, data: bytes, identity: str) -> None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
@@ -123,6 +126,9 @@ class Intake:
             user, addressee = subjects.parse_goal_subject(subject)
         except InvalidInputError as error:
             await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
+            return
+        if not self._users_are_known and addressee is None and self._pool_of(AgentId(user)) is not None:
+            await self.refuse_old(subject, data, identity)
             return
         await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
 

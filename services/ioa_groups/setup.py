@@ -129,14 +129,15 @@ class GroupSetup:
         if await self._ports.ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(comm_id, request.owner)
-        if parent is None and (ending := await self._ports.endings.of(request.name)) is not None:
+        record = None if parent else await self._ports.goals.find(comm_id)
+        if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
         cards = self._cards_of((request.owner, *request.members))
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
         if parent is not None and not cards[0].may_team_up:
             raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
-        mandate = await (self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request))
+        mandate = await self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request, record)
         charter = Charter(
             comm_id=mandate.comm_id,
             goal_id=request.goal_id,
@@ -182,9 +183,9 @@ class GroupSetup:
             SupersededError: Another process has taken the id over of who asks.
         """
         await self._ports.sessions.check(request.by, request.session)
-        if await self._has_ended(request.name):
-            return Acknowledged()
         record = await self._ports.goals.find(request.name.comm_id)
+        if await self._has_ended(_name(request.name, record)):
+            return Acknowledged()
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.by, request.ticket)
@@ -202,13 +203,13 @@ class GroupSetup:
             case str(goal_id), None:
                 name = GoalName(user, goal_id)
                 comm_id, what = name.comm_id, f"goal {name}"
-                if await self._has_ended(name):
-                    return Acknowledged()
             case None, str(comm_id):
                 what = f"group {comm_id}"
             case _:
                 raise InvalidInputError("Name either the goal or the group to cancel.")
         record = await self._ports.goals.find(comm_id)
+        if request.goal_id is not None and await self._has_ended(_name(GoalName(user, request.goal_id), record)):
+            return Acknowledged()
         why = request.why or "Cancelled on request."
         head = await self._ports.ledger.head(comm_id)
         owned = head.entry.state if head is not None else record.goal if record is not None else None
@@ -275,8 +276,7 @@ class GroupSetup:
             previous = stored.seq
         return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
 
-    async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
-        record = await self._ports.goals.find(request.name.comm_id)
+    def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.owner, request.ticket)
@@ -422,6 +422,11 @@ class GroupSetup:
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None
+
+
+def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:
+    """Return how a goal is called: as it is on record, where one of before users has none."""
+    return asked if record is None else record.goal.name
 
 
 def _check_launch_size(launched: GroupLaunched) -> None:

@@ -98,7 +98,13 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
 async def test_what_cannot_be_put_back_is_refused(client: Client, nats_url: str) -> None:
     """A copy of an entry, a message that was cut, and a goal that has ended stay where they are, with what to do."""
     ended = GoalResult(
-        goal_id=GoalId("over"), reason=Reason.FAILED, content="no", comm_id=CommId("room"), turns=0, finished_at=NEW_YEAR
+        goal_id=GoalId("over"),
+        user=LOCAL,
+        reason=Reason.FAILED,
+        content="no",
+        comm_id=CommId("room"),
+        turns=0,
+        finished_at=NEW_YEAR,
     )
     await NatsResults(client.jetstream()).publish(ended)
     await _put(client, 1, reason=DeadReason.UNREADABLE_ENTRY)

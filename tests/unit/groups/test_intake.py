@@ -113,10 +113,11 @@ async def test_goals_of_before_users_keep_their_ids() -> None:
 
 
 async def test_a_client_of_before_users_is_told() -> None:
-    """What it publishes is a dead letter that says where goals go, and a result if it waits for one."""
+    """What it publishes is a dead letter that says where goals go, and a result if it waits for one, also for a named agent."""
     plane = Plane()
-    for data in (order(), b"Count to ten."):
-        await plane.intake.refuse_old(subjects.OLD_GOAL, data, repr(data))
+    await plane.join(ADA)
+    await plane.intake.refuse_old(subjects.OLD_GOAL, b"Count to ten.", "1")
+    await plane.intake.accept(f"ioa.v1.goal.{ADA}", order(), "2")
     result = await plane.results.get(GoalName(None, GOAL))
     assert result is not None
     assert (result.reason, "ioa.v1.goal.<user>" in result.content, result.user) == (Reason.FAILED, True, None)
