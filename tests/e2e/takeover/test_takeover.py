@@ -26,6 +26,7 @@ from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId, GoalName
 from ioa.testing.log_checker import check
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 
@@ -134,7 +135,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     rendered = await asyncio.to_thread(_run, left.code, "-m", "ioa.cli", "credentials", "create", f"--out={made}", *_NAMED)
     await asyncio.to_thread(shutil.copytree, made, upgraded)
     upgrade_credentials(upgraded, Terminal(as_json=True))
-    create_credentials(made, plan_of(["calculator:2"], ["anna"], ["grafana"], ["root"]), Terminal(as_json=True))
+    create_credentials(made, plan_of(["calculator:2"], ["anna"], ["grafana"], ["root"]), Terminal(as_json=True), now=NEW_YEAR)
 
     assert {"discussing", "assigned", "paused"} <= left.phases
     assert (len(left.ended), len(left.still_open) > 5) == (5, True)

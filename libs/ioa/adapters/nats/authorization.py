@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ioa.adapters.nats.permissions import (
@@ -26,6 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import inbox_prefix_of
 
+_INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
@@ -72,7 +74,15 @@ def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Per
         raise InvalidInputError(
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
         ) from None
-    return {key: _role(key, publish, subscribe, names) for key, (publish, subscribe) in allowed.items()}
+    return {
+        key: replace(_role(key, publish, subscribe, names), inbox_of=_other_inbox(key, subscribe))
+        for key, (publish, subscribe) in allowed.items()
+    }
+
+
+def _other_inbox(key: str, subscribe: Sequence[str]) -> str | None:
+    owners = [match[1] for one in subscribe if (match := _INBOX.fullmatch(one)) and match[1] != key]
+    return owners[0] if owners else None
 
 
 def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Mapping[str, str]) -> Permissions:
@@ -123,9 +133,10 @@ def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, An
 
 
 def _user(public_key: str, may: Permissions) -> dict[str, Any]:
+    owners = dict.fromkeys((public_key, may.inbox_of or public_key))
     permissions: dict[str, Any] = {
         "publish": {"allow": list(may.publish)},
-        "subscribe": {"allow": [*may.subscribe, f"{inbox_prefix_of(public_key)}.>"]},
+        "subscribe": {"allow": [*may.subscribe, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
     }
     if may.answering is not None:
         permissions["allow_responses"] = {"max": may.answering.times, "expires": f"{may.answering.seconds}s"}
