@@ -180,7 +180,7 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
-                if leadership.formations and await self._is_open(comm_id_of_goal(goal.goal_id)):
+                if leadership.formations and await self._is_open(goal.comm_id):
                     return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
