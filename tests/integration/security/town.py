@@ -136,7 +136,14 @@ async def open_town(folder: Path, agents: Sequence[AgentId]) -> AsyncIterator[To
             except UnavailableError:
                 return set()
 
+        async def takes_files() -> bool:
+            try:
+                return bool(await user.stored())
+            except UnavailableError:
+                return False
+
         await eventually(online, set(agents).issubset, within=SOON)
+        await eventually(takes_files, within=SOON)
         yield Town(secured, user, present)
 
 
