@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_observer, of_service, of_user
+from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_auditor, of_observer, of_service, of_user
 from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
@@ -79,6 +79,7 @@ class Subject:
 ROLES: dict[str, Permissions] = {
     "users": of_user(),
     "observers": of_observer(),
+    "auditors": of_auditor(),
     "agents": of_agent(AgentId(_AGENT), PoolId(_POOL)),
     "registry": of_service(Service.REGISTRY),
     "group setup": of_service(Service.GROUPS),

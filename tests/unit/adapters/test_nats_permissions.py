@@ -17,6 +17,7 @@ from ioa.adapters.nats.permissions import (
     crossings,
     of_admin,
     of_agent,
+    of_auditor,
     of_observer,
     of_service,
     of_user,
@@ -25,7 +26,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.ids import AgentId, PoolId
 
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
-OUTSIDE = {"agent": ADA, "user": of_user(), "observer": of_observer()}
+OUTSIDE = {"agent": ADA, "user": of_user(), "observer": of_observer(), "auditor": of_auditor()}
 EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service}
 
 
