@@ -28,6 +28,7 @@ from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
 from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
+from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import log_context
@@ -281,6 +282,7 @@ class GroupSession:
         refusals: list[str] = []
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
             message: Message | None = None
+            code = ""
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
                 if message is None:
@@ -302,6 +304,9 @@ class GroupSession:
                     return answer
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)
+                code = str(answer.code)
+            if message is not None:
+                self._meter.note(*rejected(message.header.calls, code))
             if message is not None and message.header.usage is not None:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
                 self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))

@@ -96,7 +96,8 @@ class TaskRunner:
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()
             result = await self._work_out(history, spec, files, lease)
-            result = result.model_copy(update={"usage": lease.usage, "approach_usage": lease.approach_usage})
+            spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
+            result = result.model_copy(update=spent)
             reach("agent.task_finished")
             await until_answered(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
@@ -128,7 +129,7 @@ class TaskRunner:
             if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
-        lease.count_approach(decision.total)
+        lease.count_approach(decision)
         try:
             lease.running = await until_answered(
                 lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
@@ -165,6 +166,7 @@ class TaskRunner:
             goal=spec.task_desc,
             usage=decision.total,
             overhead=decision.overhead,
+            calls=decision.calls,
             decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),

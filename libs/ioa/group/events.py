@@ -18,13 +18,14 @@ from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
 from ioa.protocol.messages import Message, Payload
 from ioa.protocol.model import Model, Time, Version
+from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 
 class GroupLaunched(Model):
     """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost.
 
-    `overhead` is what of that came to nothing by itself, and `decided_by` who chose the team.
+    `overhead` is what of that came to nothing by itself, `calls` what a model was asked, and `decided_by` who chose the team.
     """
 
     type: Literal["group_launched"] = "group_launched"
@@ -32,6 +33,7 @@ class GroupLaunched(Model):
     charter: Charter
     usage: Usage = NOTHING
     overhead: OverheadField = None
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
 
 
@@ -51,6 +53,7 @@ class LaunchAbandoned(Model):
     content: str
     parent: ParentTask | None = None
     usage: Usage = NOTHING
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
 
 
