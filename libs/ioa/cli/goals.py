@@ -18,6 +18,7 @@ from ioa.cli.conversation import task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
+from ioa.cli.paging import ListView, list_pages
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
@@ -41,23 +42,20 @@ _LEAST_ROW_WIDTH = 100
 
 async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> None:
     """List goals, newest first: a page, or one page after the other as they are read."""
+
+    def show(goals: Sequence[GoalStatus], is_first: bool) -> None:
+        if goals:
+            terminal.print(goal_table(goals, terminal.result.console.width, heads=is_first))
+
+    nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
+    view = ListView("goal", row_document, show, nothing, "There are more: --limit N lists more of them, --all lists all.")
     async with open_reached_system(url) as system:
-        page, shown = await system.goals(limit=asked.page, open_only=asked.open_only), 0
-        while True:
-            if terminal.as_json and not asked.everything:
-                terminal.document([row_document(status) for status in page.goals])
-            for status in page.goals if asked.everything and terminal.as_json else ():
-                terminal.line("goal", **row_document(status))
-            if page.goals:
-                terminal.print(goal_table(page.goals, terminal.result.console.width, heads=not shown))
-            shown += len(page.goals)
-            if page.before is None or not asked.everything:
-                break
-            page = await system.goals(limit=asked.page, before=page.before, open_only=asked.open_only)
-    if not shown:
-        terminal.print("No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"')
-    elif page.before is not None:
-        terminal.note("There are more: --limit N lists more of them, --all lists all.")
+
+        async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
+            page = await system.goals(limit=asked.page, before=before, open_only=asked.open_only)
+            return page.goals, page.before
+
+        await list_pages(read, view, asked, terminal)
 
 
 async def show_goal(url: str | None, start: str, out: Path | None, traces: Path | None, terminal: Terminal, *, costs: bool) -> None:
