@@ -24,6 +24,7 @@ from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
+from ioa.client.watching import conversation
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
@@ -70,10 +71,10 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
         for stored in entries:
             transcript.read(stored)
             noted |= _noted(stored.entry.event)
+        asked = [*calls_of(stored.entry for stored in await conversation(system, comm_id))] if costs else []
         fetched = await fetch_files(system, status.result, out)
         written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
-    asked = [*calls_of(stored.entry for stored in entries)] if costs else []
     if terminal.as_json:
         tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
         document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
@@ -240,25 +241,28 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
 
 def call_document(one: DecisionCall) -> Mapping[str, Any]:
     """Describe a call of a model for programs."""
-    return {"turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
+    return {"comm_id": one.comm_id, "turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
 
 
 def call_table(asked: Sequence[DecisionCall]) -> RenderableType:
     """Lay out what models were asked, in the order of what was decided; what is as in the row above is left out."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("turn", "agent", "decided", "asked to", "came to"):
+    table, nested = (
+        Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim"),
+        len({one.comm_id for one in asked}) > 1,
+    )
+    for head in (*(["group"] if nested else []), "turn", "agent", "decided", "asked to", "came to"):
         table.add_column(head)
     for head in ("s", "tokens in", "out"):
         table.add_column(head, justify="right")
     above: DecisionCall | None = None
     for one in asked:
         is_new = above is None or replace(one, call=above.call) != above
-        what = (str(one.turn or ""), one.agent_id, shown_in_line(one.decided)) if is_new else ("", "", "")
+        what = [*([one.comm_id] if nested else []), str(one.turn or ""), one.agent_id, shown_in_line(one.decided)]
         call = one.call
         told = " ".join(filter(None, (call.came_to.replace("_", " "), call.about)))
         came_to = Text(told, style="" if call.came_to == TAKEN else "yellow")
         figures = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
-        table.add_row(*what, call.purpose, came_to, *figures)
+        table.add_row(*(what if is_new else [""] * len(what)), call.purpose, came_to, *figures)
         above = one
     return table
 
