@@ -20,7 +20,7 @@ from tools.generated import write_or_check
 
 _AGENT, _POOL = "AGENT_ID", "POOL"
 _PLACES = {"addressee": "AGENT_OR_POOL", "agent_id": _AGENT, "pool": _POOL, "comm_id": "COMM_ID", "goal_id": "GOAL_ID"}
-_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE"}
+_PLACES |= {"caller": "CALLER", "router": "ROUTER", "reason": "REASON", "nonce": "NONCE"}
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
 _OF_REQUESTS = {"registry", "discovery", "groups", "say"}

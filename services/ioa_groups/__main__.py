@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
@@ -22,6 +24,7 @@ from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
 from ioa.protocol.retention import Prune
+from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -59,7 +62,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
         setup = GroupSetup(ports, timeouts)
-        leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
+        leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
         intake = Intake(taking, settings.lease)
@@ -72,17 +75,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
 
+        by_name = partial(Endpoint, caller=subjects.caller_of)
         endpoints = [
-            Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
-            Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
+            by_name("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
+            by_name("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
             Endpoint("cancel", subjects.CANCEL, answer(CancelGroup, setup.cancel)),
-            Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
+            by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),
-            Endpoint(
+            by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
-            Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
+            by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
         ]
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
@@ -96,7 +100,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         janitor.follow(settings.keep),
                         *metrics,
                     ),
-                    open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
+                    open_service(
+                        client,
+                        "ioa-groups",
+                        "Opens, ends and shows groups",
+                        installed_version(),
+                        endpoints,
+                        bounds=settings.bounds,
+                    ),
                 ):
                     await stop.wait()
 

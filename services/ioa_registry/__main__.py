@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
@@ -14,6 +16,7 @@ from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
+from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
@@ -45,13 +48,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry = Registry(ports, settings.lease, settings.renew_every)
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
         renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
+        by_name = partial(Endpoint, caller=subjects.caller_of)
         endpoints = [
-            Endpoint("register", subjects.ANY_REGISTER, register),
-            Endpoint("renew", subjects.ANY_RENEW, renew),
-            Endpoint("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True),
-            Endpoint("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
-            Endpoint("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
-            Endpoint(
+            by_name("register", subjects.ANY_REGISTER, register),
+            by_name("renew", subjects.ANY_RENEW, renew, family=Family.RENEW),
+            by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True, family=Family.RENEW),
+            by_name("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
+            by_name("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
+            by_name(
                 "deregister", subjects.ANY_DEREGISTER, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id)
             ),
             Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get)),
@@ -63,7 +67,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
                 background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
-                open_service(client, "ioa-registry", "Knows who exists and who is alive", installed_version(), endpoints),
+                open_service(
+                    client,
+                    "ioa-registry",
+                    "Knows who exists and who is alive",
+                    installed_version(),
+                    endpoints,
+                    bounds=settings.bounds,
+                ),
             ):
                 await stop.wait()
 

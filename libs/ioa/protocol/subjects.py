@@ -10,6 +10,9 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, check_token
 
 ROOT = "ioa.v1"
 
+GROUP_SETUP, USERS = "_groups", "_users"
+"""Callers that are no agents: names that no id can be."""
+
 GOAL = f"{ROOT}.goal"
 """Where users publish a goal that any agent may take."""
 ANY_ADDRESSED_GOAL = f"{GOAL}.*"
@@ -39,8 +42,7 @@ LIST_AGENTS = f"{ROOT}.registry.list"
 """Where cards are listed, by pages."""
 REMOVE_AGENT = f"{ROOT}.registry.remove"
 """Where an agent is forgotten that is not coming back."""
-SEARCH = f"{ROOT}.discovery.search"
-"""Where it is asked which agents fit a need."""
+ANY_SEARCH = f"{ROOT}.discovery.search.*"
 INDEX_STATUS = f"{ROOT}.discovery.status"
 """Where it is asked how discovery's index stands."""
 ANY_REPORT = f"{ROOT}.discovery.report.*"
@@ -100,6 +102,11 @@ def old_renew(agent_id: AgentId) -> str:
 def deregister(agent_id: AgentId) -> str:
     """Where an agent, and nobody else, gives its lease back."""
     return f"{ROOT}.registry.deregister.{agent_id}"
+
+
+def search(caller: str) -> str:
+    """Where it is asked which agents fit a need, by an agent, or by `_` and the name of who is none."""
+    return f"{ROOT}.discovery.search.{caller}"
 
 
 def report(agent_id: AgentId) -> str:
@@ -203,6 +210,16 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
 def group_of_say(subject: str) -> str:
     """Return the group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
     return subject.split(".", 4)[3]
+
+
+def caller_of_say(subject: str) -> str:
+    """Return the agent that a `say` subject names, unchecked: by it the routers tell one caller's load from another's."""
+    return subject.split(".", 6)[5]
+
+
+def caller_of(subject: str) -> str:
+    """Return the caller that any other request's subject names at its end, unchecked, for the same."""
+    return subject[subject.rfind(".") + 1 :]
 
 
 def parse_caller(subject: str) -> AgentId:
