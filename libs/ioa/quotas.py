@@ -39,6 +39,8 @@ RATES: Mapping[Family, Rate] = {
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks."""
 
+_FLOOD = Rate(200, 1_000)
+"""More refusals than these are a flood. So many cost a few ms in a second."""
 SLOWED_FOR = 60.0
 """For how many seconds it is told of a caller that it asked too often."""
 _LONGEST_PROMISE = 5.0
@@ -60,6 +62,8 @@ class Refused:
     retry_after: float | None
     is_first: bool
     """Whether none of this caller was refused for a while."""
+    is_flood: bool
+    """Whether so many come that even refusing them costs too much."""
 
 
 ADMITTED = Admitted()
@@ -69,6 +73,7 @@ ADMITTED = Admitted()
 class _Bucket:
     full_at: float
     promised: float
+    calm_at: float
     slowed_at: float = float("-inf")
     refused: int = 0
 
@@ -87,7 +92,7 @@ class Buckets:
         bucket = self._buckets.get((caller, family))
         if bucket is None:
             self._make_room(now)
-            bucket = self._buckets[caller, family] = _Bucket(now, now)
+            bucket = self._buckets[caller, family] = _Bucket(now, now, now)
         full_at = max(bucket.full_at, now) + each
         if full_at - now <= burst:
             bucket.full_at = full_at
@@ -95,11 +100,17 @@ class Buckets:
         is_first = now - bucket.slowed_at > SLOWED_FOR
         bucket.slowed_at = now
         bucket.refused = 1 if is_first else bucket.refused + 1
+        bucket.calm_at = max(bucket.calm_at, now) + 1 / _FLOOD.per_second
+        is_flood = bucket.calm_at - now > _FLOOD.burst / _FLOOD.per_second
         promised = max(bucket.promised + each, full_at - burst)
         if promised - now > _LONGEST_PROMISE:
-            return Refused(None, is_first)
+            return Refused(None, is_first, is_flood)
         bucket.promised = promised
-        return Refused(promised - now, is_first)
+        return Refused(promised - now, is_first, is_flood)
+
+    def callers(self) -> set[str]:
+        """Return who has asked, but for those who have been forgotten to make room."""
+        return {caller for caller, _ in self._buckets}
 
     def slowed(self, now: float) -> dict[tuple[str, Family], int]:
         """Return who asked too often lately, and how many requests were refused since that began."""

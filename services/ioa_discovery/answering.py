@@ -89,7 +89,7 @@ async def open_answering(
             return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
 
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
-        by_name = partial(Endpoint, caller=subjects.caller_of)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("search", subjects.ANY_SEARCH, answer(Search, searcher.search), family=Family.SEARCH),
             by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
@@ -99,7 +99,13 @@ async def open_answering(
         async with (
             background(upkeep.keep()),
             open_service(
-                client, "ioa-discovery", "Finds agents by meaning", installed_version(), endpoints, bounds=settings.bounds
+                client,
+                "ioa-discovery",
+                "Finds agents by meaning",
+                installed_version(),
+                endpoints,
+                bounds=settings.bounds,
+                known=sessions.agents,
             ),
         ):
             yield engines, feed

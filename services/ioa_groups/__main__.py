@@ -75,7 +75,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
 
-        by_name = partial(Endpoint, caller=subjects.caller_of)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
             by_name("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
@@ -107,6 +107,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         installed_version(),
                         endpoints,
                         bounds=settings.bounds,
+                        known=sessions.agents,
                     ),
                 ):
                     await stop.wait()

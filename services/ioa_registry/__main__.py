@@ -48,7 +48,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry = Registry(ports, settings.lease, settings.renew_every)
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
         renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
-        by_name = partial(Endpoint, caller=subjects.caller_of)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
             by_name("register", subjects.ANY_REGISTER, register),
             by_name("renew", subjects.ANY_RENEW, renew, family=Family.RENEW),
@@ -74,6 +74,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     installed_version(),
                     endpoints,
                     bounds=settings.bounds,
+                    known=sessions.agents,
                 ),
             ):
                 await stop.wait()

@@ -68,7 +68,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             await sweep.keep()
 
         said = Endpoint(
-            "say", subjects.ANY_SAY, router.say, lane=subjects.group_of_say, caller=subjects.caller_of_say, family=Family.SAY
+            "say", subjects.ANY_SAY, router.say, lane=subjects.group_of_say, caller_at=subjects.CALLER_OF_SAY_AT, family=Family.SAY
         )
         endpoints = [said, replace(said, name="say_to_me", subject=subjects.any_say_to(name), is_own=True)]
         with at_renewal(client, ledger.forget), at_renewal(client, sweep.begin_again):
@@ -88,6 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         installed_version(),
                         endpoints,
                         bounds=settings.bounds,
+                        known=sessions.agents,
                     ),
                 ):
                     await stop.wait()

@@ -10,6 +10,8 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, check_token
 
 ROOT = "ioa.v1"
 
+CALLER_AT, CALLER_OF_SAY_AT = -1, 5
+"""Which token of a request's subject names who asks."""
 GROUP_SETUP, USERS = "_groups", "_users"
 """Callers that are no agents: names that no id can be."""
 
@@ -210,16 +212,6 @@ def parse_say(subject: str) -> tuple[CommId, AgentId]:
 def group_of_say(subject: str) -> str:
     """Return the group that a `say` subject names, unchecked: by it the routers tell one group's load from another's."""
     return subject.split(".", 4)[3]
-
-
-def caller_of_say(subject: str) -> str:
-    """Return the agent that a `say` subject names, unchecked: by it the routers tell one caller's load from another's."""
-    return subject.split(".", 6)[5]
-
-
-def caller_of(subject: str) -> str:
-    """Return the caller that any other request's subject names at its end, unchecked, for the same."""
-    return subject[subject.rfind(".") + 1 :]
 
 
 def parse_caller(subject: str) -> AgentId:

@@ -18,7 +18,7 @@ from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
-from ioa.protocol.subjects import caller_of
+from ioa.protocol.subjects import CALLER_AT
 from ioa.quotas import Family, Rate
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
@@ -281,7 +281,7 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
 
 async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own: bool) -> None:
     """Beyond its quota a caller is answered at its rate; whoever asks does not notice but by the time."""
-    endpoint = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller=caller_of)
+    endpoint = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=100, burst=2)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
         await heard(nats_client)
@@ -292,7 +292,7 @@ async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own:
 
 async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:
     """Who does not come back later is refused, and told by name to operators; others are served at once."""
-    limited = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller=caller_of)
+    limited = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
     told = Endpoint("told", "ioa.v1.told", answer(Echo, echo))
     bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
     async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [told, limited], bounds=bounds):
@@ -324,7 +324,7 @@ async def test_callers_take_turns(nats_client: Client, own: bool) -> None:
         except UnavailableError:
             return "refused"
 
-    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller=caller_of)
+    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller_at=CALLER_AT)
     bounds = Bounds(max_concurrent=1, lane_max_concurrent=1, caller_waiting=4)
     async with (
         asyncio.TaskGroup() as group,

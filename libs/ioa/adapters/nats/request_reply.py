@@ -11,9 +11,10 @@ import asyncio
 import json
 import math
 import time
+from collections import Counter as TallyOf
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
@@ -25,10 +26,12 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.micro import add_service
 from nats.micro.request import Request
-from nats.micro.service import EndpointStats
+from nats.micro.service import Endpoint as MicroEndpoint
+from nats.micro.service import EndpointConfig, EndpointStats
+from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
 from ioa.ports.inspection import SlowedCaller
@@ -79,12 +82,12 @@ class Endpoint:
 
     Attributes:
         is_own: Whether it is not shared out: every replica that listens to the subject answers, which is one alone if the subject
-            names it. It is not announced (ADR-32), and takes the shorter way of `MessageSink`.
+            names it. It is not announced (ADR-32).
         lane: Says by the subject of a request whose load it is. Each lane has a share of what is answered at once, and none waits
             for another; endpoints may share lanes. Without it each caller is a lane, or, where nobody is named, the endpoint's
             requests are one without a bound.
-        caller: Says by the subject of a request who asks. What one caller may ask, and may keep waiting, is bounded; without it the
-            subject names nobody.
+        caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
+            the subject names nobody.
         family: With what else a caller's requests are counted.
     """
 
@@ -93,7 +96,7 @@ class Endpoint:
     handler: Handler
     is_own: bool = False
     lane: Callable[[str], str] | None = None
-    caller: Callable[[str], str] | None = None
+    caller_at: int | None = None
     family: Family = Family.OTHERS
 
 
@@ -167,47 +170,72 @@ async def open_service(
     endpoints: Sequence[Endpoint],
     *,
     bounds: Bounds = Bounds(),
+    known: Callable[[], Iterable[str]] = tuple,
 ) -> AsyncIterator[None]:
     """Answer requests as one replica of a micro service; on leaving, finish those in flight.
 
     All replicas share a queue group, so each request reaches one of them. Requests are answered side by side; those for which
     there is no room wait, the lanes in turn, and beyond the bounds whoever asks is told to come again. One that has waited here for
     longer than its caller will is dropped. Whose requests are refused for their number stands in the statistics of the first
-    endpoint (`slowed_of`).
+    endpoint (`slowed_of`); who goes on regardless is closed out for a while (`listening`).
+
+    Args:
+        client: Where requests come from.
+        name: That of the service.
+        description: What it is for.
+        version: Its version.
+        endpoints: What it answers.
+        bounds: How much this replica takes on.
+        known: Returns who is to be served while somebody else floods, besides those who have asked before.
     """
     async with asyncio.TaskGroup() as group:
-        answering, own = _Answering(group, bounds), []
+        answering, listeners = _Answering(group, bounds), list[Listener]()
         told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
 
         def tell(stats: EndpointStats) -> object:
+            stats.num_requests = answering.taken[stats.name]
             return answering.slowed() if stats.name == told_by else None
 
         service = await add_service(
             client, name=name, description=description, version=version, queue_group=name, metadata={}, stats_handler=tell
         )
+
+        def everybody() -> Iterable[str]:
+            return {*known(), *answering.callers()}
+
         for endpoint in endpoints:
-            take = partial(answering.take, endpoint)
-            if endpoint.is_own:
-                own.append(await client.subscribe(endpoint.subject, future=MessageSink(take)))
-            else:
-                await service.add_endpoint(name=endpoint.name, subject=endpoint.subject, handler=_handler(take))
+            queue = service.id if endpoint.is_own else name
+            listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group)
+            await listener.open(partial(answering.take, endpoint, listener))
+            listeners.append(listener)
+            if not endpoint.is_own:
+                service._endpoints.append(_Announced(service, endpoint, name))
         try:
             yield
         finally:
             try:
-                for subscription in own:
-                    with suppress(nats.errors.ConnectionClosedError):
-                        await subscription.drain()  # type: ignore[no-untyped-call]
+                for listener in listeners:
+                    await listener.aclose()
                 await service.stop()
             finally:
                 answering.close()
 
 
-def _handler(take: Callable[[Msg | Request], None]) -> Callable[[Request], Awaitable[None]]:
-    async def handle(request: Request) -> None:
-        take(request)
+class _Announced(MicroEndpoint):
+    """An endpoint as other programs see it (ADR-32); its requests come by a `Listener`."""
 
-    return handle
+    def __init__(self, service: MicroService, endpoint: Endpoint, queue: str) -> None:
+        super().__init__(service, EndpointConfig(endpoint.name, _never, queue, endpoint.subject))
+
+    async def _start(self) -> None:
+        """Subscribe to nothing."""
+
+    async def _stop(self) -> None:
+        """Leave nothing."""
+
+
+async def _never(request: Request) -> None:
+    raise AssertionError(f"{request.subject} is heard by a listener")
 
 
 @dataclass(frozen=True)
@@ -258,24 +286,33 @@ class _Answering:
         self._buckets = Buckets(bounds.rates)
         self._turns: deque[_Lane] = deque()
         self._closed = False
+        self.taken: TallyOf[str] = TallyOf()
+        """How many requests were taken, by endpoint."""
 
-    def take(self, endpoint: Endpoint, message: Msg | Request) -> None:
+    def callers(self) -> Iterable[str]:
+        """Return who has asked before."""
+        return self._buckets.callers()
+
+    def take(self, endpoint: Endpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
         if self._closed:
             return
         caller = ""
-        if endpoint.caller is not None:
-            caller = endpoint.caller(message.subject)
+        if endpoint.caller_at is not None:
+            caller = message.subject.split(".")[endpoint.caller_at]
             judged = self._buckets.judge(caller, endpoint.family, self._loop.time())
             if not isinstance(judged, Admitted):
+                if judged.is_flood:
+                    listener.close_out(caller)
                 self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
                 return
-        request = Request(message) if isinstance(message, Msg) else message
+        self.taken[endpoint.name] += 1
+        request = Request(message)
         lane = self._lane(endpoint, caller, request.subject)
         if self._in_flight < self._bounds.max_concurrent and lane.in_flight < lane.most and not lane.waiting:
             self._start(lane, endpoint, request)
         elif not self._may_keep_more(caller, request):
-            self._refuse(endpoint, caller, request, _NO_ROOM_SECONDS, is_first=False)
+            self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
         elif self._has_room_to_wait(endpoint, lane, request):
             self._keep(caller, 1, len(request.data))
             lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + _patience(request)))
@@ -292,19 +329,16 @@ class _Answering:
         """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
         self._closed = True
 
-    def _refuse(
-        self, endpoint: Endpoint, caller: str, message: Msg | Request, retry_after: float | None, *, is_first: bool
-    ) -> None:
+    def _refuse(self, endpoint: Endpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
         """Tell a caller when to come back; one that was told often enough is not told again."""
         _answered(endpoint.subject, _RATE_LIMITED).inc()
         if is_first:
             _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
         if retry_after is not None:
-            request = Request(message) if isinstance(message, Msg) else message
             error = RateLimitedError(
                 f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
             )
-            self._group.create_task(_respond_error(request, error))
+            self._group.create_task(_respond_error(Request(message), error))
 
     def _may_keep_more(self, caller: str, request: Request) -> bool:
         kept = self._kept.get(caller)
@@ -337,7 +371,7 @@ class _Answering:
         return lane
 
     def _has_room_to_wait(self, endpoint: Endpoint, lane: _Lane, request: Request) -> bool:
-        is_bounded = endpoint.lane is not None or endpoint.caller is not None
+        is_bounded = endpoint.lane is not None or endpoint.caller_at is not None
         most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
         return (
             self._waiting < self._bounds.waiting
