@@ -33,13 +33,13 @@ class Rate:
 RATES: Mapping[Family, Rate] = {
     Family.RENEW: Rate(2, 10),
     Family.SEARCH: Rate(5, 20),
-    Family.SAY: Rate(50, 200),
-    Family.SYNC: Rate(50, 200),
+    Family.SAY: Rate(50, 100),
+    Family.SYNC: Rate(20, 50),
     Family.OTHERS: Rate(10, 20),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks."""
 
-_FLOOD = Rate(200, 1_000)
+_FLOOD = Rate(200, 400)
 """More refusals than these are a flood. So many cost a few ms in a second."""
 SLOWED_FOR = 60.0
 """For how many seconds it is told of a caller that it asked too often."""

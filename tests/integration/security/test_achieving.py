@@ -33,13 +33,14 @@ from ioa.protocol.ids import AgentId, GoalId, MessageId, PoolId, SessionId, comm
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, Message, Phase
 from ioa.protocol.registry import Lease, Register, Renew, Session
+from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.given_goals import GivenGoals
 from tests.integration.security.secured import Secured, open_intruder, open_secured
 from tests.rig.deadline import eventually
 
 BOB, MALLORY = AgentId("bob"), AgentId("mallory")
-_SOON = timedelta(seconds=30)
+SOON = timedelta(seconds=30)
 _BRIEFLY = timedelta(milliseconds=300)
 
 
@@ -62,13 +63,13 @@ class Agent:
             except UnavailableError:
                 return ""
 
-        self.nonce = await eventually(once, within=_SOON)
+        self.nonce = await eventually(once, within=SOON)
 
     async def lead(self, goal_id: GoalId, content: str) -> None:
         """Open the group of a goal that was given to this agent, and conclude it."""
         ticket = self.given.ticket_of(goal_id)
         request = LaunchGroup(owner=self.agent_id, members=(), goal_id=goal_id, session=self.session.session, ticket=ticket)
-        state = (await self.network.launch(request)).state
+        state = (await until_available(lambda: self.network.launch(request), _try_again)).state
         state = await self._say(state, ConcludeGroupDiscussion(), 0)
         await self._say(state, Conclusion(content=content), 1)
 
@@ -83,7 +84,7 @@ class Agent:
             sent_at=NEW_YEAR,
             session=self.session.session,
         )
-        answer = await self.network.say(Message(header=header, payload=payload))
+        answer = await until_available(lambda: self.network.say(Message(header=header, payload=payload)), _try_again)
         assert isinstance(answer, Accepted) and answer.entry is not None, answer
         return answer.entry.entry.state
 
@@ -100,14 +101,18 @@ class Town:
     async def ask_for(self, *goals: str) -> list[GoalId]:
         """Launch goals for bob and wait until he has been given them: from then on anybody may know their ids."""
         launched = [await self.user.launch(GoalOrder(goal=goal, agent=BOB)) for goal in goals]
-        await eventually(lambda: all(_is_given(self.bob.given, goal_id) for goal_id in launched), within=_SOON)
+        await eventually(lambda: all(_is_given(self.bob.given, goal_id) for goal_id in launched), within=SOON)
         return launched
 
     async def outcome(self, goal_id: GoalId) -> tuple[Reason, str]:
         """How a goal ended."""
-        async with asyncio.timeout(_SOON.total_seconds()):
+        async with asyncio.timeout(SOON.total_seconds()):
             result = await self.user.wait_for_result(goal_id)
         return result.reason, result.content
+
+
+def _try_again(_error: UnavailableError) -> None:
+    """Say it again, as agents do."""
 
 
 def _is_given(given: GivenGoals, goal_id: GoalId) -> bool:
@@ -136,7 +141,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
         for name in ("registry", "groups", "router"):
             process = await secured.fork_server.start(secured.service(name))
             stack.push_async_callback(process.stop, 15.0)
-        user = await stack.enter_async_context(open_system(secured.settings("user"), patience=_SOON))
+        user = await stack.enter_async_context(open_system(secured.settings("user"), patience=SOON))
         bob = await stack.enter_async_context(_open_agent(secured, BOB))
         mallory = await stack.enter_async_context(_open_agent(secured, MALLORY))
 
@@ -146,7 +151,7 @@ async def town(tmp_path: Path) -> AsyncIterator[Town]:
             except UnavailableError:
                 return set()
 
-        await eventually(online, {BOB, MALLORY}.issubset, within=_SOON)
+        await eventually(online, {BOB, MALLORY}.issubset, within=SOON)
         yield Town(secured, user, bob, mallory)
 
 
@@ -192,7 +197,7 @@ async def _foreign_pool(town: Town) -> list[str]:
         agents = await town.user.agents()
         return [status for status in agents if status.load.slots > 1]
 
-    slots = [status.load.slots for status in await eventually(told, within=_SOON)]
+    slots = [status.load.slots for status in await eventually(told, within=SOON)]
     pools = {status.card.agent_id: status.card.pool for status in await town.user.agents()}
     achieved += [f"claimed {number} slots" for number in slots if number > MAX_SLOTS]
     return achieved + ([] if pools == {BOB: PoolId(BOB), MALLORY: PoolId(MALLORY)} else [f"pools are {pools}"])
@@ -218,14 +223,14 @@ async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
                 stream: (await js.stream_info(stream)).state.last_seq for stream in (GOALS, DEAD, LOG, RESULTS, stream_of(CARDS))
             }
 
-        await eventually(lambda: js.consumer_info(WORK, ANY_AGENT), lambda queue: queue.num_pending == 1, within=_SOON)
+        await eventually(lambda: js.consumer_info(WORK, ANY_AGENT), lambda queue: queue.num_pending == 1, within=SOON)
         before = await kept()
         for target in targets:
             await client.publish(f"$JS.API.STREAM.MSG.GET.OBJ_{FILES}", b'{"seq":1}', reply=target)
         # What waits for anybody is msgpack, and names a goal just as a cancellation does.
         await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", b'{"batch":1,"no_wait":true}', reply=subjects.CANCEL)
         queue = await client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)
-        [given] = await queue.fetch(1, timeout=_SOON.total_seconds())
+        [given] = await queue.fetch(1, timeout=SOON.total_seconds())
         with pytest.raises(NotFoundError):  # group setup answers in turn: whatever was sent before has been looked at
             await town.user.group(room)
         after = await kept()

@@ -23,8 +23,10 @@ from nats.aio.subscription import Subscription
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.protocol.ids import is_token
 
-_WANTED = 4_000
+_WANTED = 8_000
 """How many messages a subscription is for. It is renewed at half of them."""
+_FEW = 500
+"""How many show whether a flood is over."""
 _CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
 """How long somebody is closed out, each time that the flood has not ended; the last as often as it takes."""
 _LOOK_SECONDS = 1.0
@@ -165,7 +167,7 @@ class Listener:
         """Listen to a few messages of who flooded; whether all of them come at once."""
         few = _Subscriptions(self._client, self._subject_of(caller), self._queue, self._take, self._group)
         few.renews = False
-        await few.add(_WANTED // 4)
+        await few.add(_FEW)
         await asyncio.sleep(_LOOK_SECONDS)
         await few.aclose(drain=False)
         return few.is_used_up
