@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.rendering import Manifest, environment_of, main_container, render
+from tests.chart.rendering import Manifest, Rendered, environment_of, main_container, render
 
 pytestmark = pytest.mark.chart
 
@@ -314,3 +314,19 @@ def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
     for step in place:
         found = found[step]
     return found
+
+
+def test_a_rotation_reaches_the_job_and_restarts_who_has_to() -> None:
+    """The Job is told whose keys to replace; NATS learns of them, and pods of a pool get theirs, by a restart; others go on."""
+    rotated = render({"credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
+    plain = render({})
+
+    plan = json.loads(rotated.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
+    restarted = {name for name, pod in _annotations(rotated).items() if pod != _annotations(plain)[name]}
+    assert plan["rotation"] == {"id": "a", "of": ["ioa-router-nats", "ioa-calculator-nats"], "ended": False}
+    assert restarted == {"ioa-nats", "ioa-calculator"}
+
+
+def _annotations(rendered: Rendered) -> dict[str, Mapping[str, str]]:
+    workloads = [one for one in rendered.manifests if one["kind"] in ("Deployment", "StatefulSet")]
+    return {one["metadata"]["name"]: one["spec"]["template"]["metadata"].get("annotations", {}) for one in workloads}

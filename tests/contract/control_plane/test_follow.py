@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.js import JetStreamContext
 from nats.js.api import KeyValueConfig
-from nats.js.kv import KeyValue
 
 from ioa.adapters.nats import buckets as nats_buckets
 from ioa.adapters.nats.buckets import Snapshot, follow
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 
 
-async def _without_end_mark(client: Client, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have nats-py miss the end of what is stored, as it does if the keys that it still waits for are removed meanwhile."""
+async def _losing_the_last_key(client: Client, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Store two keys, the last of which never comes, as if it were removed while the other one is read."""
     store = await client.jetstream().create_key_value(KeyValueConfig(bucket=bucket))
     await store.put("a", b"1")
-    watchall = KeyValue.watchall
+    await store.put("lost", b"2")
+    next_msg = JetStreamContext.PushSubscription.next_msg
 
-    async def watch(self: KeyValue) -> KeyValue.KeyWatcher:
-        watcher = await watchall(self)
-        kept = [update for update in [await watcher._updates.get(), await watcher._updates.get()] if update is not None]
-        for update in kept:
-            watcher._updates.put_nowait(update)
-        return watcher
+    async def next_but_lost(self: JetStreamContext.PushSubscription, timeout: float | None = 1.0) -> Msg:
+        while (message := await next_msg(self, timeout)).subject.endswith(".lost"):
+            pass
+        return message
 
-    monkeypatch.setattr(KeyValue, "watchall", watch)
+    monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_but_lost)
     monkeypatch.setattr(nats_buckets, "_QUIET_SECONDS", 0.05)
 
 
 async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing comes any more, and the server says that it has sent everything: that is the end of the snapshot."""
     async with open_connection(NatsSettings(nats_url, "follower")) as client:
-        await _without_end_mark(client, "quiet", monkeypatch)
+        await _losing_the_last_key(client, "quiet", monkeypatch)
         async with asyncio.timeout(10):
             changes = follow(client, "quiet")
             first = await anext(changes)
@@ -42,3 +43,29 @@ async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str
 
     assert isinstance(first, Snapshot)
     assert first.values == {"a": b"1"}
+
+
+async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(
+    nats_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reader that is told to stop in the moment in which the server lets it in gives its subscription and its tasks back."""
+    await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="brief"))
+    await nats_client.flush()
+    before = set(nats_client._subs)
+    subscribe = JetStreamContext.subscribe
+
+    async def subscribe_too_late(self: JetStreamContext, *args: Any, **options: Any) -> JetStreamContext.PushSubscription:
+        subscription = await subscribe(self, *args, **options)
+        following.cancel()
+        return subscription
+
+    async def read() -> None:
+        async for _ in follow(nats_client, "brief"):
+            pass
+
+    monkeypatch.setattr(JetStreamContext, "subscribe", subscribe_too_late)
+    following = asyncio.ensure_future(read())
+    await asyncio.wait((following,))
+
+    assert following.cancelled()
+    assert set(nats_client._subs) == before

@@ -32,13 +32,15 @@ and again."""
 @asynccontextmanager
 async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[None]:
     """Send on a subject, by the wire, tens of thousands of requests a second."""
+    transport = client._transport
+    assert transport is not None
     one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, size, bytes(size))
     many = one * max(1, _AT_ONCE_BYTES // len(one))
 
     async def flood() -> None:
         while True:
-            client._transport.write(many)
-            await client._transport.drain()
+            transport.write(many)
+            await transport.drain()
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with beside(flood()):

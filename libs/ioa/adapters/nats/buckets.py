@@ -11,17 +11,19 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
-from typing import cast
 
 import nats.errors
 import structlog
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 from nats.js import JetStreamContext
+from nats.js.api import ConsumerConfig, DeliverPolicy
 from nats.js.errors import KeyNotFoundError
-from nats.js.kv import KV_DEL, KV_PURGE, KeyValue
+from nats.js.kv import KV_DEL, KV_MARKER_REASON, KV_OP, KV_PURGE
 from prometheus_client import Counter
 
 from ioa.adapters.nats.handles import BucketHandle
+from ioa.adapters.nats.ordered import ordered
 from ioa.adapters.nats.renewal import UntilRenewal, until_renewal
 from ioa.adapters.nats.topology import BEAT, CARDS, LEASES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -35,7 +37,7 @@ from ioa.protocol.load import IDLE, Load
 
 _RETRY_SECONDS = 1.0
 _QUIET_SECONDS = 5.0
-"""After so long without a change it is asked whether the watch still stands."""
+"""After so long without a change it is asked whether the consumer still stands."""
 _BEAT_TIMEOUT = timedelta(seconds=2)
 
 _log = structlog.get_logger(__name__)
@@ -66,64 +68,65 @@ class Snapshot:
 
 async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change]:
     """Yield the bucket's snapshot and then its changes, for ever; a new snapshot after each interruption."""
+    newest = ConsumerConfig(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT)
     while True:
         try:
             with until_renewal(client) as waits:
-                with unavailable_unless_answered(f"The bucket {bucket}"):
-                    store = await client.jetstream().key_value(bucket)
-                    watcher = await store.watchall()
-                try:
-                    async for change in _changes(waits, watcher):
+                async with ordered(client, f"The bucket {bucket}", f"KV_{bucket}", f"$KV.{bucket}.>", newest) as subscription:
+                    async for change in _changes(waits, subscription):
                         yield change
-                finally:
-                    await _stop(watcher)
         except UnavailableError as error:
             _log.warning("bucket_out_of_reach", bucket=bucket, error=error.message)
             await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _changes(waits: UntilRenewal, watcher: KeyValue.KeyWatcher) -> AsyncIterator[Snapshot | Change]:
-    changes: dict[str, Change] | None = {}
+async def _changes(waits: UntilRenewal, subscription: JetStreamContext.PushSubscription) -> AsyncIterator[Snapshot | Change]:
+    snapshot: dict[str, Change] = {}
+    is_whole = await _has_sent_all(subscription, before_any=True)
+    while not is_whole:
+        message = await waits.next(partial(_next, subscription))
+        if message is not None:
+            change = _change_of(message)
+            snapshot[change.key] = change
+        is_whole = message is None or not message.metadata.num_pending
+    yield Snapshot(snapshot)
     while True:
-        entry = await waits.next(partial(_next, watcher))
-        if entry is None:
-            if changes is not None:
-                yield Snapshot(changes)
-            changes = None
-            continue
-        removed = entry.operation in (KV_DEL, KV_PURGE)
-        # nats-py says that `created` is a number; it is a time.
-        change = Change(entry.key, None if removed else entry.value or b"", cast("datetime", entry.created))
-        if changes is None:
-            yield change
-        else:
-            changes[entry.key] = change
+        message = await waits.next(partial(_next, subscription))
+        if message is not None:
+            yield _change_of(message)
 
 
-async def _next(watcher: KeyValue.KeyWatcher) -> KeyValue.Entry | None:
-    """Wait for the next update; None says that everything which was stored has come.
+def _change_of(message: Msg) -> Change:
+    """Read a change as the server stored it: a removal is a mark of the client's (NATS ADR-8) or of the server's own (ADR-43)."""
+    headers = message.headers or {}
+    is_removed = headers.get(KV_OP) in (KV_DEL, KV_PURGE) or KV_MARKER_REASON in headers
+    key = message.subject.split(".", 2)[2]
+    return Change(key, None if is_removed else message.data, message.metadata.timestamp)
 
-    If none comes for a while, the server is asked whether it still has the watch, and whether it has sent everything: nats-py waits
-    for a last message, which never comes if keys were removed while the others were read.
+
+async def _next(subscription: JetStreamContext.PushSubscription) -> Msg | None:
+    """Wait for the next message; None says that everything which was stored has come.
+
+    If none comes for a while, the server is asked whether it still has the consumer, and whether it has sent everything: the last
+    message never comes if its key was removed while the others were read.
 
     Raises:
-        UnavailableError: It does not say so: a watch dies with its node, and nobody would ever tell.
+        TimeoutError: Nothing comes, and there is more.
+        UnavailableError: It does not say so: a consumer dies with its node, and nobody would ever tell.
     """
     try:
-        return cast("KeyValue.Entry | None", await watcher.updates(timeout=_QUIET_SECONDS))  # type: ignore[no-untyped-call]  # nats-py leaves it bare
+        return await subscription.next_msg(timeout=_QUIET_SECONDS)
     except nats.errors.TimeoutError:
-        with unavailable_unless_answered("The watch of a bucket"):
-            info = await cast("JetStreamContext.PushSubscription", watcher._sub).consumer_info()
-        if info.num_pending:
+        if not await _has_sent_all(subscription):
             raise
         return None
 
 
-async def _stop(watcher: KeyValue.KeyWatcher) -> None:
-    try:
-        await watcher.stop()  # type: ignore[no-untyped-call]  # nats-py leaves it bare
-    except (nats.errors.Error, TimeoutError, OSError) as error:
-        _log.debug("watch_not_stopped", error=str(error) or type(error).__name__)
+async def _has_sent_all(subscription: JetStreamContext.PushSubscription, *, before_any: bool = False) -> bool:
+    """Tell whether the server has nothing more to send, or never had (`before_any`)."""
+    with unavailable_unless_answered("The consumer of a bucket"):
+        info = await subscription.consumer_info()
+    return not info.num_pending and not (before_any and info.delivered and info.delivered.consumer_seq)
 
 
 class NatsCards:

@@ -6,15 +6,13 @@ Whoever follows the stream from its first message to its last has exactly what i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import structlog
 from nats.aio.client import Client
 from nats.aio.msg import Msg
-from nats.js import JetStreamContext
 from nats.js.api import ConsumerConfig, DeliverPolicy, Header
 
+from ioa.adapters.nats.ordered import ordered
 from ioa.adapters.nats.renewal import until_renewal
 from ioa.adapters.nats.topology import OUTCOMES
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -25,6 +23,7 @@ from ioa.protocol.codec import decode, encode
 from ioa.protocol.outcomes import Outcome
 
 _RETRY_SECONDS = 1.0
+_WHAT = "The stream of outcomes"
 
 _log = structlog.get_logger(__name__)
 
@@ -38,7 +37,7 @@ class NatsOutcomes:
 
     async def put(self, outcome: Outcome, *, key: str) -> None:
         """Publish an outcome; the stream drops what it has seen the key of."""
-        with unavailable_unless_answered("The stream of outcomes"):
+        with unavailable_unless_answered(_WHAT):
             await self._js.publish(
                 subjects.outcome(outcome.pool), encode(outcome), stream=OUTCOMES, headers={Header.MSG_ID.value: key}
             )
@@ -49,12 +48,12 @@ class NatsOutcomes:
         while True:
             try:
                 with until_renewal(self._client) as waits:
-                    with unavailable_unless_answered("The stream of outcomes"):
+                    with unavailable_unless_answered(_WHAT):
                         if (await self._js.stream_info(OUTCOMES)).state.last_seq < last:
                             listener.forget()  # the server has lost its last writes, and numbers new ones as it did those
                             last = 0
-                        opened = await _subscribe(self._js, last + 1)
-                    async with _closing(self._client, opened) as subscription:
+                    later = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=last + 1)
+                    async with ordered(self._client, _WHAT, OUTCOMES, subjects.ANY_OUTCOME, later) as subscription:
                         while True:
                             last = _tell(await waits.next(subscription.next_msg), last, listener)
             except UnavailableError as error:
@@ -74,19 +73,3 @@ def _tell(message: Msg, last: int, listener: OutcomeListener) -> int:
     except Exception:  # one outcome that nobody foresaw must not keep all others from being told
         _log.exception("outcome_not_taken_in", seq=seq)
     return seq
-
-
-async def _subscribe(js: JetStreamContext, from_seq: int) -> JetStreamContext.PushSubscription:
-    config = ConsumerConfig(deliver_policy=DeliverPolicy.BY_START_SEQUENCE, opt_start_seq=from_seq)
-    return await js.subscribe(subjects.ANY_OUTCOME, stream=OUTCOMES, ordered_consumer=True, config=config)
-
-
-@asynccontextmanager
-async def _closing(
-    client: Client, subscription: JetStreamContext.PushSubscription
-) -> AsyncIterator[JetStreamContext.PushSubscription]:
-    try:
-        yield subscription
-    finally:
-        if not client.is_closed:
-            await subscription.unsubscribe()

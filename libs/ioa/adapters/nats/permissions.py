@@ -71,12 +71,17 @@ class Answering:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What one credential may do, besides reading the answers to its own requests."""
+    """What one credential may do, besides reading the answers to its own requests.
+
+    Attributes:
+        inbox_of: The public key before it under which its holder goes on reading answers, see `nkey_seeds.Key`.
+    """
 
     account: str
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     answering: Answering | None = None
+    inbox_of: str | None = None
 
 
 _ANSWERS_ONCE = Answering(times=1, seconds=60)

@@ -57,6 +57,7 @@ class Question:
         reader: Answers what the model wants to read first; None if there is nothing to read.
         sits_out: How long to ask again a model that is away; None: as long as the decision may take.
         about: What questions with the same beginning have in common, such as the agent and the group.
+        rules: The prompt that holds for all questions of this kind, and is the system message.
     """
 
     text: Callable[[int], str]
@@ -65,6 +66,7 @@ class Question:
     reader: Reader | None = None
     sits_out: timedelta | None = None
     about: tuple[str, ...] = ()
+    rules: str = "system"
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -154,7 +156,7 @@ class _Asking:
         self.away: UnavailableError | None = None
         """Why the model is away; None while it answers."""
         self._model = model
-        self._system = prompts.system
+        self._system = prompts.fill(question.rules)
         self._cache_key = cache_key(VERSION, *question.about)
         self._question = question
         self._budget = budget

@@ -109,7 +109,8 @@ class TeamFormation:
             searched = bool(findings.found)
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
-        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=(mission.me.agent_id, mission.text))
+        about = (mission.me.agent_id, mission.text)
+        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, rules="system_forming")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
@@ -139,31 +140,34 @@ class TeamFormation:
             goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            found=fenced("found", "\n".join(_found(findings, share, mission.me.agent_id))),
+            found=fenced("found", "\n".join(_found(findings, share, mission))),
             closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
         )
 
 
-def _found(findings: Findings, share: int, me: AgentId) -> list[str]:
-    """Return the hits by need, the best first; an agent is described where it is found first."""
+def _found(findings: Findings, share: int, mission: Mission) -> list[str]:
+    """Return the hits by need, the best first; an agent is described where it stands first, and the goal is above."""
     lines: list[str] = []
-    described: set[AgentId] = set()
+    described = {mission.me.agent_id}
     for hits in findings.found:
-        told = [_hit(hit, share, me, is_new=hit.card.agent_id not in described) for hit in hits.hits]
+        is_goal = hits.need.text == mission.text.strip()
+        need = "(the goal)" if is_goal else cut(in_one_line(hits.need.text), _MAX_NEED_BYTES)
+        told = [_hit(hit, share, mission.me.agent_id, is_new=hit.card.agent_id not in described) for hit in hits.hits]
         described |= {hit.card.agent_id for hit in hits.hits}
-        lines += ["<need>", cut(in_one_line(hits.need.text), _MAX_NEED_BYTES), "</need>", *(told or ["nobody"])]
+        lines += ["<need>", need, "</need>", *(told or ["nobody"])]
     return lines
 
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
+    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
+    matched = f"“{cut(in_one_line(hit.matched_example), share)}”" if hit.matched_example else ""
     facts = ["this is you"] if hit.card.agent_id == me else []
-    facts += [f"similarity {hit.similarity:.2f}"]
-    facts += [f"matched “{cut(in_one_line(hit.matched_example), share)}”"] if hit.matched_example else []
+    facts += [f"similarity {hit.similarity:.2f}{' to the first example' if matched and matched in about else ''}"]
+    facts += [f"matched {matched}"] if matched and matched not in about else []
     facts += [f"record {record.done} of {record.done + record.failed}"] if record.done + record.failed else ["not tried yet"]
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
     facts += ["offline"] if not hit.online else []
-    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
     return f"{about}\n  {' · '.join(facts)}"
 
 
