@@ -40,7 +40,7 @@ async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[No
     async def flood() -> None:
         while True:
             transport.write(many)
-            await transport.drain()
+            await transport.drain()  # type: ignore[no-untyped-call]
             await asyncio.sleep(_EVERY_SECONDS)
 
     async with beside(flood()):
