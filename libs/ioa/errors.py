@@ -118,6 +118,10 @@ class RateLimitedError(UnavailableError):
     """Whoever asks does so too often, and is to come back after `retry_after`. It travels over the wire with that time."""
 
 
+class StoreFullError(UnavailableError):
+    """There is no room for a file: its owner stores as much as one may, or the store is full. There may be, when files go."""
+
+
 class UnknownVersionError(UnavailableError):
     """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
 
@@ -157,6 +161,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
     RateLimitedError: ErrorRow("rate_limited", Fault.CALLER, Retry.ENDLESS, "info"),
+    StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
     BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),

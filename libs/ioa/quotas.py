@@ -19,6 +19,7 @@ class Family(StrEnum):
     SEARCH = "search"
     SAY = "say"
     SYNC = "sync"
+    FILES = "files"
     OTHERS = "others"
 
 
@@ -35,6 +36,7 @@ RATES: Mapping[Family, Rate] = {
     Family.SEARCH: Rate(5, 20),
     Family.SAY: Rate(50, 100),
     Family.SYNC: Rate(20, 50),
+    Family.FILES: Rate(100, 200),
     Family.OTHERS: Rate(10, 20),
 }
 """What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks."""

@@ -58,6 +58,7 @@ class _Leadership:
 
     meter: Meter = field(default_factory=Meter)
     team: Team | None = None
+    nobody: NobodyFits | None = None
     formations: int = 0
     failures: int = 0
     undecided: int = 0
@@ -179,6 +180,8 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
+                if leadership.formations and await self._is_open(comm_id_of_goal(goal.goal_id)):
+                    return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
                     await asyncio.sleep(self._reform_after.total_seconds())
@@ -205,7 +208,7 @@ class Leader:
         """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
         if _is_spent(goal, leadership.meter.total):
             raise IoaError("Forming a team has used up what the goal may cost.")
-        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=leadership.meter)
+        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
         try:
             with timed_decision("form_team"):
                 tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
@@ -216,6 +219,7 @@ class Leader:
             _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
             raise IoaError(f"{type(error).__name__}: {error}") from error
         leadership.formations += 1
+        leadership.nobody = formed if isinstance(formed, NobodyFits) else None
         count_decision("form_team", leadership.meter.decided_by)
         return formed
 
@@ -233,6 +237,7 @@ class Leader:
             "goal_id": goal.goal_id,
             "usage": meter.total,
             "overhead": meter.overhead,
+            "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
         }
@@ -254,6 +259,7 @@ class Leader:
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
+            calls=leadership.meter.calls,
             decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
             ticket=leadership.ticket,
         )

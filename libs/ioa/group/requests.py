@@ -15,6 +15,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
 
@@ -36,6 +37,8 @@ class LaunchGroup(Instruction):
     """What finding the team has cost."""
     overhead: OverheadField = None
     """What of that came to nothing by itself."""
+    calls: ModelCalls = ()
+    """What a model was asked for it, in order."""
     decided_by: DecidedBy | None = None
     """Who chose the team."""
     session: SessionIdField | None = None
@@ -56,6 +59,7 @@ class AbandonGoal(Instruction):
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     usage: Usage = NOTHING
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     ticket: ShownTicket = None

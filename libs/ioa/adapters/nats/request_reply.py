@@ -51,6 +51,8 @@ _PATIENCE = "Ioa-Patience"
 """How many ms the caller of a request waits for the answer."""
 _USUAL_PATIENCE = timedelta(seconds=5)
 """How long a caller waits that does not say; headers would cost every message some microseconds."""
+FILE_TIMEOUT = timedelta(seconds=30)
+"""How long to wait for a piece of a file: those of others are served in between."""
 
 _USUAL_PAUSE = timedelta(seconds=1)
 """How long a caller that asked too often waits if it is told nothing that can be read."""
