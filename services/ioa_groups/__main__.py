@@ -136,6 +136,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     open_service(
                         *(client, "ioa-files", "Reads and writes files", installed_version(), of_files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
+                        known=sessions.agents,
                     ),
                 ):
                     await stop.wait()
