@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
 
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsRegistryView
@@ -28,6 +30,7 @@ from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
+from ioa.quotas import Family
 from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
@@ -44,16 +47,14 @@ from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 
-_FILES_AT_ONCE = Bounds(max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, lane_waiting=64)
+_FILES_AT_ONCE = Bounds(
+    max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
+)
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:
     return asked.user
-
-
-def _caller(subject: str) -> str:
-    return subject.rpartition(".")[2]
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -82,7 +83,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
         setup = GroupSetup(ports, timeouts)
-        leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
+        leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(client), log, ledger, tickets, clock, quotas)
@@ -104,23 +105,25 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
 
         launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
         abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            Endpoint("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
-            Endpoint("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
+            by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+            by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
-            Endpoint("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
-            Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
+            by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
+            by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
-            Endpoint(
+            by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
-            Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
+            by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
         ]
+        of_file = partial(by_name, family=Family.FILES)
         of_files = [
-            Endpoint("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id), lane=_caller),
-            Endpoint("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id), lane=_caller),
-            Endpoint("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user), lane=_caller),
-            Endpoint("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user), lane=_caller),
+            of_file("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
+            of_file("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
+            of_file("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
+            of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
             Endpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
         ]
         into_dead = into_dead_letters(dead)
@@ -137,9 +140,19 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         files.sweep(),
                         *metrics,
                     ),
-                    open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                     open_service(
-                        *(client, "ioa-files", "Reads and writes files", installed_version(), of_files), bounds=_FILES_AT_ONCE
+                        client,
+                        "ioa-groups",
+                        "Opens, ends and shows groups",
+                        installed_version(),
+                        endpoints,
+                        bounds=settings.bounds,
+                        known=sessions.agents,
+                    ),
+                    open_service(
+                        *(client, "ioa-files", "Reads and writes files", installed_version(), of_files),
+                        bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
+                        known=sessions.agents,
                     ),
                 ):
                     await stop.wait()

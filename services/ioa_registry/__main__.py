@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
@@ -16,6 +18,7 @@ from ioa.distribution import installed_version
 from ioa.protocol import subjects
 from ioa.protocol.audit import Deed
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
+from ioa.quotas import Family
 from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
@@ -52,13 +55,14 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry = Registry(ports, settings.lease, settings.renew_every)
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
         renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            Endpoint("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
-            Endpoint("renew", subjects.ANY_RENEW, renew),
-            Endpoint("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True),
-            Endpoint("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
-            Endpoint("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
-            Endpoint(
+            by_name("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
+            by_name("renew", subjects.ANY_RENEW, renew, family=Family.RENEW),
+            by_name("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True, family=Family.RENEW),
+            by_name("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
+            by_name("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
+            by_name(
                 "deregister",
                 subjects.ANY_DEREGISTER,
                 audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
@@ -72,7 +76,15 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         with before_scrapes(lambda: count_agents(view)), at_renewal(client, registry.forget_epoch):
             async with (
                 background(view.follow_cards(), view.follow_leases(), sessions.follow(), beating, removing),
-                open_service(client, "ioa-registry", "Knows who exists and who is alive", installed_version(), endpoints),
+                open_service(
+                    client,
+                    "ioa-registry",
+                    "Knows who exists and who is alive",
+                    installed_version(),
+                    endpoints,
+                    bounds=settings.bounds,
+                    known=sessions.agents,
+                ),
             ):
                 await stop.wait()
 

@@ -171,7 +171,12 @@ def test_service_accounts_are_made_or_taken() -> None:
 def test_the_control_plane_is_told_its_limits() -> None:
     """Each value becomes the variable that the services read."""
     environment = environment_of(
-        render({"controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7}}).one("Deployment", "ioa-groups")
+        render(
+            {
+                "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7},
+                "quotas": {"requests": {"say": {"perSecond": 70}}},
+            }
+        ).one("Deployment", "ioa-groups")
     )
 
     assert {key: value for key, value in environment.items() if not key.startswith("IOA_NATS")} == {
@@ -179,6 +184,11 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
         "IOA_MAX_DEPTH": "1", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
+        "IOA_QUOTA_RENEW": "2", "IOA_QUOTA_RENEW_BURST": "10", "IOA_QUOTA_SEARCH": "5", "IOA_QUOTA_SEARCH_BURST": "20",
+        "IOA_QUOTA_SAY": "70", "IOA_QUOTA_SAY_BURST": "100", "IOA_QUOTA_SYNC": "20", "IOA_QUOTA_SYNC_BURST": "50",
+        "IOA_QUOTA_FILES": "100", "IOA_QUOTA_FILES_BURST": "200",
+        "IOA_QUOTA_OTHERS": "10", "IOA_QUOTA_OTHERS_BURST": "20",
+        "IOA_QUOTA_WAITING": "64", "IOA_QUOTA_WAITING_BYTES": "1000000",
         "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
         "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
     }  # fmt: skip

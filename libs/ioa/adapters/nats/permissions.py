@@ -120,7 +120,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.sync(agent_id),
         subjects.set_aside(agent_id),
         subjects.memberships(agent_id),
-        subjects.SEARCH,
+        subjects.search(agent_id),
         subjects.report(agent_id),
         subjects.get_file(agent_id),
         subjects.put_file(agent_id),
@@ -140,7 +140,7 @@ def of_user(user: UserId) -> Permissions:
         WHO_AM_I,
         *_looking(),
         subjects.GET_GROUP,
-        subjects.SEARCH,
+        subjects.search(subjects.USERS),
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
         subjects.get_upload(user),
@@ -339,7 +339,7 @@ _SERVED = {
         subjects.STORED,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
-    Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
+    Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
 }
 
 _NEEDED = {
@@ -363,7 +363,7 @@ _NEEDED = {
         _MAKING_POOL_QUEUES,
         f"{_API}.CONSUMER.INFO.{WORK}.*",
         f"{_API}.STREAM.MSG.DELETE.{WORK}",
-        subjects.SEARCH,
+        subjects.search(subjects.GROUP_SETUP),
         subjects.ANY_DEAD,
         subject_of(MEMBERS, "*.*"),
         *(subject_of(bucket, "*") for bucket in (OPEN, GOAL_RECORDS, ENDED)),
