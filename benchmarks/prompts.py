@@ -29,6 +29,7 @@ from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.openai.request_body import strict_schema
 from ioa.agent.model.answers import Speech
+from ioa.client.calls import calls_of
 from ioa.client.costs import costs_of
 from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
@@ -120,6 +121,9 @@ class Played:
         shares = sum(usage.tokens_in for usage in shared.values())
         if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
             told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")
+        called = [one.call.usage.tokens_in for one in calls_of(self._log())]
+        if (len(called), sum(called)) != (len(self.heard), finished.result.usage.tokens_in):
+            told.append(f"the log tells of {len(called)} calls with {sum(called)} tokens")
         return [*told, *(f"others know what {one.line.agent} thought: {one.thought}" for one in self.heard if self._is_known(one))]
 
     def _is_known(self, heard: Heard) -> bool:

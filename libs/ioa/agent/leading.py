@@ -28,7 +28,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalName, SessionId
 from ioa.protocol.usage import Usage
 from ioa.telemetry import log_context
 
@@ -58,6 +58,7 @@ class _Leadership:
 
     meter: Meter = field(default_factory=Meter)
     team: Team | None = None
+    nobody: NobodyFits | None = None
     formations: int = 0
     failures: int = 0
     undecided: int = 0
@@ -97,7 +98,7 @@ class Leader:
         self._reform_after = reform_after
         self._patience = brain.patience if isinstance(brain, AsksModel) else timedelta(0)
         self._since = clock.now()
-        self._leaderships: OrderedDict[GoalId, _Leadership] = OrderedDict()
+        self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
 
     async def lead(self, offer: GoalOffer) -> None:
         """Form a team for a goal and open its group, or end the goal. Called again for the same goal, it meets the same group.
@@ -106,7 +107,7 @@ class Leader:
             UnavailableError: The goal has to be offered again; or its time is over, and its deadline is left to end it.
         """
         goal = offer.goal
-        comm_id = comm_id_of_goal(goal.goal_id)
+        comm_id = goal.comm_id
         log_context.bind(
             {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
         )
@@ -122,13 +123,13 @@ class Leader:
             if until_deadline.expired():
                 raise _too_late(goal) from None
             raise
-        self._leaderships.pop(goal.goal_id, None)
+        self._leaderships.pop(goal.name, None)
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
         """End a goal that leading has failed for too often."""
         leadership = self._remembered(offer)
         await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
-        self._leaderships.pop(offer.goal.goal_id, None)
+        self._leaderships.pop(offer.goal.name, None)
 
     async def _is_open(self, comm_id: CommId) -> bool:
         """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
@@ -179,6 +180,8 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
+                if leadership.formations and await self._is_open(goal.comm_id):
+                    return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
                     await asyncio.sleep(self._reform_after.total_seconds())
@@ -205,7 +208,7 @@ class Leader:
         """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
         if _is_spent(goal, leadership.meter.total):
             raise IoaError("Forming a team has used up what the goal may cost.")
-        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=leadership.meter)
+        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
         try:
             with timed_decision("form_team"):
                 tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
@@ -216,6 +219,7 @@ class Leader:
             _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
             raise IoaError(f"{type(error).__name__}: {error}") from error
         leadership.formations += 1
+        leadership.nobody = formed if isinstance(formed, NobodyFits) else None
         count_decision("form_team", leadership.meter.decided_by)
         return formed
 
@@ -231,8 +235,10 @@ class Leader:
             "members": team.members,
             "plan": team.plan,
             "goal_id": goal.goal_id,
+            "user": goal.user,
             "usage": meter.total,
             "overhead": meter.overhead,
+            "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
         }
@@ -249,11 +255,13 @@ class Leader:
     async def _abandon(self, goal: Goal, reason: AbandonReason, why: str, leadership: _Leadership) -> None:
         request = AbandonGoal(
             goal_id=goal.goal_id,
+            user=goal.user,
             by=self._card.agent_id,
             session=self._session,
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
+            calls=leadership.meter.calls,
             decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
             ticket=leadership.ticket,
         )
@@ -264,10 +272,9 @@ class Leader:
 
     def _remembered(self, offer: GoalOffer) -> _Leadership:
         """Return what is remembered of a goal's deliveries; what came longest ago is forgotten first."""
-        goal_id = offer.goal.goal_id
-        leadership = self._leaderships.setdefault(goal_id, _Leadership())
+        leadership = self._leaderships.setdefault(offer.goal.name, _Leadership())
         leadership.ticket = offer.ticket
-        self._leaderships.move_to_end(goal_id)
+        self._leaderships.move_to_end(offer.goal.name)
         if len(self._leaderships) > _MAX_REMEMBERED:
             self._leaderships.popitem(last=False)
         return leadership

@@ -10,8 +10,8 @@ from typing import Protocol
 
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import OpenMemberships
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
+from ioa.protocol.goals import GoalRecord, GoalResult
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 
 
 class Inboxes(Protocol):
@@ -34,7 +34,7 @@ class Results(Protocol):
     async def publish(self, result: GoalResult) -> bool:
         """Publish the result unless the goal has one already; True if this one was the first, which stands."""
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
 
 
@@ -66,8 +66,11 @@ class Queued:
 class Tickets(Protocol):
     """What whoever leads a goal has to show (`ioa.protocol.tickets`)."""
 
-    async def of(self, goal_id: GoalId) -> str:
+    async def of(self, goal: GoalName) -> str:
         """Make a goal's ticket, the same one each time and in every process."""
+
+    async def seal(self, words: str) -> str:
+        """Make what shows later that group setup has said these words; no ticket is one."""
 
 
 class WorkQueue(Protocol):
@@ -121,28 +124,6 @@ class DeadLetters(Protocol):
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a message that was refused, and say `why` in a sentence; the same `key` again, within a day, is the same letter."""
-
-
-class Artifacts(Protocol):
-    """Files by reference."""
-
-    async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a file; the same name again replaces it."""
-
-    async def get(self, artifact: Artifact) -> bytes:
-        """Fetch a file and check its digest.
-
-        Raises:
-            NotFoundError: There is no such object.
-            InvalidInputError: The object is not the one that was referenced.
-        """
-
-    async def describe(self, object_name: str) -> Artifact:
-        """Build the reference of an object that somebody else stored.
-
-        Raises:
-            NotFoundError: There is no such object.
-        """
 
 
 class Memberships(Protocol):

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.errors import UnavailableError
-from ioa.group.events import GroupLaunched, Said, SubgroupClosed, SubgroupOpened
+from ioa.group.events import GroupLaunched, SubgroupOpened, files_of
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult
-from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships
@@ -38,7 +37,7 @@ class MemoryGoalPages:
         return [NumberedRecord(self._number(record), record) for record in self._goals.all()]
 
     def _number(self, record: GoalRecord) -> int:
-        return self._numbers.setdefault(comm_id_of_goal(record.goal.goal_id), len(self._numbers) + 1)
+        return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
 
 
 def _page(found: Sequence[NumberedRecord], limit: int) -> GoalPage:
@@ -49,15 +48,15 @@ class MemoryEndedGoals:
     """`EndedGoals` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self._ended: dict[GoalId, EndedGoal] = {}
+        self._ended: dict[CommId, EndedGoal] = {}
 
     async def put(self, ended: EndedGoal) -> None:
         """Keep the first word about a goal."""
-        self._ended.setdefault(ended.goal_id, ended)
+        self._ended.setdefault(ended.name.comm_id, ended)
 
-    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+    async def find(self, goal: GoalName) -> EndedGoal | None:
         """Read it."""
-        return self._ended.get(goal_id)
+        return self._ended.get(goal.comm_id)
 
 
 class MemoryGoalRemoval:
@@ -67,7 +66,7 @@ class MemoryGoalRemoval:
         self,
         log: MemoryGroupLog,
         timers: MemoryTimers,
-        artifacts: MemoryArtifacts,
+        artifacts: MemoryFileStore,
         memberships: MemoryMemberships,
         results: MemoryResults,
         goals: MemoryGoalRecords,
@@ -92,21 +91,12 @@ class MemoryGoalRemoval:
         nested: list[CommId] = []
         files: set[str] = set()
         for stored in await self._log.read(comm_id, after=0, limit=1_000_000):
+            files.update(file.object_name for file in files_of(stored.entry.event))
             match stored.entry.event:
                 case GroupLaunched(charter=charter):
                     members.update(card.agent_id for card in charter.team_members)
-                    files.update(artifact.object_name for artifact in charter.inputs)
                 case SubgroupOpened(subgroup=subgroup):
                     nested.append(subgroup)
-                case SubgroupClosed(artifacts=artifacts):
-                    files.update(artifact.object_name for artifact in artifacts)
-                case Said(message=message):
-                    said = message.payload
-                    named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
-                    if isinstance(named, InformTaskResult | Conclusion):
-                        files.update(artifact.object_name for artifact in named.artifacts)
-                    if isinstance(named, InformTaskResult):
-                        files.update(trace.object_name for trace in named.traces)
                 case _:
                     pass
         return Belongings(frozenset(members), tuple(nested), frozenset(files))
@@ -119,7 +109,7 @@ class MemoryGoalRemoval:
     async def remove_file(self, object_name: str) -> None:
         """Remove a file."""
         self._step()
-        self._artifacts.remove(object_name)
+        await self._artifacts.remove(object_name)
 
     async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Take agents out."""
@@ -139,10 +129,10 @@ class MemoryGoalRemoval:
             raise ValueError(f"The log of {comm_id} is poisoned.")
         self._log.remove(comm_id)
 
-    async def remove_result(self, goal_id: GoalId) -> None:
+    async def remove_result(self, goal: GoalName) -> None:
         """Remove a result."""
         self._step()
-        self._results.remove(goal_id)
+        self._results.remove(goal)
 
     async def remove_record(self, comm_id: CommId) -> None:
         """Remove a record."""

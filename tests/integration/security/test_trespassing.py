@@ -31,7 +31,7 @@ BY_ADA = {
     "another's say, to one router": "ioa.v1.comm.c1.say.bob.router-1",
     "a push into another's inbox": "ioa.v1.inbox.bob.n1",
     "a log": "ioa.v1.comm.c1.log",
-    "a result": "ioa.v1.result.goal-1",
+    "a result": "ioa.v1.result.user.goal-1",
     "a timer": "ioa.v1.comm.c1.timer",
     "the schedule of a timer": "ioa.v1.comm.c1.timer.1",
     "registering as another": "ioa.v1.registry.register.bob.bob",
@@ -42,8 +42,8 @@ BY_ADA = {
     "launching as another": "ioa.v1.groups.launch.bob",
     "abandoning as another": "ioa.v1.groups.abandon.bob",
     "reading a log as another": "ioa.v1.groups.sync.bob",
-    "cancelling": "ioa.v1.groups.cancel",
-    "a goal": "ioa.v1.goal",
+    "cancelling": "ioa.v1.groups.cancel.user",
+    "a goal": "ioa.v1.goal.user",
     "a goal past intake": "ioa.v1.work.bob",
     "a dead letter": "ioa.v1.dead.unreadable",
     "another pool's queue": f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.pool-bob",
@@ -61,6 +61,15 @@ BY_ADA = {
     "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
     "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_FILES",
     "a user's upload": "$O.IOA_ARTIFACTS.M.YQ==",
+    "a file's bytes": "$O.IOA_FILES.C.agent-ada.1.1",
+    "what is said of a file": "$O.IOA_FILES.M.YQ==",
+    "reading files": "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES",
+    "reading many files": "$JS.API.DIRECT.GET.OBJ_IOA_FILES",
+    "listing files": "$JS.API.STREAM.INFO.OBJ_IOA_FILES",
+    "reading what users put": "$JS.API.STREAM.MSG.GET.OBJ_IOA_ARTIFACTS",
+    "reading a file as another": "ioa.v1.groups.file.bob",
+    "putting a file as another": "ioa.v1.groups.put.bob",
+    "reading as a user": "ioa.v1.uploads.get.user",
     "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
     "what the account holds": "$JS.API.INFO",
     "the key of tickets": "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS",
@@ -68,10 +77,10 @@ BY_ADA = {
 }
 
 READ_BY_OBSERVER = {
-    "goals": "ioa.v1.goal",
-    "goals for somebody": "ioa.v1.goal.*",
+    "goals": "ioa.v1.goal.*",
+    "goals for somebody": "ioa.v1.goal.*.*",
     "dead letters": "ioa.v1.dead.*",
-    "results": "ioa.v1.result.*",
+    "results": "ioa.v1.result.*.*",
     "logs": "ioa.v1.comm.*.log",
     "progress": "ioa.v1.comm.*.progress",
     "an inbox": "ioa.v1.inbox.ada.*",
@@ -82,7 +91,7 @@ READ_BY_ADA = {
     "another's inbox": "ioa.v1.inbox.bob.n1",
     "all inboxes": "ioa.v1.inbox.*.*",
     "a log": "ioa.v1.comm.c1.log",
-    "all results": "ioa.v1.result.*",
+    "all results": "ioa.v1.result.*.*",
     "dead letters": "ioa.v1.dead.*",
     "everything of the system": "ioa.v1.>",
     "everything": ">",
@@ -93,10 +102,11 @@ READ_BY_ADA = {
 }
 
 BY_OTHERS = [
+    *(("user", subject) for subject in ("ioa.v1.goal.eve", "ioa.v1.goal.eve.ada", "ioa.v1.groups.cancel.eve", "ioa.v1.goal")),
     ("user", "ioa.v1.comm.c1.log"),
     ("user", "ioa.v1.comm.c1.say.ada"),
     ("user", "ioa.v1.inbox.ada.n1"),
-    ("user", "ioa.v1.result.goal-1"),
+    ("user", "ioa.v1.result.user.goal-1"),
     ("user", "ioa.v1.work"),
     ("user", "ioa.v1.registry.register.ada.ada"),
     ("user", f"$JS.API.CONSUMER.CREATE.{LOG}"),
@@ -104,11 +114,20 @@ BY_OTHERS = [
     ("user", "ioa.v1.groups.prune"),
     ("user", "ioa.v1.registry.remove"),
     ("user", "$KV.IOA_ENDED.g1"),
+    *(
+        (name, subject)
+        for name in ("user", "observer")
+        for subject in ("$O.IOA_FILES.M.YQ==", "$O.IOA_ARTIFACTS.M.YQ==", "$JS.API.STREAM.INFO.OBJ_IOA_FILES")
+    ),
+    ("user", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
+    ("user", "ioa.v1.groups.put.ada"),
+    ("observer", "ioa.v1.uploads.get.user"),
+    ("router", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
     ("observer", f"$JS.API.DIRECT.GET.{LOG}"),
     ("registry", f"$JS.API.STREAM.PURGE.{LOG}"),
     ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
-    ("observer", "ioa.v1.goal"),
-    ("observer", "ioa.v1.groups.cancel"),
+    ("observer", "ioa.v1.goal.user"),
+    ("observer", "ioa.v1.groups.cancel.user"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{LOG}"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{DEAD}"),
     ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
@@ -121,7 +140,7 @@ BY_OTHERS = [
     ("discovery", "$KV.IOA_CARDS.ada"),
     ("discovery", f"$JS.API.STREAM.UPDATE.{LOG}"),
     ("registry", "ioa.v1.comm.c1.log"),
-    ("registry", "ioa.v1.result.goal-1"),
+    ("registry", "ioa.v1.result.user.goal-1"),
     ("router", "ioa.v1.work"),
     ("router", "$KV.IOA_LEASES.ada"),
     ("router", f"$JS.API.STREAM.PURGE.{LOG}"),
@@ -218,20 +237,18 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
     async with open_connection(secured.settings("admin")) as admin:
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
-            await ada.publish("$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES", reply=forged)
-            await user.publish("ioa.v1.goal", b"Count to ten.", reply=forged)
+            await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
             await user.publish("$JS.API.INFO", reply=forged)
-            await _heard(ada, "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES")
+            await _heard(ada, "ioa.v1.groups.file.ada")
             await _heard(user, "$JS.API.INFO")
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
 
 
-@pytest.mark.parametrize(("name", "key", "subject"), [("user", "seed", "ioa.v1.goal"), ("ada", "ada", "$O.IOA_FILES.C.a")])
-async def test_nobody_rolls_up_a_stream(secured: Secured, name: str, key: str, subject: str) -> None:
+async def test_nobody_rolls_up_a_stream(secured: Secured) -> None:
     """A header that would delete every other message of the stream is refused by the stream; permissions do not cover headers."""
-    async with open_intruder(secured, name, key) as client:
-        first = json.loads((await client.request(subject, b"Count to ten.")).data)
-        answer = json.loads((await client.request(subject, b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
+    async with open_intruder(secured, "user") as client:
+        first = json.loads((await client.request("ioa.v1.goal.user", b"Count to ten.")).data)
+        answer = json.loads((await client.request("ioa.v1.goal.user", b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
         assert (first["seq"], answer["error"]["description"]) == (1, "rollup not permitted")
 
 

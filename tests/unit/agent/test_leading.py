@@ -17,7 +17,7 @@ from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
-from ioa.protocol.ids import AgentId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
@@ -73,7 +73,7 @@ class Desk:
 
     async def ticket(self) -> str:
         """What the goal is given with."""
-        return await self.network.plane.tickets.of(GOAL.goal_id)
+        return await self.network.plane.tickets.of(GoalName(LOCAL, GOAL.goal_id))
 
     async def deliver(self) -> Exception | None:
         """Offer the goal once more, and return what leading it raised."""
@@ -296,6 +296,20 @@ async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int) -> None:
     desk.clock.advance(timedelta(seconds=age))
     await desk.deliver()
     assert len(desk.brain.missions) == formations
+
+
+async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile() -> None:
+    """Whoever has only just come looks again, and sees first whether the group was opened elsewhere."""
+    desk = Desk(Costly(NobodyFits(needs=("a poem",))))
+    await desk.open(card(WORKER, pool=LEAD))
+    form, ticket = desk.brain.form_team, await desk.ticket()
+
+    async def form_while_another_launches(mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        await desk.network.launch(LaunchGroup(owner=WORKER, members=(), goal_id=GOAL.goal_id, ticket=ticket))
+        return await form(mission, tools)
+
+    desk.brain.form_team = form_while_another_launches  # type: ignore[method-assign]
+    assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
 
 
 async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None:

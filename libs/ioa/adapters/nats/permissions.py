@@ -31,6 +31,7 @@ from ioa.adapters.nats.topology import (
     LEASES,
     LOG,
     MEMBERS,
+    OLD_GOALS,
     OPEN,
     OUTCOMES,
     RESULTS,
@@ -42,10 +43,13 @@ from ioa.adapters.nats.topology import (
     pool_consumer,
 )
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId, UserId
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
 """The three accounts."""
+
+WHO_AM_I = "$SYS.REQ.USER.INFO"
+"""Where the server itself tells a connection what it may do. It needs to cross over from no account."""
 
 _API = "$JS.API"
 _ANY = "*"
@@ -91,17 +95,18 @@ _ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
 
 def of_service(service: Service) -> Permissions:
     """Return what a service of the control plane may do."""
-    name = f"ioa-{service}"
+    names = (f"ioa-{service}", *(["ioa-files"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
-        *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", f".{name}", f".{name}.*")),
+        *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
+        *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
     topology = () if service is Service.DISCOVERY else _making_topology()
     return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
-    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
+    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, ask for files."""
     publish = (
         subjects.register(pool, agent_id),
         subjects.renew(pool, agent_id),
@@ -116,29 +121,31 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.memberships(agent_id),
         subjects.SEARCH,
         subjects.report(agent_id),
+        subjects.get_file(agent_id),
+        subjects.put_file(agent_id),
         subjects.say(CommId(_ANY), agent_id),
         f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
-        *_exchanging_files(),
     )
     return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
 
-def of_user() -> Permissions:
-    """Return what somebody who launches goals may do: publish and cancel them, and see what became of them and who there is."""
+def of_user(user: UserId) -> Permissions:
+    """Return what somebody who launches goals may do: publish and cancel his own, and see what became of all and who there is."""
     publish = (
-        subjects.GOAL,
-        subjects.ANY_ADDRESSED_GOAL,
-        subjects.CANCEL,
+        subjects.goal_of(user),
+        subjects.goal_to(user, AgentId(_ANY)),
+        subjects.cancel(user),
+        WHO_AM_I,
         *_looking(),
         subjects.GET_GROUP,
         subjects.SEARCH,
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
-        *_exchanging_files(),
-        *_uploading(),
+        subjects.get_upload(user),
+        subjects.put_upload(user),
     )
-    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_observer() -> Permissions:
@@ -168,10 +175,11 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    of_users = (*of_user().publish, *of_observer().publish)
+    user = of_user(UserId(_ANY))
+    of_users = (*(subject for subject in user.publish if subject != WHO_AM_I), *of_observer().publish)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
-        USERS: Crossing(_without_covered(of_users), _without_covered((*of_user().subscribe, *of_observer().subscribe))),
+        USERS: Crossing(_without_covered(of_users), _without_covered((*user.subscribe, *of_observer().subscribe))),
     }
 
 
@@ -218,23 +226,25 @@ def _looking() -> tuple[str, ...]:
         f"{_API}.INFO",
         f"{_API}.STREAM.NAMES",
         f"{_API}.STREAM.LIST",
-        f"{_API}.STREAM.INFO.*",
+        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (_OBJECTS, _UPLOADS)),
         f"{_API}.CONSUMER.NAMES.*",
         f"{_API}.CONSUMER.LIST.*",
         f"{_API}.CONSUMER.INFO.*.*",
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
+        subjects.STORED,
     )
 
 
-def _exchanging_files() -> tuple[str, ...]:
-    return (f"$O.{FILES}.C.*", f"$O.{FILES}.M.*", _reading(_OBJECTS), _reading(_UPLOADS))
-
-
-def _uploading() -> tuple[str, ...]:
-    """Put objects into the store that other programs know, as `nats object put` does. Not for agents: it lets one delete."""
-    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*")
+def _keeping_files() -> tuple[str, ...]:
+    """Read and write files: for group setup alone, which knows who may see which."""
+    return (
+        *(f"$O.{FILES}.{kind}" for kind in ("C.>", "M.*", "P.*")),
+        _reading(_OBJECTS),
+        _listing(_OBJECTS),
+        _reading(_UPLOADS),
+    )
 
 
 def _making_topology() -> tuple[str, ...]:
@@ -281,6 +291,7 @@ def _writing_logs() -> tuple[str, ...]:
         subjects.ANY_TIMER_SCHEDULE,
         subjects.ANY_INBOX,
         subjects.ANY_RESULT,
+        subjects.ANY_OLD_RESULT,
         *_reading_logs(),
     )
 
@@ -313,8 +324,13 @@ _SERVED = {
         subjects.ANY_MEMBERSHIPS,
         subjects.ANY_SET_ASIDE,
         subjects.GET_GROUP,
-        subjects.CANCEL,
+        subjects.ANY_CANCEL,
         subjects.PRUNE,
+        subjects.ANY_GET_FILE,
+        subjects.ANY_PUT_FILE,
+        subjects.ANY_GET_UPLOAD,
+        subjects.ANY_PUT_UPLOAD,
+        subjects.STORED,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
@@ -351,9 +367,10 @@ _NEEDED = {
         _reading(RESULTS),
         *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
         *(_removing(stream) for stream in _OF_GOALS),
-        *_exchanging_files(),
+        *_keeping_files(),
         *_working_off(GOALS, INTAKE),
-        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
+        *_working_off(OLD_GOALS, INTAKE),
+        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (
         *_writing_logs(),

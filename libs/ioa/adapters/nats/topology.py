@@ -26,7 +26,8 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
-GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
+OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
+LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES = "IOA_OUTCOMES"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
@@ -41,13 +42,18 @@ INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 _BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS)
 
 STREAMS = (
-    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
+    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
     *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
 """Every stream, those of buckets too, by its own name."""
 
-CONSUMERS = ((GOALS, INTAKE, None), (WORK, ANY_AGENT, subjects.WORK), (TIMERS, ROUTERS, subjects.ANY_TIMER))
+CONSUMERS = (
+    (OLD_GOALS, INTAKE, None),
+    (GOALS, INTAKE, None),
+    (WORK, ANY_AGENT, subjects.WORK),
+    (TIMERS, ROUTERS, subjects.ANY_TIMER),
+)
 """Every shared consumer but those of pools: its stream, its name, and the subject it is for."""
 
 ACK_WAIT = timedelta(seconds=6)
@@ -68,14 +74,24 @@ def pool_consumer(pool: PoolId) -> str:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """How many bytes the largest streams may hold. What is full refuses more, and the others have room all the same."""
+
+    log: int
+    files: int
+    artifacts: int
+
+
+@dataclass(frozen=True)
 class Topology:
-    """How durable the system is: the number of replicas of everything, and how long a goal is kept.
+    """How durable the system is: replicas of everything, how long a goal is kept, and which stream has which share of the store.
 
     What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams.
     """
 
     replicas: int = 1
     keep: timedelta = timedelta(days=30)
+    shares: Shares | None = None
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
@@ -90,6 +106,10 @@ class Topology:
             await js.object_store(ARTIFACTS)
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
+        if self.shares is not None:
+            await _bound(js, LOG, self.shares.log)
+            await _bound(js, f"OBJ_{FILES}", self.shares.files)
+            await _bound(js, f"OBJ_{ARTIFACTS}", self.shares.artifacts)
 
     def streams(self) -> tuple[StreamConfig, ...]:
         """Every stream that is no bucket, with the subjects it keeps."""
@@ -108,16 +128,19 @@ class Topology:
 
         queue = RetentionPolicy.WORK_QUEUE
         return (
-            stream(GOALS, subjects.GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
+            # What clients publish whose version names no user. Goals that were queued before there were users are in it too.
+            stream(OLD_GOALS, subjects.OLD_GOAL, retention=queue),
+            stream(GOALS, subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
-            stream(RESULTS, subjects.ANY_RESULT),
+            stream(RESULTS, subjects.ANY_RESULT, subjects.ANY_OLD_RESULT),
             stream(LOG, subjects.ANY_LOG),
             # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
             stream(
                 f"OBJ_{FILES}",
-                f"$O.{FILES}.C.*",
+                f"$O.{FILES}.C.>",
                 f"$O.{FILES}.M.*",
+                f"$O.{FILES}.P.*",
                 max_age=(self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds(),
             ),
             # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
@@ -158,6 +181,14 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
         await js.update_stream(config)
+
+
+async def _bound(js: JetStreamContext, name: str, share: int) -> None:
+    """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room."""
+    info = await js.stream_info(name)
+    most = max(share, info.state.bytes * 5 // 4)
+    if info.config.max_bytes != most:
+        await js.update_stream(info.config.evolve(max_bytes=most))
 
 
 _STREAM_NAME_IN_USE = 10058

@@ -17,7 +17,7 @@ from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits, SearchResult
 from ioa.repetition import normalised
 
 _SITS_OUT = timedelta(seconds=30)
@@ -79,14 +79,19 @@ class TeamFormation:
         """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
 
         The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what
-        is needed and why; nobody's being near is for it to judge.
+        is needed and why; nobody's being near is for it to judge. If it said so a moment ago, it is asked anew only where the same
+        searches find others than they did then.
 
         Raises:
             NoUsableAnswer: The model failed before it launched.
             UnavailableError: Discovery does not answer.
         """
         contacts = await tools.contacts()
-        may_search = await self._search([mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
+        before = mission.before
+        searched = before.searched if before else ()
+        may_search = await self._search(searched or [mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
+        if before and searched and before.found == findings.cards.keys():
+            return before
         for call in range(1, self._budget.calls):
             may_search = may_search and call < self._budget.calls - 1
             step = await self._step(mission, contacts, findings, self._budget.calls - call, may_search=may_search)
@@ -110,7 +115,7 @@ class TeamFormation:
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
         about = (mission.me.agent_id, mission.text)
-        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, rules="system_forming")
+        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
@@ -175,4 +180,5 @@ def _nobody(report: ReportNobodyFits, mission: Mission, findings: Findings) -> N
     needs = tuple(filter(None, (need.strip() for need in report.needs))) or (mission.text[:500],)
     why = report.why.strip()
     sentence = f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}" if why else ""
-    return NobodyFits(needs=needs, nearest=" ".join(filter(None, (sentence, findings.nearest()))))
+    nearest = " ".join(filter(None, (sentence, findings.nearest())))
+    return NobodyFits(needs, nearest, searched=tuple(findings.needs[:MAX_NEEDS]), found=frozenset(findings.cards))

@@ -71,7 +71,14 @@ async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_ap
     view = team.view(ANN)
     await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)]), CurtBrain()).speak(view)
     overhead = Overhead(read=Usage(tokens_in=100, tokens_out=5), repair=Usage(tokens_in=250, tokens_out=17))
-    assert view.meter.take() == (Usage(tokens_in=500, tokens_out=22), overhead)
+    usage, told, calls = view.meter.take()
+    assert (usage, told) == (Usage(tokens_in=500, tokens_out=22), overhead)
+    assert [(call.came_to, call.usage.tokens_in) for call in calls] == [
+        ("read", 100),
+        ("useless_answer", 120),
+        ("cut", 130),
+        ("taken", 150),
+    ]
 
 
 async def test_reads_are_a_part_of_the_prompt() -> None:
