@@ -24,7 +24,7 @@ from ioa.protocol import subjects
 from ioa.protocol.audit import MAX_NAME_CHARS, AuditLine, Deed, named_in
 from ioa.protocol.goal_order import find_goal_id
 from ioa.protocol.goals import GoalRecord, GoalResult
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import CommId, GoalName
 from ioa.runtime.process import background
 
 MAX_WAITING, MAX_COUNTED = 5_000, 10_000
@@ -154,7 +154,7 @@ class AuditedGoalRecords:
         """Put a goal on record, and note it if it was not there."""
         stored = await self._goals.create(record)
         if stored == record:
-            self._audit.note(Deed.ACCEPTED, target=record.goal.goal_id)
+            self._audit.note(Deed.ACCEPTED, who=record.goal.user or "", target=record.goal.goal_id)
         return stored
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
@@ -173,12 +173,12 @@ class AuditedResults:
         """Publish unless there is one already, and note it if it was the first."""
         first = await self._results.publish(result)
         if first:
-            self._audit.note(Deed.ENDED, target=result.goal_id, why=result.reason)
+            self._audit.note(Deed.ENDED, who=result.user or "", target=result.goal_id, why=result.reason)
         return first
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
-        return await self._results.get(goal_id)
+        return await self._results.get(goal)
 
 
 class AuditedDeadLetters:
