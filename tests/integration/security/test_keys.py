@@ -166,10 +166,10 @@ async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monk
     async with open_connection(house.secured.settings("auditor")) as auditor:
         expected = {
             ("joined", thief, "waiter"),
-            ("accepted", "", goals[0]),
+            ("accepted", "user", goals[0]),
             ("launched", "host", goals[0]),
             ("removed", "", thief),
-            ("ended", "", goals[0]),
+            ("ended", "user", goals[0]),
         }
 
         async def noted() -> set[tuple[str, str, str]]:
