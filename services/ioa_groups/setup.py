@@ -28,6 +28,7 @@ from ioa.group.requests import (
     OpenMemberships,
     SequencedEntry,
     Sync,
+    no_group,
 )
 from ioa.group.state import MAX_MEMBERS, Charter, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
@@ -242,8 +243,8 @@ class GroupSetup:
         yet of a group that is about to be launched.
 
         Raises:
-            NotFoundError: There is no such group, and none is about to be launched.
-            ForbiddenError: The asker is no member.
+            NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
+            ForbiddenError: The asker is no member, but was given the goal; another leads it.
             ConflictError: The cursor names no entry of the log: it is of a log that is gone.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
@@ -252,10 +253,13 @@ class GroupSetup:
             if await self._ports.open_groups.find(comm_id) is not None:
                 return Entries(entries=(), complete=True)
             await self._ports.memberships.remove(agent_id, comm_id)
-            raise NotFoundError(f"There is no group {comm_id}.")
+            raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)
-            raise ForbiddenError(f"{agent_id} is no member of {comm_id}.")
+            record = None if request.ticket is None else await self._ports.goals.find(comm_id)
+            if record is not None and record.ticket_digest is not None and is_ticket(request.ticket, record.ticket_digest):
+                raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
+            raise no_group(comm_id)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
@@ -305,7 +309,8 @@ class GroupSetup:
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
-        await self._existing(parent.comm_id)
+        if not (await self._existing(parent.comm_id)).entry.state.is_member(request.owner):
+            raise no_group(parent.comm_id)
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
@@ -406,7 +411,7 @@ class GroupSetup:
     async def _existing(self, comm_id: CommId) -> StoredEntry:
         head = await self._ports.ledger.head(comm_id)
         if head is None:
-            raise NotFoundError(f"There is no group {comm_id}.")
+            raise no_group(comm_id)
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ioa.errors import NotFoundError
 from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask, WaitingTask
@@ -98,6 +99,11 @@ class CancelGroup(Instruction):
     why: str = ""
 
 
+def no_group(comm_id: CommId) -> NotFoundError:
+    """Say that there is no such group: to who is no member in the same words, so that nobody learns of groups by asking."""
+    return NotFoundError(f"There is no group {comm_id}.", hint="Only members are told of a group.")
+
+
 class GetGroup(Model):
     """Ask where a group stands."""
 
@@ -119,11 +125,15 @@ class GroupSnapshot(Model):
 
 
 class Sync(Model):
-    """Ask for the log entries of a group that lie behind `after`. Only its members are answered."""
+    """Ask for the log entries of a group that lie behind `after`. Only its members are answered.
+
+    With the `ticket` of a goal who was given it is told that another agent has opened its group.
+    """
 
     comm_id: CommIdField
     agent_id: AgentIdField
     after: Annotated[int, Field(ge=0)] = 0
+    ticket: ShownTicket = None
 
 
 class ListMemberships(Model):
