@@ -82,6 +82,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
             Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
+            Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
             Endpoint("cancel", subjects.ANY_CANCEL, answer_user(CancelGroup, setup.cancel)),
             Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),

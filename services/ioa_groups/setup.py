@@ -23,6 +23,7 @@ from ioa.group.requests import (
     Entries,
     GetGroup,
     GroupSnapshot,
+    GroupStatus,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
@@ -30,7 +31,7 @@ from ioa.group.requests import (
     Sync,
     no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, Ended, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -231,6 +232,20 @@ class GroupSetup:
         """Tell where a group stands."""
         head = await self._existing(request.comm_id)
         return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
+
+    async def status(self, request: GetGroup) -> GroupStatus:
+        """Tell how far a group is, and nothing that was said in it."""
+        state = (await self._existing(request.comm_id)).entry.state
+        ended = state.stage if isinstance(state.stage, Ended) else None
+        return GroupStatus(
+            comm_id=state.comm_id,
+            phase=state.phase,
+            turns=state.turns_taken + state.nested_turns,
+            max_turns=state.limits.max_turns,
+            deadline=state.limits.deadline,
+            reason=None if ended is None else ended.reason,
+            ended_at=None if ended is None else ended.ended_at,
+        )
 
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Tell an agent which groups it was put into, but for those of which it is known to know the end."""

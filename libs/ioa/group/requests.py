@@ -14,8 +14,8 @@ from ioa.protocol.codec import encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, UserIdField
-from ioa.protocol.messages import MAX_ARTIFACTS
-from ioa.protocol.model import Instruction, Model
+from ioa.protocol.messages import MAX_ARTIFACTS, Phase
+from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
@@ -108,6 +108,25 @@ class GetGroup(Model):
     """Ask where a group stands."""
 
     comm_id: CommIdField
+
+
+class GroupStatus(Model):
+    """How far a group is, for monitors: nothing in it was said by anybody.
+
+    Attributes:
+        turns: Those taken, in nested teams that have ended too.
+        deadline: When the group ends at the latest.
+        reason: Why it has ended; None while it is open.
+        ended_at: When.
+    """
+
+    comm_id: CommIdField
+    phase: Phase
+    turns: int
+    max_turns: int
+    deadline: Time
+    reason: Reason | None = None
+    ended_at: Time | None = None
 
 
 class GroupSnapshot(Model):
