@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ioa.adapters.input_files import read_inputs
+from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
@@ -19,6 +19,18 @@ from ioa.ports.group_client import GroupList
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.files import (
+    Announced,
+    AskStored,
+    FilePiece,
+    GetUpload,
+    PutUpload,
+    Standing,
+    Stored,
+    StoredBytes,
+    get_in_pieces,
+    put_in_pieces,
+)
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
@@ -53,8 +65,7 @@ class MemorySystemClient:
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Store the files and publish the goal."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
-        inputs, artifacts = read_inputs(GoalName(LOCAL, goal_id), files), self._plane.artifacts
-        stored = [await artifacts.put(one.object_name, one.name, one.data, one.media_type) async for one in inputs]
+        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(LOCAL, order.agent) if order.agent else subjects.goal_of(LOCAL)
         await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
@@ -103,7 +114,23 @@ class MemorySystemClient:
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
-        return await self._plane.artifacts.get(artifact)
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+
+        async def get(after: int) -> FilePiece:
+            return await self._plane.files.get_upload(GetUpload(user=LOCAL, after=after, **named))
+
+        return await get_in_pieces(artifact, get)
+
+    async def stored(self) -> StoredBytes:
+        """Ask whose files fill the store."""
+        return await self._plane.files.stored(AskStored())
+
+    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            request = PutUpload(user=LOCAL, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            return await self._plane.files.put_upload(request)
+
+        return await put_in_pieces(given.name, given.data, given.media_type, put)
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group."""

@@ -26,7 +26,7 @@ from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import GroupView
 from ioa.ports.meter import Meter
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
@@ -65,11 +65,11 @@ class AheadOfLogError(IoaError):
 class GroupSession:
     """Follow one group until it has ended."""
 
-    def __init__(self, runner: TaskRunner, outbox: Outbox, comm_id: CommId, files: GroupFiles) -> None:
+    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles) -> None:
         self._runner = runner
         self._outbox = outbox
         self._files = files
-        self._history = GroupHistory(comm_id)
+        self._history = history
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
         """What came before the entry that it follows, by the sequence of that one."""
@@ -318,10 +318,10 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
+        now, brain = self._outbox.clock.now(), self._runner.brain
         self._meter.decided_by, self._meter.thought = None, ""
         hooks = self._runner.hooks
-        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, files), self._files)
+        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)
         said: Payload
         if not isinstance(view.state.stage, Concluding):
             with timed_decision("speak"):
@@ -345,7 +345,7 @@ class GroupSession:
             await until_answered(lambda: self._outbox.store.put_thought(comm_id, turn, thought), comm_id=comm_id, agent_id=self.me)
 
     async def _fitting(self, conclusion: Conclusion, view: GroupView) -> Conclusion:
-        return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
+        return await self._files.fitting(conclusion, view.state.turn)
 
     async def _keeping_floor(self, view: GroupView, deciding: Awaitable[T]) -> T:
         """Wait for a decision; a member with patience asks for more time as long as it takes."""

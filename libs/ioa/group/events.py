@@ -16,7 +16,7 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
-from ioa.protocol.messages import Message, Payload
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, Version
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
@@ -171,6 +171,23 @@ Kind = type[Input]
 def input_of(event: Event) -> Input:
     """Take what a member said out of its envelope."""
     return event.message.payload if isinstance(event, Said) else event
+
+
+def files_of(event: Event) -> tuple[Artifact, ...]:
+    """Return the files that an event tells of."""
+    match event:
+        case GroupLaunched(charter=charter):
+            return charter.inputs
+        case SubgroupClosed(artifacts=artifacts):
+            return artifacts
+        case Said(message=message):
+            said = message.payload
+            named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
+            if isinstance(named, InformTaskResult):
+                return (*named.artifacts, *named.traces)
+            return named.artifacts if isinstance(named, Conclusion) else ()
+        case _:
+            return ()
 
 
 def kind_of(event: Event) -> Kind:

@@ -13,7 +13,7 @@ from nats.aio.msg import Msg
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.keys import stream_of
-from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, FILES, GOALS, LOG, RESULTS, WORK
+from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup
 from ioa.protocol import subjects
@@ -120,7 +120,7 @@ async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
         await eventually(lambda: js.consumer_info(WORK, ANY_AGENT), lambda queue: queue.num_pending == 1, within=SOON)
         before = await kept()
         for target in targets:
-            await client.publish(f"$JS.API.STREAM.MSG.GET.OBJ_{FILES}", b'{"seq":1}', reply=target)
+            await client.publish(subjects.sync(MALLORY), b"", reply=target)
         # What waits for anybody is msgpack, and names a goal just as a cancellation does.
         await client.publish(
             f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", b'{"batch":1,"no_wait":true}', reply=subjects.cancel(USER)

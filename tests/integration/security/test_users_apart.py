@@ -54,7 +54,7 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
         seen = await _look(town, told[0].comm_id)
     assert achieved == []
     assert (seen["phase"], seen["reason"], "Count" in str(seen), f"of {USER}" in str(seen)) == (
-        "CONCLUDED",
+        "concluded",
         "concluded",
         False,
         False,

@@ -62,10 +62,11 @@ class Agent:
             owner=self.agent_id, members=(), goal_id=goal_id, user=user, session=self.session.session, ticket=ticket
         )
         state = (await self.network.launch(request)).state
-        state = await self._say(state, ConcludeGroupDiscussion(), 0)
-        await self._say(state, Conclusion(content=content), 1)
+        state = await self.say(state, ConcludeGroupDiscussion(), 0)
+        await self.say(state, Conclusion(content=content), 1)
 
-    async def _say(self, state: GroupState, payload: ConcludeGroupDiscussion | Conclusion, number: int) -> GroupState:
+    async def say(self, state: GroupState, payload: ConcludeGroupDiscussion | Conclusion, number: int) -> GroupState:
+        """Say something, and return what it led to."""
         header = Header(
             message_id=MessageId(f"{state.comm_id}-{number}"),
             comm_id=state.comm_id,

@@ -89,11 +89,11 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Map
     """Tell who somebody is by what no other role may do, in any version."""
     if ">" in publish:
         return of_admin()
-    services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))}
+    services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))} & set(Service)
     agents = {match[1] for one in publish if (match := _AGENT.fullmatch(one))}
     pools = {match[1] for one in publish if (match := _POOL.fullmatch(one))}
     match [*services], [*agents], [*pools]:
-        case [service], [], [] if service in {known.value for known in Service}:
+        case [service], [], []:
             return of_service(Service(service))
         case [], [agent], [pool]:
             return of_agent(AgentId(agent), PoolId(pool))

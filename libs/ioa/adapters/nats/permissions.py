@@ -95,17 +95,18 @@ _ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
 
 def of_service(service: Service) -> Permissions:
     """Return what a service of the control plane may do."""
-    name = f"ioa-{service}"
+    names = (f"ioa-{service}", *(["ioa-files"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
-        *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", f".{name}", f".{name}.*")),
+        *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
+        *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
     topology = () if service is Service.DISCOVERY else _making_topology()
     return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
-    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
+    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, ask for files."""
     publish = (
         subjects.register(pool, agent_id),
         subjects.renew(pool, agent_id),
@@ -120,10 +121,11 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.memberships(agent_id),
         subjects.SEARCH,
         subjects.report(agent_id),
+        subjects.get_file(agent_id),
+        subjects.put_file(agent_id),
         subjects.say(CommId(_ANY), agent_id),
         f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
-        *_exchanging_files(),
     )
     return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
@@ -136,13 +138,13 @@ def of_user(user: UserId) -> Permissions:
         subjects.cancel(user),
         WHO_AM_I,
         *_looking(),
-        f"{_API}.STREAM.INFO.*",
+        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (DEAD, _OBJECTS, _UPLOADS)),
         subjects.GET_GROUP,
         subjects.SEARCH,
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
-        *_exchanging_files(),
-        *_uploading(),
+        subjects.get_upload(user),
+        subjects.put_upload(user),
     )
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
@@ -237,16 +239,18 @@ def _looking() -> tuple[str, ...]:
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
         subjects.GROUP_STATUS,
+        subjects.STORED,
     )
 
 
-def _exchanging_files() -> tuple[str, ...]:
-    return (f"$O.{FILES}.C.*", f"$O.{FILES}.M.*", _reading(_OBJECTS), _reading(_UPLOADS))
-
-
-def _uploading() -> tuple[str, ...]:
-    """Put objects into the store that other programs know, as `nats object put` does. Not for agents: it lets one delete."""
-    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*")
+def _keeping_files() -> tuple[str, ...]:
+    """Read and write files: for group setup alone, which knows who may see which."""
+    return (
+        *(f"$O.{FILES}.{kind}" for kind in ("C.>", "M.*", "P.*")),
+        _reading(_OBJECTS),
+        _listing(_OBJECTS),
+        _reading(_UPLOADS),
+    )
 
 
 def _making_topology() -> tuple[str, ...]:
@@ -329,6 +333,11 @@ _SERVED = {
         subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
         subjects.PRUNE,
+        subjects.ANY_GET_FILE,
+        subjects.ANY_PUT_FILE,
+        subjects.ANY_GET_UPLOAD,
+        subjects.ANY_PUT_UPLOAD,
+        subjects.STORED,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
@@ -365,7 +374,7 @@ _NEEDED = {
         _reading(RESULTS),
         *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
         *(_removing(stream) for stream in _OF_GOALS),
-        *_exchanging_files(),
+        *_keeping_files(),
         *_working_off(GOALS, INTAKE),
         *_working_off(OLD_GOALS, INTAKE),
         f"{_API}.STREAM.LIST",
