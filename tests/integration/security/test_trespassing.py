@@ -134,7 +134,7 @@ BY_OTHERS = [
     ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
     ("observer", "ioa.v1.groups.get"),
     *(("observer", f"$JS.API.STREAM.INFO.{stream}") for stream in (LOG, "IOA_RESULTS", "IOA_ORDERS", "KV_IOA_OPEN")),
-    ("observer", "ioa.v1.discovery.search"),
+    ("observer", "ioa.v1.discovery.search._users"),
     *((name, "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS") for name in ("user", "observer", "registry", "router", "discovery")),
     ("registry", "$KV.IOA_KEYS.launch"),
     ("discovery", "ioa.v1.comm.c1.log"),

@@ -56,6 +56,7 @@ from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
+USER = AgentId("user")
 _PAGE = 200
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
@@ -102,7 +103,7 @@ class NatsSystemClient:
             UnavailableError: The system does not take it.
         """
         user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
-        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
+        stored = [await self._upload(user, goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
@@ -240,7 +241,7 @@ class NatsSystemClient:
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery."""
-        return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=timedelta(seconds=15))
+        return await self._requester.request(subjects.search(subjects.USERS), search, SearchResult, timeout=timedelta(seconds=15))
 
     async def index_status(self) -> IndexStatus:
         """Ask how discovery's index stands."""
@@ -248,7 +249,8 @@ class NatsSystemClient:
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
-        named, user = {"object_name": artifact.object_name, "sha256": artifact.sha256}, await self.user()
+        user = await self.user()
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
             request = GetUpload(user=user, after=after, **named)
@@ -260,9 +262,7 @@ class NatsSystemClient:
         """Ask whose files fill the store."""
         return await self._requester.request(subjects.STORED, AskStored(), StoredBytes)
 
-    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
-        user = await self.user()
-
+    async def _upload(self, user: UserId, goal_id: GoalId, given: InputData) -> Artifact:
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
             request = PutUpload(user=user, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
             return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
