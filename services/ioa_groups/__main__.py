@@ -54,7 +54,7 @@ _FILES_AT_ONCE = Bounds(
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:
-    return asked.user
+    return AgentId(asked.user)
 
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
@@ -110,6 +110,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
             by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
+            Endpoint("status", subjects.GROUP_STATUS, answer(GetGroup, setup.status)),
             by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
             by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),

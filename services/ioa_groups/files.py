@@ -46,7 +46,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
@@ -140,7 +140,7 @@ class FileService:
             PayloadTooLargeError: No user may store that much.
             StoreFullError: The user stores too much at present, or the store has no room.
         """
-        name = object_name(request.goal_id, request.user, request.place)
+        name = object_name(GoalName(request.user, request.goal_id).key, request.user, request.place)
         return await self._put(f"user-{request.user}", self._quotas.user_bytes, name, request)
 
     async def keep(self, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:

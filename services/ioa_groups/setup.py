@@ -23,13 +23,15 @@ from ioa.group.requests import (
     Entries,
     GetGroup,
     GroupSnapshot,
+    GroupStatus,
     LaunchGroup,
     ListMemberships,
     OpenMemberships,
     SequencedEntry,
     Sync,
+    no_group,
 )
-from ioa.group.state import MAX_MEMBERS, Charter, Limits, OpenTask, ParentTask
+from ioa.group.state import MAX_MEMBERS, Charter, Ended, Limits, OpenTask, ParentTask
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, Memberships
 from ioa.ports.group_log import GroupLog, StoredEntry
@@ -231,6 +233,20 @@ class GroupSetup:
         head = await self._existing(request.comm_id)
         return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=await self._charter(request.comm_id))
 
+    async def status(self, request: GetGroup) -> GroupStatus:
+        """Tell how far a group is, and nothing that was said in it."""
+        state = (await self._existing(request.comm_id)).entry.state
+        ended = state.stage if isinstance(state.stage, Ended) else None
+        return GroupStatus(
+            comm_id=state.comm_id,
+            phase=state.phase,
+            turns=state.turns_taken + state.nested_turns,
+            max_turns=state.limits.max_turns,
+            deadline=state.limits.deadline,
+            reason=None if ended is None else ended.reason,
+            ended_at=None if ended is None else ended.ended_at,
+        )
+
     async def memberships(self, request: ListMemberships) -> OpenMemberships:
         """Tell an agent which groups it was put into, but for those of which it is known to know the end."""
         return await self._ports.memberships.page(request.agent_id, after=request.after, limit=request.limit)
@@ -242,8 +258,8 @@ class GroupSetup:
         yet of a group that is about to be launched.
 
         Raises:
-            NotFoundError: There is no such group, and none is about to be launched.
-            ForbiddenError: The asker is no member.
+            NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
+            ForbiddenError: The asker is no member, but was given the goal; another leads it.
             ConflictError: The cursor names no entry of the log: it is of a log that is gone.
         """
         comm_id, agent_id = request.comm_id, request.agent_id
@@ -252,10 +268,13 @@ class GroupSetup:
             if await self._ports.open_groups.find(comm_id) is not None:
                 return Entries(entries=(), complete=True)
             await self._ports.memberships.remove(agent_id, comm_id)
-            raise NotFoundError(f"There is no group {comm_id}.")
+            raise no_group(comm_id)
         if not head.entry.state.is_member(agent_id):
             await self._ports.memberships.remove(agent_id, comm_id)
-            raise ForbiddenError(f"{agent_id} is no member of {comm_id}.")
+            record = None if request.ticket is None else await self._ports.goals.find(comm_id)
+            if record is not None and record.ticket_digest is not None and is_ticket(request.ticket, record.ticket_digest):
+                raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
+            raise no_group(comm_id)
         if request.after >= head.seq:
             if head.entry.state.phase.is_terminal and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
@@ -305,7 +324,8 @@ class GroupSetup:
     async def _mandate_of_task(self, request: LaunchGroup, parent: ParentTask) -> _Mandate:
         """Record the nested team in the parent's log first: the parent decides whether there may be one."""
         comm_id = comm_id_of_task(parent.comm_id, parent.task_id)
-        await self._existing(parent.comm_id)
+        if not (await self._existing(parent.comm_id)).entry.state.is_member(request.owner):
+            raise no_group(parent.comm_id)
         charter = await self._charter(parent.comm_id)
         if charter is None or charter.goal_id != request.goal_id:
             raise InvalidInputError(f"Group {parent.comm_id} does not work for the goal {request.goal_id}.")
@@ -406,7 +426,7 @@ class GroupSetup:
     async def _existing(self, comm_id: CommId) -> StoredEntry:
         head = await self._ports.ledger.head(comm_id)
         if head is None:
-            raise NotFoundError(f"There is no group {comm_id}.")
+            raise no_group(comm_id)
         return head
 
     async def _charter(self, comm_id: CommId) -> Charter | None:

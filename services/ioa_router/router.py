@@ -9,11 +9,11 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime
 
-from ioa.errors import ForbiddenError, IoaError, NotFoundError, UnavailableError
+from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.group.events import LaunchAbandoned, RepetitionRefused, Said, TimerFired
 from ioa.group.progress import check_progress, is_news
 from ioa.group.rejection import IllegalEventError, RejectionCode
-from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted
+from ioa.group.requests import Accepted, Rejected, SayReply, encode_accepted, no_group
 from ioa.group.state import GroupState
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
@@ -223,7 +223,15 @@ class Router:
         return Accepted(seq=seen.seq)
 
     async def _answer_to_refused(self, message: Message, refusal: IllegalEventError) -> Accepted | Rejected:
-        """Accept a message that is in the log already. A report of progress is not looked for: nobody needs to know."""
+        """Accept a message that is in the log already. A report of progress is not looked for: nobody needs to know.
+
+        Raises:
+            NotFoundError: There is no such group, or its sender is no member.
+        """
+        seen = await self._ports.ledger.seen(message.header.comm_id)
+        if seen is None or not seen.entry.state.is_member(message.header.sender):
+            count_rejection(refusal.code)
+            raise no_group(message.header.comm_id)
         if not isinstance(message.payload, InformTaskProgress):
             seq = await self._ports.ledger.accepted_before(message)
             if seq is not None:
@@ -306,6 +314,4 @@ class Router:
 
 def _rejected(refusal: IllegalEventError) -> Rejected:
     count_rejection(refusal.code)
-    if refusal.code is RejectionCode.NO_GROUP:
-        raise NotFoundError(refusal.message)
     return Rejected(code=refusal.code, message=refusal.message, legal=refusal.legal)

@@ -30,7 +30,6 @@ from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import (
     AlreadyRunningError,
-    ForbiddenError,
     IdTakenError,
     IoaError,
     NotFoundError,
@@ -418,7 +417,7 @@ class AgentClient:
             self._note_end(comm_id, session.cursor)
         except* SupersededError as errors:
             self._superseded.put_nowait(errors)
-        except* (NotFoundError, ForbiddenError) as errors:
+        except* NotFoundError as errors:
             self._probing.forget(comm_id)
             _log.info("group_not_there", comm_id=comm_id, agent_id=me, why=str(find_error(IoaError, errors)))
         except* AheadOfLogError as errors:

@@ -108,7 +108,7 @@ class Leader:
         leadership = self._remembered(offer)
         try:
             async with asyncio.timeout(left) as until_deadline:
-                if offer.attempt == 1 or not await self._is_open(comm_id):
+                if offer.attempt == 1 or not await self._is_open(comm_id, leadership):
                     await self._open_group(goal, leadership)
         except TimeoutError:
             if until_deadline.expired():
@@ -122,10 +122,11 @@ class Leader:
         await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
         self._leaderships.pop(offer.goal.name, None)
 
-    async def _is_open(self, comm_id: CommId) -> bool:
+    async def _is_open(self, comm_id: CommId, leadership: _Leadership) -> bool:
         """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
+        asked = Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND, ticket=leadership.ticket)
         try:
-            known = await self._network.sync(Sync(comm_id=comm_id, agent_id=self._card.agent_id, after=_BEYOND))
+            known = await self._network.sync(asked)
         except NotFoundError:
             return False
         except ForbiddenError:
@@ -171,7 +172,7 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
-                if leadership.formations and await self._is_open(goal.comm_id):
+                if leadership.formations and await self._is_open(goal.comm_id, leadership):
                     return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):

@@ -126,8 +126,7 @@ class GroupSession:
         """Follow the group and act in it until it has ended.
 
         Raises:
-            NotFoundError: The group is gone.
-            ForbiddenError: This agent is none of its members.
+            NotFoundError: The group is gone, or this agent is none of its members.
             AheadOfLogError: What this agent remembers of the group is of a log that is gone.
         """
         with sessions.track_inprogress():

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from ioa.errors import NotFoundError
 from ioa.group.events import EncodedEntry, Entry
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, ParentTask, PlannedTask, WaitingTask
@@ -13,8 +14,8 @@ from ioa.protocol.codec import encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, UserIdField
-from ioa.protocol.messages import MAX_ARTIFACTS
-from ioa.protocol.model import Instruction, Model
+from ioa.protocol.messages import MAX_ARTIFACTS, Phase
+from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
@@ -98,10 +99,34 @@ class CancelGroup(Instruction):
     why: str = ""
 
 
+def no_group(comm_id: CommId) -> NotFoundError:
+    """Say that there is no such group: to who is no member in the same words, so that nobody learns of groups by asking."""
+    return NotFoundError(f"There is no group {comm_id}.", hint="Only members are told of a group.")
+
+
 class GetGroup(Model):
     """Ask where a group stands."""
 
     comm_id: CommIdField
+
+
+class GroupStatus(Model):
+    """How far a group is, for monitors: nothing in it was said by anybody.
+
+    Attributes:
+        turns: Those taken, in nested teams that have ended too.
+        deadline: When the group ends at the latest.
+        reason: Why it has ended; None while it is open.
+        ended_at: When.
+    """
+
+    comm_id: CommIdField
+    phase: Phase
+    turns: int
+    max_turns: int
+    deadline: Time
+    reason: Reason | None = None
+    ended_at: Time | None = None
 
 
 class GroupSnapshot(Model):
@@ -119,11 +144,15 @@ class GroupSnapshot(Model):
 
 
 class Sync(Model):
-    """Ask for the log entries of a group that lie behind `after`. Only its members are answered."""
+    """Ask for the log entries of a group that lie behind `after`. Only its members are answered.
+
+    With the `ticket` of a goal who was given it is told that another agent has opened its group.
+    """
 
     comm_id: CommIdField
     agent_id: AgentIdField
     after: Annotated[int, Field(ge=0)] = 0
+    ticket: ShownTicket = None
 
 
 class ListMemberships(Model):

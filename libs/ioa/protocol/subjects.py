@@ -64,6 +64,8 @@ STORED = f"{ROOT}.uploads.stored"
 """Where it is asked whose files fill the store."""
 GET_GROUP = f"{ROOT}.groups.get"
 """Where it is asked how a group stands."""
+GROUP_STATUS = f"{ROOT}.groups.status"
+"""Where it is asked how far a group is, which tells nothing that anybody said."""
 ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
@@ -169,12 +171,12 @@ def put_file(agent_id: AgentId) -> str:
     return f"{ROOT}.groups.put.{agent_id}"
 
 
-def get_upload(user: str) -> str:
+def get_upload(user: UserId) -> str:
     """Where a user reads the files of a goal, piece by piece."""
     return f"{ROOT}.uploads.get.{user}"
 
 
-def put_upload(user: str) -> str:
+def put_upload(user: UserId) -> str:
     """Where a user puts a file that goes with a goal, piece by piece."""
     return f"{ROOT}.uploads.put.{user}"
 

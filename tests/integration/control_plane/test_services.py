@@ -14,7 +14,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.system_client import open_system
 from ioa.adapters.nats.topology import DEAD, LOG
-from ioa.errors import ForbiddenError, NoAgentError, NotFoundError, PayloadTooLargeError
+from ioa.errors import NoAgentError, NotFoundError, PayloadTooLargeError
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
@@ -149,7 +149,7 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
         await caller.launch(cancelled, ADA, AgentId("absent"))
     comm_id = (await caller.launch(cancelled, ADA, BOB)).state.comm_id
     await caller.launch(late, ADA, BOB)
-    with pytest.raises(ForbiddenError):
+    with pytest.raises(NotFoundError):
         await caller.entries(comm_id, EVE)
     with pytest.raises(NotFoundError):
         await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupSnapshot)

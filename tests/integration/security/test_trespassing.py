@@ -102,7 +102,7 @@ READ_BY_ADA = {
 }
 
 BY_OTHERS = [
-    *(("user", subject) for subject in ("ioa.v1.goal.eve", "ioa.v1.goal.eve.ada", "ioa.v1.groups.cancel.eve", "ioa.v1.goal")),
+    *(("user", subject) for subject in ("ioa.v1.goal.eve", "ioa.v1.groups.cancel.eve", "ioa.v1.uploads.put.eve", "ioa.v1.goal")),
     ("user", "ioa.v1.comm.c1.log"),
     ("user", "ioa.v1.comm.c1.say.ada"),
     ("user", "ioa.v1.inbox.ada.n1"),
@@ -133,6 +133,7 @@ BY_OTHERS = [
     ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
     ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
     ("observer", "ioa.v1.groups.get"),
+    *(("observer", f"$JS.API.STREAM.INFO.{stream}") for stream in (LOG, "IOA_RESULTS", "IOA_ORDERS", "KV_IOA_OPEN")),
     ("observer", "ioa.v1.discovery.search._users"),
     *((name, "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS") for name in ("user", "observer", "registry", "router", "discovery")),
     ("registry", "$KV.IOA_KEYS.launch"),

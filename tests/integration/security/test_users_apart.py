@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
+import msgpack
 import pytest
 from nats.js.api import Header
 
+from ioa.adapters.nats.inspection import NatsInspection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.errors import ForbiddenError, NotFoundError
-from ioa.group.requests import CancelGroup
+from ioa.group.requests import CancelGroup, GetGroup
 from ioa.protocol import subjects
+from ioa.protocol.codec import encode
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, GoalName, UserId
+from ioa.protocol.ids import CommId, GoalId, GoalName, UserId
+from tests.integration.security.secured import open_intruder
 from tests.integration.security.town import BOB, EVE, SOON, USER, Town, open_town
 
 _FIRST, _SECOND = GoalId("report"), GoalId("report-2")
@@ -47,13 +51,31 @@ async def test_a_user_achieves_nothing_against_another(town: Town) -> None:
             await town.given((USER, GoalId("waits")))
             await admin.cancel(CancelGroup(goal_id=GoalId("waits")), USER)
             cancelled = await town.user.wait_for_result(GoalId("waits"))
+        seen = await _look(town, told[0].comm_id)
     assert achieved == []
+    assert (seen["phase"], seen["reason"], "Count" in str(seen), f"of {USER}" in str(seen)) == (
+        "concluded",
+        "concluded",
+        False,
+        False,
+    )
     assert [(result.reason, result.content, result.user) for result in told] == [
         (Reason.CONCLUDED, f"{goal_id} of {user}", user) for user, goal_id in goals
     ]
     assert shown == (GoalName(EVE, _FIRST), GoalName(USER, _FIRST), GoalName(USER, _SECOND))
     assert status.standing is not None and status.standing.charter is not None
     assert (status.record.goal.user, status.standing.charter.user, cancelled.reason) == (USER, USER, Reason.CANCELLED)
+
+
+async def _look(town: Town, comm_id: CommId) -> Mapping[str, object]:
+    """See as an observer how the system stands, which the server refuses in no part, and all that is told of a group."""
+    async with open_intruder(town.secured, "observer") as observer:
+        inspection = NatsInspection(observer)
+        topology, streams, ahead = await inspection.topology(), await inspection.read(), await inspection.clock_difference()
+        assert (list(topology.missing), len(streams) > 0, ahead is not None) == ([], True, True)
+        answer = await observer.request(subjects.GROUP_STATUS, encode(GetGroup(comm_id=comm_id)), timeout=5)
+    fields: Mapping[str, object] = msgpack.unpackb(answer.data)
+    return fields
 
 
 async def _take_message_id(town: Town, goal_id: GoalId) -> None:

@@ -136,13 +136,21 @@ async def test_a_text_that_nothing_can_store_is_refused() -> None:
     assert len(await plane.entries()) == 1
 
 
-async def test_a_stranger_is_rejected() -> None:
-    """Who is no member is told so, whatever it says."""
-    plane = Plane()
+async def test_a_stranger_is_told_of_no_group() -> None:
+    """Who is no member is told what it is told where there is no group, whatever it says, also after the group's end."""
+    plane, told = Plane(), set[str]()
     await plane.open(ADA, BOB)
-    answer = await plane.says(EVE, Discussion(content="Hello.", next_speaker=ADA))
-    assert isinstance(answer, Rejected)
-    assert answer.code is RejectionCode.NOT_A_MEMBER
+    hello = await plane.message(EVE, Discussion(content="Hello.", next_speaker=ADA))
+    report = await plane.message(EVE, InformTaskProgress(task_id=TaskId("t1"), number=1))
+    nowhere = hello.model_copy(update={"header": hello.header.model_copy(update={"comm_id": CommId("nowhere")})})
+    for has_ended in (False, True):
+        for message in (hello, report, nowhere):
+            with pytest.raises(NotFoundError) as refusal:
+                await plane.send(message)
+            told.add(str(refusal.value).replace(message.header.comm_id, "it"))
+        if not has_ended:
+            await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x80", b"x" * 100])

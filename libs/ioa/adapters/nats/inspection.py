@@ -16,9 +16,8 @@ from nats.js.errors import APIError, NotFoundError
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.request_reply import slowed_of
 from ioa.adapters.nats.stream_stats import NatsStreamStats
-from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.system_client import NatsSystemClient
-from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
+from ioa.adapters.nats.topology import CONSUMERS, DEAD, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import StreamStats
@@ -65,20 +64,20 @@ class NatsInspection:
 
     async def topology(self) -> TopologyFacts:
         """Look for every stream, bucket and shared consumer."""
-        there = await stream_names(self._client)
-        missing = [name for name in STREAMS if name not in there]
+        found = {stream.config.name: stream.config for stream in await self._js.streams_info()}
+        missing = [name for name in STREAMS if name not in found]
         missing += [
             f"{stream}/{name}"
             for stream, name, _ in CONSUMERS
             if stream not in missing and await _is_missing(self._js.consumer_info, stream, name)
         ]
-        schedules = TIMERS in missing or (await self._js.stream_info(TIMERS)).config.allow_msg_schedules
+        schedules = TIMERS in missing or found[TIMERS].allow_msg_schedules
         return TopologyFacts(len(STREAMS), missing, [] if schedules else [TIMERS])
 
     async def clock_difference(self) -> timedelta | None:
         """Compare with the time that stands in JetStream's answers; half the round trip is taken for the way back."""
         asked = datetime.now(UTC)
-        answer = await self._client.request(f"$JS.API.STREAM.INFO.{LOG}", b"", timeout=_ANSWER_SECONDS)
+        answer = await self._client.request(f"$JS.API.STREAM.INFO.{DEAD}", b"", timeout=_ANSWER_SECONDS)
         answered = datetime.now(UTC)
         written = json.loads(answer.data).get("ts")
         if written is None:

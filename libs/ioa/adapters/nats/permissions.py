@@ -139,6 +139,7 @@ def of_user(user: UserId) -> Permissions:
         subjects.cancel(user),
         WHO_AM_I,
         *_looking(),
+        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (DEAD, _OBJECTS, _UPLOADS)),
         subjects.GET_GROUP,
         subjects.search(subjects.USERS),
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
@@ -226,19 +227,24 @@ def _removing(stream: str) -> str:
 
 
 def _looking() -> tuple[str, ...]:
-    """How everything stands: services, streams and what they count, agents, the index."""
+    """How everything stands: services, streams and what they count, agents, the index.
+
+    The information on a stream can be had with the subjects that it keeps, which hold ids. The list of all streams has none; those
+    of dead letters are their reasons.
+    """
     return (
         *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", ".*")),
         f"{_API}.INFO",
         f"{_API}.STREAM.NAMES",
         f"{_API}.STREAM.LIST",
-        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (_OBJECTS, _UPLOADS)),
+        f"{_API}.STREAM.INFO.{DEAD}",
         f"{_API}.CONSUMER.NAMES.*",
         f"{_API}.CONSUMER.LIST.*",
         f"{_API}.CONSUMER.INFO.*.*",
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
+        subjects.GROUP_STATUS,
         subjects.STORED,
     )
 
@@ -330,6 +336,7 @@ _SERVED = {
         subjects.ANY_MEMBERSHIPS,
         subjects.ANY_SET_ASIDE,
         subjects.GET_GROUP,
+        subjects.GROUP_STATUS,
         subjects.ANY_CANCEL,
         subjects.PRUNE,
         subjects.ANY_GET_FILE,
@@ -378,6 +385,7 @@ _NEEDED = {
         *_keeping_files(),
         *_working_off(GOALS, INTAKE),
         *_working_off(OLD_GOALS, INTAKE),
+        f"{_API}.STREAM.LIST",
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (

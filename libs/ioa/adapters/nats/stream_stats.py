@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nats.js import JetStreamContext
-from nats.js.api import ConsumerInfo
+from nats.js.api import ConsumerInfo, StreamState
 
 from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.errors import UnavailableError
 from ioa.ports.stream_stats import QueueStats, StreamStats
 
 _QUEUES = (OLD_GOALS, GOALS, WORK, TIMERS)
@@ -24,12 +25,19 @@ class NatsStreamStats:
         self._js = js
 
     async def read(self) -> Sequence[StreamStats]:
-        """Ask for every stream, and for the consumers of those that are queues."""
-        return [await self._stream(name) for name in (*_QUEUES, *_STORES)]
+        """Ask for all streams, which whoever may see no subjects may too, and for the consumers of those that are queues.
 
-    async def _stream(self, name: str) -> StreamStats:
+        Raises:
+            UnavailableError: JetStream does not answer, or without one of them.
+        """
+        with unavailable_unless_answered("JetStream"):
+            states = {stream.config.name: stream.state for stream in await self._js.streams_info()}
+        if missing := {*_QUEUES, *_STORES} - states.keys():
+            raise UnavailableError(f"The stream {min(missing)} does not answer.")
+        return [await self._stream(name, states[name]) for name in (*_QUEUES, *_STORES)]
+
+    async def _stream(self, name: str, state: StreamState) -> StreamStats:
         with unavailable_unless_answered(f"The stream {name}"):
-            state = (await self._js.stream_info(name)).state
             consumers = await self._consumers(name) if name in _QUEUES else ()
         queues = (_standing_of(one) for one in consumers)
         return StreamStats(name, state.messages, state.bytes, tuple(queues))
