@@ -53,7 +53,11 @@ def _caller(subject: str) -> str:
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
-    async with open_connection(settings.nats("ioa-groups")) as client, open_topology(client, settings):
+    async with (
+        open_connection(settings.nats("ioa-groups")) as client,
+        open_connection(settings.nats("ioa-files")) as carrier,  # no request waits behind pieces of files that came before it
+        open_topology(client, settings),
+    ):
         js = client.jetstream()
         work, dead = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js))
         clock, log = await open_nats_clock(client), NatsGroupLog(client, UnreadableEntries(dead).note)
@@ -76,7 +80,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        files = FileService(NatsFileStore(client), log, ledger, tickets, clock, quotas)
+        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
         taking = IntakePorts(goals, work, timers, files, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
         intake = Intake(taking, settings.lease)
         garbage = QueueGarbage(work, dead)
@@ -122,7 +126,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                     ),
                     open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                     open_service(
-                        *(client, "ioa-files", "Reads and writes files", installed_version(), of_files), bounds=_FILES_AT_ONCE
+                        *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files), bounds=_FILES_AT_ONCE
                     ),
                 ):
                     await stop.wait()
