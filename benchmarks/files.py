@@ -41,7 +41,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.ids import CommId, GoalId, UserId
 
 _DIRECT, _CHUNK_BYTES = f"$O.{FILES}.C.direct", 128 * 1024
 
@@ -51,7 +51,7 @@ class User:
 
     def __init__(self, requester: NatsRequester, name: str) -> None:
         self._requester = requester
-        self._user = AgentId(name)
+        self._user = UserId(name)
 
     async def put(self, data: bytes) -> Artifact:
         """Put a file."""

@@ -44,7 +44,7 @@ _FILES_AT_ONCE = Bounds(max_concurrent=8, waiting=1_000, waiting_bytes=64_000_00
 
 
 def _user(asked: GetUpload | PutUpload) -> AgentId:
-    return asked.user
+    return AgentId(asked.user)
 
 
 def _caller(subject: str) -> str:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.protocol.goals import Artifact, FileName
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, UserIdField
 from ioa.protocol.model import Carrier, Model
 
 PIECE_BYTES = 512 * 1024
@@ -66,7 +66,7 @@ class PutFile(Carrier):
 class PutUpload(Carrier):
     """Put the next piece of a file that a user is about to send with a goal."""
 
-    user: AgentIdField
+    user: UserIdField
     goal_id: GoalIdField
     place: Place
     file: Announced
@@ -94,7 +94,7 @@ class GetFile(Model):
 class GetUpload(Model):
     """Ask, as a user, for a piece of a file that a goal was given, or has made."""
 
-    user: AgentIdField
+    user: UserIdField
     object_name: Annotated[str, Field(max_length=512)]
     sha256: _Digest
     after: _Size = 0
@@ -111,7 +111,7 @@ class AskStored(Model):
 
 
 class OwnerBytes(Model):
-    """What somebody stores: `agent-` or `user-` and a name, or `goals` for texts that came with goals themselves."""
+    """What somebody stores: `agent-` or `user-` and a name."""
 
     owner: str
     size_bytes: _Size
