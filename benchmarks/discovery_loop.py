@@ -56,7 +56,7 @@ class Crowd:
     async def search(self) -> None:
         """Ask for somebody."""
         request = Search(needs=(Need(text=f"somebody for thing {time.monotonic()}"),))
-        await self._requester.request(subjects.SEARCH, request, SearchResult, timeout=_PATIENCE)
+        await self._requester.request(subjects.search(subjects.USERS), request, SearchResult, timeout=_PATIENCE)
 
     async def indexed(self) -> int:
         """How many cards discovery holds; -1 if it does not answer yet."""

@@ -102,7 +102,9 @@ class Town:
         began = time.perf_counter()
         await self.register(of)
         registered = time.perf_counter()
-        while not (await self._requester.request(subjects.SEARCH, Search(needs=(need,)), SearchResult, timeout=_TIMEOUT)).merged:
+        while not (
+            await self._requester.request(subjects.search(subjects.USERS), Search(needs=(need,)), SearchResult, timeout=_TIMEOUT)
+        ).merged:
             pass
         return registered - began, time.perf_counter() - registered
 

@@ -102,7 +102,7 @@ class UnavailableError(IoaError):
     Args:
         message: What happened, in one sentence.
         hint: What the reader can do next; empty when there is nothing to do.
-        retry_after: When a retry is worth its while, if that is known. It does not travel over the wire.
+        retry_after: When a retry is worth its while, if that is known. Over the wire it travels with `RateLimitedError` alone.
     """
 
     def __init__(self, message: str, *, hint: str = "", retry_after: timedelta | None = None) -> None:
@@ -112,6 +112,10 @@ class UnavailableError(IoaError):
 
 class NotYetError(UnavailableError):
     """Nothing is wrong; there is something to wait for, and the work is worth another look later."""
+
+
+class RateLimitedError(UnavailableError):
+    """Whoever asks does so too often, and is to come back after `retry_after`. It travels over the wire with that time."""
 
 
 class StoreFullError(UnavailableError):
@@ -156,6 +160,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     NoAgentError: ErrorRow("no_agent", Fault.CALLER, Retry.BOUNDED, "info"),
     UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
+    RateLimitedError: ErrorRow("rate_limited", Fault.CALLER, Retry.ENDLESS, "info"),
     StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 from typing import Protocol, TypeVar
 
 from ioa.adapters.nats.buckets import NatsRegistryView
@@ -22,6 +23,7 @@ from ioa.ports.embedder import Embedder
 from ioa.protocol import subjects
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search
+from ioa.quotas import Family
 from ioa.runtime.control_plane import ControlPlaneSettings
 from ioa.runtime.process import background
 from ioa_discovery.assessment import Assessor
@@ -87,14 +89,23 @@ async def open_answering(
             return IndexStatus(cards=await index.count(), model_id=embedder.model_id)
 
         searcher = Searcher(index, embedder, replicas, experience, stem=stem)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            Endpoint("search", subjects.SEARCH, answer(Search, searcher.search)),
-            Endpoint("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
+            by_name("search", subjects.ANY_SEARCH, answer(Search, searcher.search), family=Family.SEARCH),
+            by_name("report", subjects.ANY_REPORT, answer_as(ReportOutcomes, assessor.report, lambda told: told.agent_id)),
             Endpoint("status", subjects.INDEX_STATUS, answer(AskIndexStatus, status)),
         ]
         upkeep = Upkeep(Indexer(index, engines.card_embedder, stem=stem), feed)
         async with (
             background(upkeep.keep()),
-            open_service(client, "ioa-discovery", "Finds agents by meaning", installed_version(), endpoints),
+            open_service(
+                client,
+                "ioa-discovery",
+                "Finds agents by meaning",
+                installed_version(),
+                endpoints,
+                bounds=settings.bounds,
+                known=sessions.agents,
+            ),
         ):
             yield engines, feed

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
@@ -21,9 +26,12 @@ from ioa.adapters.nats.topology import GOALS, INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
+from ioa.quotas import Family
+from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -39,7 +47,9 @@ from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 
-_FILES_AT_ONCE = Bounds(max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, lane_waiting=64)
+_FILES_AT_ONCE = Bounds(
+    max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, caller_waiting_bytes=16_000_000
+)
 """Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
 
 
@@ -47,24 +57,21 @@ def _user(asked: GetUpload | PutUpload) -> AgentId:
     return AgentId(asked.user)
 
 
-def _caller(subject: str) -> str:
-    return subject.rpartition(".")[2]
-
-
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
-    async with (
-        open_connection(settings.nats("ioa-groups")) as client,
-        open_connection(settings.nats("ioa-files")) as carrier,  # no request waits behind pieces of files that came before it
-        open_topology(client, settings),
-    ):
-        js = client.jetstream()
-        work, dead = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js))
-        clock, log = await open_nats_clock(client), NatsGroupLog(client, UnreadableEntries(dead).note)
-        goals, timers = NatsGoalRecords(js), NatsTimers(js)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
+        # No request waits behind pieces of files that came before it.
+        carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
+        await stack.enter_async_context(open_topology(client, settings))
+        js, clock = client.jetstream(), await open_nats_clock(client)
+        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
+        work, dead = NatsWorkQueue(js), AuditedDeadLetters(CountedDeadLetters(NatsDeadLetters(js)), audit)
+        log = NatsGroupLog(client, UnreadableEntries(dead).note)
+        goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
-        results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
+        results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
         ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
         endings = Endings(results, ended)
@@ -78,7 +85,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         )
         ports = GroupSetupPorts(ledger, log, goals, registry, memberships, open_groups, endings, clock, sessions)
         setup = GroupSetup(ports, timeouts)
-        leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
+        leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
@@ -98,23 +105,27 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             accept = intake.accept_old if is_of_before else intake.refuse_old
             await accept(delivery.subject, delivery.data, delivery.identity)
 
+        launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
+        abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
+        by_name = partial(Endpoint, caller_at=subjects.CALLER_AT)
         endpoints = [
-            Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
-            Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
+            by_name("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+            by_name("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
-            Endpoint("cancel", subjects.ANY_CANCEL, answer_user(CancelGroup, setup.cancel)),
-            Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
-            Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),
-            Endpoint(
+            by_name("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
+            by_name("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
+            Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
+            by_name(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),
-            Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
+            by_name("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id), family=Family.SYNC),
         ]
+        of_file = partial(by_name, family=Family.FILES)
         of_files = [
-            Endpoint("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id), lane=_caller),
-            Endpoint("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id), lane=_caller),
-            Endpoint("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user), lane=_caller),
-            Endpoint("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user), lane=_caller),
+            of_file("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id)),
+            of_file("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id)),
+            of_file("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user)),
+            of_file("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user)),
             Endpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
         ]
         into_dead = into_dead_letters(dead)
@@ -131,9 +142,19 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         files.sweep(),
                         *metrics,
                     ),
-                    open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
                     open_service(
-                        *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files), bounds=_FILES_AT_ONCE
+                        client,
+                        "ioa-groups",
+                        "Opens, ends and shows groups",
+                        installed_version(),
+                        endpoints,
+                        bounds=settings.bounds,
+                        known=sessions.agents,
+                    ),
+                    open_service(
+                        *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
+                        bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
+                        known=sessions.agents,
                     ),
                 ):
                     await stop.wait()

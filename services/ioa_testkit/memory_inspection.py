@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, TopologyFacts
 from ioa.ports.stream_stats import QueueStats, StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa_testkit.memory_plane import MemoryControlPlane
@@ -22,6 +22,7 @@ class MemoryInspection:
         streams: Which streams and buckets there are.
         clock_is_ahead: By how much the server's clock is.
         silent: Services that do not answer.
+        too_often: Who asks services too often.
         may_read: Whether whoever asks may read dead letters, not only count them.
     """
 
@@ -33,6 +34,7 @@ class MemoryInspection:
         self.streams = TopologyFacts(0, (), ())
         self.clock_is_ahead: timedelta | None = timedelta(0)
         self.silent: set[str] = set()
+        self.too_often: list[SlowedCaller] = []
         self.may_read = True
 
     @property
@@ -60,6 +62,10 @@ class MemoryInspection:
         """Count what waits for an agent."""
         waiting = len(self._plane.work.waiting())
         return [StreamStats("IOA_WORK", waiting, 0, (QueueStats("any", waiting, 0),))]
+
+    async def slowed(self) -> Sequence[SlowedCaller]:
+        """Tell what it was told."""
+        return self.too_often
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason."""

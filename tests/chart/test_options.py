@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ _WORKLOADS = (
     ("StatefulSet", "ioa-qdrant"),
 )
 _POD = ("spec", "template", "spec")
+_GIVEN_CERTIFICATE: Mapping[str, Any] = {"tls": {"existingSecret": "t"}}  # without a cluster to ask, helm makes another each time
 
 
 @pytest.mark.parametrize(
@@ -171,7 +173,12 @@ def test_service_accounts_are_made_or_taken() -> None:
 def test_the_control_plane_is_told_its_limits() -> None:
     """Each value becomes the variable that the services read."""
     environment = environment_of(
-        render({"controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7}}).one("Deployment", "ioa-groups")
+        render(
+            {
+                "controlPlane": {"leaseSeconds": 21, "maxDepth": 1, "keepDays": 7},
+                "quotas": {"requests": {"say": {"perSecond": 70}}},
+            }
+        ).one("Deployment", "ioa-groups")
     )
 
     assert {key: value for key, value in environment.items() if not key.startswith("IOA_NATS")} == {
@@ -179,6 +186,11 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
         "IOA_MAX_DEPTH": "1", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
+        "IOA_QUOTA_RENEW": "2", "IOA_QUOTA_RENEW_BURST": "10", "IOA_QUOTA_SEARCH": "5", "IOA_QUOTA_SEARCH_BURST": "20",
+        "IOA_QUOTA_SAY": "70", "IOA_QUOTA_SAY_BURST": "100", "IOA_QUOTA_SYNC": "20", "IOA_QUOTA_SYNC_BURST": "50",
+        "IOA_QUOTA_FILES": "100", "IOA_QUOTA_FILES_BURST": "200",
+        "IOA_QUOTA_OTHERS": "10", "IOA_QUOTA_OTHERS_BURST": "20",
+        "IOA_QUOTA_WAITING": "64", "IOA_QUOTA_WAITING_BYTES": "1000000",
         "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
         "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
     }  # fmt: skip
@@ -324,13 +336,25 @@ def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
 
 def test_a_rotation_reaches_the_job_and_restarts_who_has_to() -> None:
     """The Job is told whose keys to replace; NATS learns of them, and pods of a pool get theirs, by a restart; others go on."""
-    rotated = render({"credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
-    plain = render({})
+    rotated = render({**_GIVEN_CERTIFICATE, "credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
+    plain = render(_GIVEN_CERTIFICATE)
 
     plan = json.loads(rotated.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     restarted = {name for name, pod in _annotations(rotated).items() if pod != _annotations(plain)[name]}
     assert plan["rotation"] == {"id": "a", "of": ["ioa-router-nats", "ioa-calculator-nats"], "ended": False}
     assert restarted == {"ioa-nats", "ioa-calculator"}
+
+
+def test_another_certificate_restarts_nats_and_its_clients() -> None:
+    """They read it when they start: pods bear the sum of what they read, and a Secret that is kept restarts nobody."""
+    rendered = render()
+    secret = rendered.one("Secret", "ioa-nats-tls")["data"]
+    sums = {f"checksum/{key}": sha256(content.encode()).hexdigest() for key, content in secret.items()}
+
+    for name, pod in _annotations(rendered).items():
+        read = "checksum/tls.crt" if name == "ioa-nats" else "checksum/ca.crt"
+        assert {key: value for key, value in pod.items() if key in sums} == {read: sums[read]}
+    assert _annotations(render(_GIVEN_CERTIFICATE)) == _annotations(render(_GIVEN_CERTIFICATE))
 
 
 def _annotations(rendered: Rendered) -> dict[str, Mapping[str, str]]:

@@ -27,6 +27,16 @@
   value: P{{ .Values.controlPlane.keepDays }}D
 - name: IOA_KEEP_AGENTS
   value: P{{ .Values.controlPlane.keepAgentsDays }}D
+{{- range $family, $rate := .Values.quotas.requests }}
+- name: IOA_QUOTA_{{ upper $family }}
+  value: {{ $rate.perSecond | quote }}
+- name: IOA_QUOTA_{{ upper $family }}_BURST
+  value: {{ $rate.burst | quote }}
+{{- end }}
+- name: IOA_QUOTA_WAITING
+  value: {{ .Values.quotas.waiting.requests | int64 | quote }}
+- name: IOA_QUOTA_WAITING_BYTES
+  value: {{ .Values.quotas.waiting.bytes | int64 | quote }}
 - name: IOA_AGENT_FILES_BYTES
   value: {{ .Values.quotas.files.agentBytes | int64 | quote }}
 - name: IOA_USER_FILES_BYTES

@@ -30,6 +30,8 @@ listen: 0.0.0.0:4222
 http: {{ ternary "0.0.0.0" "127.0.0.1" (eq (include "ioa.nats.monitored" .) "true") }}:8222
 pid_file: /var/run/nats/nats.pid
 max_payload: {{ .Values.nats.maxPayload }}
+max_pending: {{ .Values.nats.maxPending }}
+write_deadline: {{ .Values.nats.writeDeadline | quote }}
 # A service that hangs gets no more requests after 9 s. Clients that were heard in between are not pinged.
 ping_interval: 3s
 ping_max: 2

@@ -22,7 +22,7 @@ from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
-from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus, ModelReport
@@ -140,6 +140,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
     yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
+    yield quotas_finding(await inspection.slowed())
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
 
@@ -425,6 +426,19 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             "The services and agents say why: look for work_failed and work_put_off in their logs.",
         )
     return Finding("queues", Health.OK, "nothing comes again")
+
+
+def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
+    """Judge who asks more often than it may; others are served all the same."""
+    if not slowed:
+        return Finding("quotas", Health.OK, "nobody asked too often in the last minute")
+    named = [f"{one.caller} ({one.refused:,} of {one.family} refused)" for one in slowed[:_NAMED_AGENTS]]
+    return Finding(
+        "quotas",
+        Health.WARNING,
+        f"Asking too often, and slowed down: {', '.join(named)}.",
+        "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
+    )
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:

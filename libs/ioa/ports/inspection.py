@@ -67,6 +67,15 @@ class DeadLetterKind:
     subject: str
 
 
+@dataclass(frozen=True)
+class SlowedCaller:
+    """Somebody who asked a service too often within the last minute: how many requests of a family were refused."""
+
+    caller: str
+    family: str
+    refused: int
+
+
 class Inspection(StreamStatsSource, Protocol):
     """One connection to a server, and what can be found out over it. `read` tells how streams and queues stand."""
 
@@ -89,6 +98,9 @@ class Inspection(StreamStatsSource, Protocol):
 
     async def answers(self, service: str) -> bool:
         """Whether a service, such as `ioa-router`, answers a ping (NATS ADR-32)."""
+
+    async def slowed(self) -> Sequence[SlowedCaller]:
+        """Ask every replica of every service who asks too often, whoever does so most first."""
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason, and read the newest of each if whoever asks may."""

@@ -10,6 +10,11 @@ from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, 
 
 ROOT = "ioa.v1"
 
+CALLER_AT, CALLER_OF_SAY_AT = -1, 5
+"""Which token of a request's subject names who asks."""
+GROUP_SETUP, USERS = "_groups", "_users"
+"""Callers that are no agents: names that no id can be."""
+
 OLD_GOAL = f"{ROOT}.goal"
 """Where goals are published by clients whose version does not name their user; they are told what to do."""
 ANY_GOAL = f"{OLD_GOAL}.*"
@@ -28,6 +33,7 @@ ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
+ANY_AUDIT = f"{ROOT}.audit.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
@@ -41,8 +47,7 @@ LIST_AGENTS = f"{ROOT}.registry.list"
 """Where cards are listed, by pages."""
 REMOVE_AGENT = f"{ROOT}.registry.remove"
 """Where an agent is forgotten that is not coming back."""
-SEARCH = f"{ROOT}.discovery.search"
-"""Where it is asked which agents fit a need."""
+ANY_SEARCH = f"{ROOT}.discovery.search.*"
 INDEX_STATUS = f"{ROOT}.discovery.status"
 """Where it is asked how discovery's index stands."""
 ANY_REPORT = f"{ROOT}.discovery.report.*"
@@ -122,6 +127,11 @@ def old_renew(agent_id: AgentId) -> str:
 def deregister(agent_id: AgentId) -> str:
     """Where an agent, and nobody else, gives its lease back."""
     return f"{ROOT}.registry.deregister.{agent_id}"
+
+
+def search(caller: str) -> str:
+    """Where it is asked which agents fit a need, by an agent, or by `_` and the name of who is none."""
+    return f"{ROOT}.discovery.search.{caller}"
 
 
 def report(agent_id: AgentId) -> str:
@@ -227,6 +237,17 @@ def set_aside(agent_id: AgentId) -> str:
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
+
+
+def audit(deed: str) -> str:
+    """Where it is noted who did what, or was refused it, by what it was. Nothing of what anybody said."""
+    return f"{ROOT}.audit.{check_token(deed)}"
+
+
+def caller_of(subject: str) -> str:
+    """Read who asks off a request's subject, or nothing where it does not say."""
+    tokens = subject.split(".")
+    return tokens[-1] if len(tokens) > len(ROOT.split(".")) + 2 else ""
 
 
 def parse_say(subject: str) -> tuple[CommId, AgentId]:

@@ -10,12 +10,15 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
+from ioa.adapters.nats.request_reply import Bounds
 from ioa.adapters.nats.topology import Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
+from ioa.quotas import RATES, Family, Rate
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
 
+_RENEW, _SEARCH, _SAY, _SYNC, _FILES, _OTHERS = (RATES[family] for family in Family)
 _MOST_SHARED = 90
 """How many percent the streams with shares may have together: everything else needs room too."""
 
@@ -54,6 +57,39 @@ class ControlPlaneSettings(ProcessSettings):
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
+    audit_keep: timedelta = Field(
+        default=timedelta(days=90), gt=timedelta(0), description="how long a line of the audit log is kept"
+    )
+    audit_lines: int = Field(
+        default=200_000, ge=1_000, description="how many lines of the audit log are kept, the newest, each of at most 1 KiB"
+    )
+    quota_renew: float = Field(default=_RENEW.per_second, gt=0, description="renewals a second of one agent's lease")
+    quota_renew_burst: int = Field(default=_RENEW.burst, ge=1, description="how many of these may come at once")
+    quota_search: float = Field(default=_SEARCH.per_second, gt=0, description="searches a second by one caller")
+    quota_search_burst: int = Field(default=_SEARCH.burst, ge=1, description="how many of these may come at once")
+    quota_say: float = Field(default=_SAY.per_second, gt=0, description="messages a second that one agent says, in all groups")
+    quota_say_burst: int = Field(default=_SAY.burst, ge=1, description="how many of these may come at once")
+    quota_sync: float = Field(default=_SYNC.per_second, gt=0, description="pages of logs a second that one agent asks for")
+    quota_sync_burst: int = Field(default=_SYNC.burst, ge=1, description="how many of these may come at once")
+    quota_files: float = Field(default=_FILES.per_second, gt=0, description="pieces of files a second by one caller")
+    quota_files_burst: int = Field(default=_FILES.burst, ge=1, description="how many of these may come at once")
+    quota_others: float = Field(default=_OTHERS.per_second, gt=0, description="requests of other kinds a second by one agent")
+    quota_others_burst: int = Field(default=_OTHERS.burst, ge=1, description="how many of these may come at once")
+    quota_waiting: int = Field(default=Bounds.caller_waiting, ge=1, description="requests of one caller that may wait")
+    quota_waiting_bytes: int = Field(default=Bounds.caller_waiting_bytes, ge=1, description="bytes that those may take")
+
+    @property
+    def bounds(self) -> Bounds:
+        """How much each replica takes on."""
+        rates = {
+            Family.RENEW: Rate(self.quota_renew, self.quota_renew_burst),
+            Family.SEARCH: Rate(self.quota_search, self.quota_search_burst),
+            Family.SAY: Rate(self.quota_say, self.quota_say_burst),
+            Family.SYNC: Rate(self.quota_sync, self.quota_sync_burst),
+            Family.FILES: Rate(self.quota_files, self.quota_files_burst),
+            Family.OTHERS: Rate(self.quota_others, self.quota_others_burst),
+        }
+        return Bounds(caller_waiting=self.quota_waiting, caller_waiting_bytes=self.quota_waiting_bytes, rates=rates)
 
     @model_validator(mode="after")
     def _shares_leave_room(self) -> Self:
@@ -76,7 +112,9 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
     """
-    topology = Topology(replicas=settings.replicas, keep=settings.keep, shares=_shares(settings)) if make else None
+    topology = (
+        Topology(settings.replicas, settings.keep, _shares(settings), settings.audit_keep, settings.audit_lines) if make else None
+    )
     keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
         if make:

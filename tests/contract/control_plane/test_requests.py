@@ -11,12 +11,15 @@ import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
-from ioa.adapters.nats.request_reply import Bounds, Endpoint, NatsRequester, answer, open_service, requests
+from ioa.adapters.nats.request_reply import Bounds, Endpoint, NatsRequester, answer, open_service, requests, slowed_of
 from ioa.adapters.nats.server import NatsServer
-from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, UnavailableError, row_of
+from ioa.errors import ERRORS, InvalidInputError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, row_of
+from ioa.ports.inspection import SlowedCaller
 from ioa.protocol.codec import encode
 from ioa.protocol.model import Model
 from ioa.protocol.registry import Deregister
+from ioa.protocol.subjects import CALLER_AT
+from ioa.quotas import Family, Rate
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
 from tests.rig.nats_server import crash
@@ -274,6 +277,67 @@ async def test_a_full_lane_refuses_only_its_own(nats_client: Client, own: bool) 
         await heard(nats_client)
         asyncio.get_running_loop().call_soon(go.set)
     assert [one.result() for one in asked] == ["big 0", "big 1", "big 2", "refused", "small 0", "refused"]
+
+
+async def test_who_asks_too_often_waits_and_comes_back(nats_client: Client, own: bool) -> None:
+    """Beyond its quota a caller is answered at its rate; whoever asks does not notice but by the time."""
+    endpoint = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=100, burst=2)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds):
+        await heard(nats_client)
+        requester, texts = NatsRequester(nats_client), [str(number) for number in range(12)]
+        answers = await asyncio.gather(*(requester.request("ioa.v1.test.ada", Echo(text=text), Echo) for text in texts))
+    assert [one.text for one in answers] == texts
+
+
+async def test_a_flood_is_told_when_to_come_back_and_named(nats_client: Client, own: bool) -> None:
+    """Who does not come back later is refused, and told by name to operators; others are served at once."""
+    limited = Endpoint("echo", "ioa.v1.test.*", answer(Echo, echo), is_own=own, caller_at=CALLER_AT)
+    told = Endpoint("told", "ioa.v1.told", answer(Echo, echo))
+    bounds = Bounds(rates={Family.OTHERS: Rate(per_second=0.5, burst=1)})
+    async with open_service(nats_client, "ioa-test", "Tests", "0.1.0", [told, limited], bounds=bounds):
+        await heard(nats_client)
+        requester = NatsRequester(nats_client)
+        await requester.request("ioa.v1.test.mallory", Echo(text="x"), Echo)
+        with pytest.raises(RateLimitedError) as refused:
+            await requester.request("ioa.v1.test.mallory", Echo(text="x"), Echo, timeout=SOON)
+        for _ in range(49):
+            await nats_client.publish("ioa.v1.test.mallory", encode(Echo(text="x")), reply="nobody")
+        assert await requester.request("ioa.v1.test.ada", Echo(text="x"), Echo) == Echo(text="x")
+        stats = await nats_client.request("$SRV.STATS.ioa-test", timeout=5)
+    assert refused.value.retry_after is not None and refused.value.retry_after > SOON
+    assert slowed_of(stats.data) == [SlowedCaller("mallory", "others", 50)]
+
+
+async def test_callers_take_turns(nats_client: Client, own: bool) -> None:
+    """Whoever has many requests waiting is answered one of them in a round, and may keep no more waiting than so many."""
+    go, served = asyncio.Event(), list[str]()
+
+    async def slow(request: Echo) -> Echo:
+        served.append(request.text)
+        await go.wait()
+        return request
+
+    async def ask(caller: str, text: str) -> str:
+        try:
+            return (await NatsRequester(nats_client).request(f"ioa.v1.test.{caller}", Echo(text=text), Echo, timeout=SOON * 4)).text
+        except UnavailableError:
+            return "refused"
+
+    endpoint = Endpoint("slow", "ioa.v1.test.*", answer(Echo, slow), is_own=own, caller_at=CALLER_AT)
+    bounds = Bounds(max_concurrent=1, lane_max_concurrent=1, caller_waiting=4)
+    async with (
+        asyncio.TaskGroup() as group,
+        open_service(nats_client, "ioa-test", "Tests", "0.1.0", [endpoint], bounds=bounds),
+    ):
+        await heard(nats_client)
+        asked = [group.create_task(ask("mallory", f"mallory {number}")) for number in range(6)]
+        asked += [group.create_task(ask("ada", f"ada {number}")) for number in range(2)]
+        await heard(nats_client)
+        await heard(nats_client)
+        asyncio.get_running_loop().call_soon(go.set)
+    assert served == ["mallory 0", "ada 0", "mallory 1", "ada 1", "mallory 2", "mallory 3", "mallory 4"]
+    assert [one.result() for one in asked][4:] == ["mallory 4", "refused", "ada 0", "ada 1"]
 
 
 async def test_what_its_caller_has_given_up_is_dropped(nats_client: Client, own: bool) -> None:

@@ -101,7 +101,7 @@ async def poison_requests(client: Client) -> None:
     asked += [
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
-        subjects.SEARCH,
+        subjects.search(agent_id),
         subjects.INDEX_STATUS,
         subjects.GET_GROUP,
         subjects.cancel(LOCAL),

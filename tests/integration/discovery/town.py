@@ -68,7 +68,7 @@ class Townsman:
     async def search(self, *needs: str, k: int = 10) -> SearchResult:
         """Search once; whoever is asked must answer."""
         request = Search(needs=tuple(Need(text=text, k=k) for text in needs))
-        return await self._requester.request(subjects.SEARCH, request, SearchResult, timeout=_PATIENCE)
+        return await self._requester.request(subjects.search(subjects.USERS), request, SearchResult, timeout=_PATIENCE)
 
     async def found(self, *needs: str, k: int = 10) -> Sequence[AgentId]:
         """Who is found, best first."""

@@ -135,7 +135,7 @@ BY_OTHERS = [
     ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
     ("observer", "$JS.API.STREAM.MSG.GET.KV_IOA_GOAL_RECORDS"),
     ("observer", "ioa.v1.groups.get"),
-    ("observer", "ioa.v1.discovery.search"),
+    ("observer", "ioa.v1.discovery.search._users"),
     *((name, "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS") for name in ("user", "observer", "registry", "router", "discovery")),
     ("registry", "$KV.IOA_KEYS.launch"),
     ("discovery", "ioa.v1.comm.c1.log"),

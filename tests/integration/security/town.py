@@ -24,6 +24,7 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, GoalId, GoalName, MessageId, PoolId, SessionId, UserId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Header, Message, Phase
 from ioa.protocol.registry import Register, Session
+from ioa.retry import until_available
 from ioa.testing.manual_clock import NEW_YEAR
 from ioa_testkit.given_goals import GivenGoals
 from tests.integration.security.secured import Secured, open_intruder, open_secured
@@ -61,7 +62,7 @@ class Agent:
         request = LaunchGroup(
             owner=self.agent_id, members=(), goal_id=goal_id, user=user, session=self.session.session, ticket=ticket
         )
-        state = (await self.network.launch(request)).state
+        state = (await until_available(lambda: self.network.launch(request), _try_again)).state
         state = await self.say(state, ConcludeGroupDiscussion(), 0)
         await self.say(state, Conclusion(content=content), 1)
 
@@ -77,9 +78,13 @@ class Agent:
             sent_at=NEW_YEAR,
             session=self.session.session,
         )
-        answer = await self.network.say(Message(header=header, payload=payload))
+        answer = await until_available(lambda: self.network.say(Message(header=header, payload=payload)), _try_again)
         assert isinstance(answer, Accepted) and answer.entry is not None, answer
         return answer.entry.entry.state
+
+
+def _try_again(_error: UnavailableError) -> None:
+    """Say it again, as agents do."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +141,14 @@ async def open_town(folder: Path, agents: Sequence[AgentId]) -> AsyncIterator[To
             except UnavailableError:
                 return set()
 
+        async def takes_files() -> bool:
+            try:
+                return bool(await user.stored())
+            except UnavailableError:
+                return False
+
         await eventually(online, set(agents).issubset, within=SOON)
+        await eventually(takes_files, within=SOON)
         yield Town(secured, user, present)
 
 

@@ -26,13 +26,14 @@ from ioa.cli.examination import (
     index_finding,
     payload_finding,
     queues_finding,
+    quotas_finding,
     sandbox_finding,
     server_finding,
     stores_finding,
     topology_finding,
     written_finding,
 )
-from ioa.ports.inspection import DeadLetterKind, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
@@ -85,6 +86,13 @@ def limited_file_size(limit_bytes: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_who_asks_too_often_is_named() -> None:
+    """With what was refused, and what to do; a system in which nobody does is in order."""
+    found = quotas_finding([SlowedCaller("mallory", "say", 12_345), SlowedCaller("bob", "sync", 2)])
+    assert (found.health, quotas_finding([]).health) == (Health.WARNING, Health.OK)
+    assert "mallory (12,345 of say refused), bob (2 of sync refused)" in found.message
 
 
 def test_an_index_that_differs_from_the_registry_is_stale() -> None:
@@ -185,7 +193,7 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "stores", "queues", "dead letters"),
+        *("services", "agents", "agent models", "index", "stores", "queues", "quotas", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 

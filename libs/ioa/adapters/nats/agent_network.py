@@ -19,7 +19,7 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
-from ioa.errors import InvalidInputError, IoaError, UnavailableError, reason_of
+from ioa.errors import InvalidInputError, IoaError, RateLimitedError, UnavailableError, reason_of
 from ioa.group.requests import (
     AbandonGoal,
     Accepted,
@@ -102,6 +102,8 @@ class NatsAgentNetwork:
         try:
             subject = subjects.renew(request.pool, request.agent_id)
             return await self._requester.request(subject, request, Lease, timeout=_RENEW_TIMEOUT)
+        except RateLimitedError:
+            raise
         except UnavailableError as error:
             _log.info("registry_gone", agent_id=request.agent_id, error=error.message)
         subject = subjects.renew_at_all(request.pool, request.agent_id)
@@ -113,7 +115,9 @@ class NatsAgentNetwork:
 
     async def search(self, search: Search) -> SearchResult:
         """Ask discovery who fits."""
-        return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=_SEARCH_TIMEOUT)
+        if search.by is None:
+            raise InvalidInputError("An agent that searches says who it is.", hint="Set `by` to its id.")
+        return await self._requester.request(subjects.search(search.by), search, SearchResult, timeout=_SEARCH_TIMEOUT)
 
     async def report_outcomes(self, request: ReportOutcomes) -> None:
         """Tell discovery how tasks went."""
@@ -170,6 +174,8 @@ class NatsAgentNetwork:
         if router is not None:
             try:
                 return await self._say(subjects.say_to(router, header.comm_id, header.sender), message)
+            except RateLimitedError:
+                raise
             except UnavailableError as error:
                 _log.info("router_gone", comm_id=header.comm_id, router=router, error=error.message)
                 self._routers.pop(header.comm_id, None)

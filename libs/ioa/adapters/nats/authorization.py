@@ -10,13 +10,16 @@ from dataclasses import replace
 from typing import Any
 
 from ioa.adapters.nats.permissions import (
+    AGENTS,
     CONTROL_PLANE,
+    USERS,
     Permissions,
     Service,
     crossings,
     is_answered_often,
     of_admin,
     of_agent,
+    of_auditor,
     of_observer,
     of_service,
     of_user,
@@ -33,6 +36,13 @@ _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
 _OLD_CANCEL = "ioa.v1.groups.cancel"
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
+
+_LIMITS = {
+    CONTROL_PLANE: {"max_connections": 200},
+    AGENTS: {"max_connections": 2_000, "max_subscriptions": 20_000},
+    USERS: {"max_connections": 500, "max_subscriptions": 20_000},
+}
+"""What all of an account may have together: a hostile agent can use up the agents' share, and nobody else's."""
 
 
 def authorization(users: Mapping[str, Permissions]) -> str:
@@ -51,6 +61,7 @@ def authorization(users: Mapping[str, Permissions]) -> str:
     exports = [_exported(kind, subject, names) for (kind, subject), names in importers.items()]
     accounts = {CONTROL_PLANE: {"jetstream": "enabled", "exports": exports}} | accounts
     for name, account in accounts.items():
+        account["limits"] = _LIMITS[name]
         account["users"] = [_user(key, may) for key, may in sorted(users.items()) if may.account == name]
     written = ",\n".join(f"{json.dumps(name)}: {_written(account)}" for name, account in accounts.items())
     return f'{{"accounts": {{\n{written}\n}}}}\n'
@@ -103,6 +114,8 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Map
             return of_user(UserId(names[key]))
         case [], [], [] if subjects.LIST_AGENTS in publish:
             return of_observer()
+        case [], [], [] if subjects.ANY_AUDIT in subscribe:
+            return of_auditor()
         case _:
             raise InvalidInputError(
                 f"What {key} is cannot be told from the authorization.", hint="Run `ioa credentials create`, and name everybody."

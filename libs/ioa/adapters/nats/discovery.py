@@ -12,12 +12,13 @@ from ioa.protocol.search import Search, SearchResult
 
 
 class NatsDiscovery:
-    """Requests to whichever replica answers within `timeout`."""
+    """Requests by `caller` to whichever replica answers within `timeout`."""
 
-    def __init__(self, client: Client, timeout: timedelta) -> None:
+    def __init__(self, client: Client, caller: str, timeout: timedelta) -> None:
+        self._caller = caller
         self._requester = NatsRequester(client)
         self._timeout = timeout
 
     async def search(self, search: Search) -> SearchResult:
         """Ask who fits."""
-        return await self._requester.request(subjects.SEARCH, search, SearchResult, timeout=self._timeout)
+        return await self._requester.request(subjects.search(self._caller), search, SearchResult, timeout=self._timeout)

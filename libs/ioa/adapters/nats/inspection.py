@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 
 import nats.errors
@@ -13,12 +14,13 @@ from nats.aio.client import Client
 from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.request_reply import slowed_of
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, StorageFacts, StreamShare, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, ServerFacts, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
@@ -27,6 +29,7 @@ _ANSWER_SECONDS = 3.0
 _PAGE = 256
 """How many streams the server lists at once."""
 _PING_SECONDS = 1.0
+_QUIET_SECONDS = 0.5
 
 
 class NatsInspection:
@@ -96,6 +99,21 @@ class NatsInspection:
     async def read(self) -> Sequence[StreamStats]:
         """Ask how every stream and queue stands."""
         return await self._stats.read()
+
+    async def slowed(self) -> Sequence[SlowedCaller]:
+        """Gather the statistics of all services, until none comes for a moment."""
+        refused: Counter[tuple[str, str]] = Counter()
+        inbox = self._client.new_inbox()
+        subscription = await self._client.subscribe(inbox)
+        try:
+            await self._client.publish("$SRV.STATS", reply=inbox)
+            with heeding_cancellation(), suppress(nats.errors.TimeoutError):
+                while True:
+                    for one in slowed_of((await subscription.next_msg(_QUIET_SECONDS)).data):
+                        refused[one.caller, one.family] += one.refused
+        finally:
+            await subscription.unsubscribe()
+        return [SlowedCaller(caller, family, number) for (caller, family), number in refused.most_common()]
 
     async def dead_letter_kinds(self) -> Sequence[DeadLetterKind]:
         """Count dead letters by their reason, and read the newest of each if whoever asks may."""

@@ -17,6 +17,7 @@ from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
     ARTIFACTS,
+    AUDIT,
     BEAT,
     CARDS,
     CONSUMERS,
@@ -119,7 +120,7 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.sync(agent_id),
         subjects.set_aside(agent_id),
         subjects.memberships(agent_id),
-        subjects.SEARCH,
+        subjects.search(agent_id),
         subjects.report(agent_id),
         subjects.get_file(agent_id),
         subjects.put_file(agent_id),
@@ -139,7 +140,7 @@ def of_user(user: UserId) -> Permissions:
         WHO_AM_I,
         *_looking(),
         subjects.GET_GROUP,
-        subjects.SEARCH,
+        subjects.search(subjects.USERS),
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
         subjects.get_upload(user),
@@ -154,6 +155,11 @@ def of_observer() -> Permissions:
     A dead letter holds what was published, and where a group stands holds its goal and its conclusion: neither is an observer's.
     """
     return Permissions(USERS, _looking(), ())
+
+
+def of_auditor() -> Permissions:
+    """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
+    return Permissions(USERS, (f"{_API}.STREAM.INFO.{AUDIT}", _reading(AUDIT), _listing(AUDIT)), (subjects.ANY_AUDIT,))
 
 
 def of_admin() -> Permissions:
@@ -175,11 +181,11 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    user = of_user(UserId(_ANY))
-    of_users = (*(subject for subject in user.publish if subject != WHO_AM_I), *of_observer().publish)
+    outside = (of_user(UserId(_ANY)), of_observer(), of_auditor())
+    of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
-        USERS: Crossing(_without_covered(of_users), _without_covered((*user.subscribe, *of_observer().subscribe))),
+        USERS: Crossing(_without_covered(of_users), _without_covered(subject for one in outside for subject in one.subscribe)),
     }
 
 
@@ -333,11 +339,12 @@ _SERVED = {
         subjects.STORED,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
-    Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
+    Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
 }
 
 _NEEDED = {
     Service.REGISTRY: (
+        subjects.ANY_AUDIT,
         *(subject_of(bucket, "*") for bucket in (CARDS, LEASES, SESSIONS)),
         subject_of(LEASES, BEAT),
         *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
@@ -349,13 +356,14 @@ _NEEDED = {
     ),
     Service.GROUPS: (
         *_writing_logs(),
+        subjects.ANY_AUDIT,
         subjects.WORK,
         subjects.ANY_POOL_WORK,
         _reading(WORK),
         _MAKING_POOL_QUEUES,
         f"{_API}.CONSUMER.INFO.{WORK}.*",
         f"{_API}.STREAM.MSG.DELETE.{WORK}",
-        subjects.SEARCH,
+        subjects.search(subjects.GROUP_SETUP),
         subjects.ANY_DEAD,
         subject_of(MEMBERS, "*.*"),
         *(subject_of(bucket, "*") for bucket in (OPEN, GOAL_RECORDS, ENDED)),
@@ -374,6 +382,7 @@ _NEEDED = {
     ),
     Service.ROUTER: (
         *_writing_logs(),
+        subjects.ANY_AUDIT,
         subjects.ANY_PROGRESS,
         subjects.ANY_DEAD,
         *_following(SESSIONS),

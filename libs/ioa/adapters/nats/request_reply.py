@@ -1,17 +1,21 @@
 """Requests and their answers over NATS micro services (ADR-32): serving them and making them.
 
 An error keeps its class on the way: code, message and hint travel in the reply's headers. How long the caller will wait travels in
-the request's, so that nobody works for one who has gone.
+the request's, so that nobody works for one who has gone. Nobody gets more than his share: what each caller may ask is counted
+(`ioa.quotas`), and what there is no room for at once is answered in turns.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
+import math
 import time
+from collections import Counter as TallyOf
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cache, partial
 from typing import TypeVar
@@ -22,18 +26,27 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.micro import add_service
 from nats.micro.request import Request
+from nats.micro.service import Endpoint as MicroEndpoint
+from nats.micro.service import EndpointConfig, EndpointStats
+from nats.micro.service import Service as MicroService
 from prometheus_client import Counter, Histogram
 
-from ioa.adapters.nats.sinks import MessageSink
+from ioa.adapters.nats.listening import Listener
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire, row_of
+from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, RateLimitedError, UnavailableError, from_wire, row_of
+from ioa.ports.inspection import SlowedCaller
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, receive
 from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
+from ioa.quotas import RATES, Admitted, Buckets, Family, Rate
 
 _CODE, _MESSAGE, _HINT = "Nats-Service-Error-Code", "Nats-Service-Error", "Ioa-Hint"
+_RETRY_AFTER = "Ioa-Retry-After"
+"""In how many ms a caller is to come back that asks too often."""
+_NO_ROOM_SECONDS = 1.0
+"""When somebody is to come back for whom too many requests wait already."""
 _PATIENCE = "Ioa-Patience"
 """How many ms the caller of a request waits for the answer."""
 _USUAL_PATIENCE = timedelta(seconds=5)
@@ -41,12 +54,18 @@ _USUAL_PATIENCE = timedelta(seconds=5)
 FILE_TIMEOUT = timedelta(seconds=30)
 """How long to wait for a piece of a file: those of others are served in between."""
 
+_USUAL_PAUSE = timedelta(seconds=1)
+"""How long a caller that asked too often waits if it is told nothing that can be read."""
+_SLOWED, _SLOWED_TOLD, _CALLER_CHARS = "slowed", 10, 64
+_RATE_LIMITED = row_of(RateLimitedError).wire_code
+
 _log = structlog.get_logger(__name__)
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 requests = Counter(
     "ioa_requests_total",
-    "Requests answered, by kind of subject and `ok` or the error's code; `overdue` were dropped, since their callers had gone",
+    "Requests answered, by kind of subject and `ok` or the error's code; `overdue` were dropped, since their callers had gone, as"
+    " were those of `rate_limited` whose callers had just been told",
     ["subject", "code"],
 )
 request_seconds = Histogram("ioa_request_duration_seconds", "Time to answer a request", ["subject"], buckets=_BUCKETS)
@@ -65,9 +84,13 @@ class Endpoint:
 
     Attributes:
         is_own: Whether it is not shared out: every replica that listens to the subject answers, which is one alone if the subject
-            names it. It is not announced (ADR-32), and takes the shorter way of `MessageSink`.
+            names it. It is not announced (ADR-32).
         lane: Says by the subject of a request whose load it is. Each lane has a share of what is answered at once, and none waits
-            for another; endpoints may share lanes. Without it the endpoint's requests are one lane without a bound.
+            for another; endpoints may share lanes. Without it each caller is a lane, or, where nobody is named, the endpoint's
+            requests are one without a bound.
+        caller_at: Which token of the subject names who asks. What one caller may ask, and may keep waiting, is bounded; without it
+            the subject names nobody.
+        family: With what else a caller's requests are counted.
     """
 
     name: str
@@ -75,6 +98,8 @@ class Endpoint:
     handler: Handler
     is_own: bool = False
     lane: Callable[[str], str] | None = None
+    caller_at: int | None = None
+    family: Family = Family.OTHERS
 
 
 @dataclass(frozen=True)
@@ -87,6 +112,9 @@ class Bounds:
         waiting_bytes: How much memory those may take.
         lane_max_concurrent: How many of one lane are answered side by side.
         lane_waiting: How many of one lane may wait.
+        caller_waiting: How many of one caller may wait.
+        caller_waiting_bytes: How much memory those may take.
+        rates: How often one caller may ask, by family.
     """
 
     max_concurrent: int = 1_000
@@ -94,6 +122,9 @@ class Bounds:
     waiting_bytes: int = 128_000_000
     lane_max_concurrent: int = 64
     lane_waiting: int = 4_000
+    caller_waiting: int = 64
+    caller_waiting_bytes: int = 1_000_000
+    rates: Mapping[Family, Rate] = field(default_factory=lambda: RATES)
 
 
 def answer(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]]) -> Handler:
@@ -150,39 +181,72 @@ async def open_service(
     endpoints: Sequence[Endpoint],
     *,
     bounds: Bounds = Bounds(),
+    known: Callable[[], Iterable[str]] = tuple,
 ) -> AsyncIterator[None]:
     """Answer requests as one replica of a micro service; on leaving, finish those in flight.
 
     All replicas share a queue group, so each request reaches one of them. Requests are answered side by side; those for which
     there is no room wait, the lanes in turn, and beyond the bounds whoever asks is told to come again. One that has waited here for
-    longer than its caller will is dropped.
+    longer than its caller will is dropped. Whose requests are refused for their number stands in the statistics of the first
+    endpoint (`slowed_of`); who goes on regardless is closed out for a while (`listening`).
+
+    Args:
+        client: Where requests come from.
+        name: That of the service.
+        description: What it is for.
+        version: Its version.
+        endpoints: What it answers.
+        bounds: How much this replica takes on.
+        known: Returns who is to be served while somebody else floods, besides those who have asked before.
     """
     async with asyncio.TaskGroup() as group:
-        service = await add_service(client, name=name, description=description, version=version, queue_group=name, metadata={})
-        answering, own = _Answering(group, bounds), []
+        answering, listeners = _Answering(group, bounds), list[Listener]()
+        told_by = next((endpoint.name for endpoint in endpoints if not endpoint.is_own), "")
+
+        def tell(stats: EndpointStats) -> object:
+            stats.num_requests = answering.taken[stats.name]
+            return answering.slowed() if stats.name == told_by else None
+
+        service = await add_service(
+            client, name=name, description=description, version=version, queue_group=name, metadata={}, stats_handler=tell
+        )
+
+        def everybody() -> Iterable[str]:
+            return {*known(), *answering.callers()}
+
         for endpoint in endpoints:
-            take = partial(answering.take, endpoint)
-            if endpoint.is_own:
-                own.append(await client.subscribe(endpoint.subject, future=MessageSink(take)))
-            else:
-                await service.add_endpoint(name=endpoint.name, subject=endpoint.subject, handler=_handler(take))
+            queue = service.id if endpoint.is_own else name
+            listener = Listener(client, endpoint.subject, queue, endpoint.caller_at, everybody, group)
+            await listener.open(partial(answering.take, endpoint, listener))
+            listeners.append(listener)
+            if not endpoint.is_own:
+                service._endpoints.append(_Announced(service, endpoint, name))
         try:
             yield
         finally:
             try:
-                for subscription in own:
-                    with suppress(nats.errors.ConnectionClosedError):
-                        await subscription.drain()  # type: ignore[no-untyped-call]
+                for listener in listeners:
+                    await listener.aclose()
                 await service.stop()
             finally:
                 answering.close()
 
 
-def _handler(take: Callable[[Msg | Request], None]) -> Callable[[Request], Awaitable[None]]:
-    async def handle(request: Request) -> None:
-        take(request)
+class _Announced(MicroEndpoint):
+    """An endpoint as other programs see it (ADR-32); its requests come by a `Listener`."""
 
-    return handle
+    def __init__(self, service: MicroService, endpoint: Endpoint, queue: str) -> None:
+        super().__init__(service, EndpointConfig(endpoint.name, _never, queue, endpoint.subject))
+
+    async def _start(self) -> None:
+        """Subscribe to nothing."""
+
+    async def _stop(self) -> None:
+        """Leave nothing."""
+
+
+async def _never(request: Request) -> None:
+    raise AssertionError(f"{request.subject} is heard by a listener")
 
 
 @dataclass(frozen=True)
@@ -190,6 +254,7 @@ class _Waiting:
     """A request for which there was no room when it came."""
 
     endpoint: Endpoint
+    caller: str
     request: Request
     until: float
     """When its caller has gone, by the loop's clock."""
@@ -208,6 +273,15 @@ class _Lane:
         self.waiting: deque[_Waiting] = deque()
 
 
+class _Kept:
+    """What waits of one caller."""
+
+    __slots__ = ("bytes", "number")
+
+    def __init__(self) -> None:
+        self.number = self.bytes = 0
+
+
 class _Answering:
     """Answers requests side by side, within bounds, and lets each lane have its turn."""
 
@@ -219,41 +293,97 @@ class _Answering:
         self._waiting = 0
         self._waiting_bytes = 0
         self._lanes: dict[str, _Lane] = {}
+        self._kept: dict[str, _Kept] = {}
+        self._buckets = Buckets(bounds.rates)
         self._turns: deque[_Lane] = deque()
         self._closed = False
+        self.taken: TallyOf[str] = TallyOf()
+        """How many requests were taken, by endpoint."""
 
-    def take(self, endpoint: Endpoint, message: Msg | Request) -> None:
+    def callers(self) -> Iterable[str]:
+        """Return who has asked before."""
+        return self._buckets.callers()
+
+    def take(self, endpoint: Endpoint, listener: Listener, message: Msg) -> None:
         """Answer a request as soon as there is room. One that comes after all is closed was not taken."""
         if self._closed:
             return
-        request = Request(message) if isinstance(message, Msg) else message
-        lane = self._lane(endpoint, request.subject)
+        caller = ""
+        if endpoint.caller_at is not None:
+            caller = message.subject.split(".")[endpoint.caller_at]
+            judged = self._buckets.judge(caller, endpoint.family, self._loop.time())
+            if not isinstance(judged, Admitted):
+                if judged.is_flood:
+                    listener.close_out(caller)
+                self._refuse(endpoint, caller, message, judged.retry_after, is_first=judged.is_first)
+                return
+        self.taken[endpoint.name] += 1
+        request = Request(message)
+        lane = self._lane(endpoint, caller, request.subject)
         if self._in_flight < self._bounds.max_concurrent and lane.in_flight < lane.most and not lane.waiting:
             self._start(lane, endpoint, request)
+        elif not self._may_keep_more(caller, request):
+            self._refuse(endpoint, caller, message, _NO_ROOM_SECONDS, is_first=False)
         elif self._has_room_to_wait(endpoint, lane, request):
-            self._waiting += 1
-            self._waiting_bytes += len(request.data)
-            lane.waiting.append(_Waiting(endpoint, request, self._loop.time() + _patience(request)))
+            self._keep(caller, 1, len(request.data))
+            lane.waiting.append(_Waiting(endpoint, caller, request, self._loop.time() + _patience(request)))
             self._give_turn(lane)
         else:
             self._group.create_task(_respond_error(request, UnavailableError(f"Too many requests wait for {endpoint.name}.")))
+
+    def slowed(self) -> dict[str, list[list[str | int]]]:
+        """Tell whose requests were refused lately for their number, most of them first: caller, family and how many."""
+        found = sorted(self._buckets.slowed(self._loop.time()).items(), key=lambda one: -one[1])
+        return {_SLOWED: [[caller, family.value, number] for (caller, family), number in found[:_SLOWED_TOLD]]}
 
     def close(self) -> None:
         """Take nothing more. The task group is about to end, and refuses tasks by an error that would end nats-py's reading."""
         self._closed = True
 
-    def _lane(self, endpoint: Endpoint, subject: str) -> _Lane:
-        if endpoint.lane is None:
-            key, most = f"endpoint {endpoint.name}", self._bounds.max_concurrent
-        else:
+    def _refuse(self, endpoint: Endpoint, caller: str, message: Msg, retry_after: float | None, *, is_first: bool) -> None:
+        """Tell a caller when to come back; one that was told often enough is not told again."""
+        _answered(endpoint.subject, _RATE_LIMITED).inc()
+        if is_first:
+            _log.warning("caller_slowed_down", caller=caller[:_CALLER_CHARS], family=endpoint.family.value)
+        if retry_after is not None:
+            error = RateLimitedError(
+                f"{caller} asks too often for {endpoint.name}.", retry_after=timedelta(seconds=retry_after), hint="Come back later."
+            )
+            self._group.create_task(_respond_error(Request(message), error))
+
+    def _may_keep_more(self, caller: str, request: Request) -> bool:
+        kept = self._kept.get(caller)
+        if not caller or kept is None:
+            return True
+        size = kept.bytes + len(request.data)
+        return kept.number < self._bounds.caller_waiting and size <= self._bounds.caller_waiting_bytes
+
+    def _keep(self, caller: str, number: int, size: int) -> None:
+        """Count what waits, or, with numbers below zero, what waits no more."""
+        self._waiting += number
+        self._waiting_bytes += size
+        if caller:
+            kept = self._kept.get(caller) or self._kept.setdefault(caller, _Kept())
+            kept.number += number
+            kept.bytes += size
+            if not kept.number:
+                del self._kept[caller]
+
+    def _lane(self, endpoint: Endpoint, caller: str, subject: str) -> _Lane:
+        if endpoint.lane is not None:
             key, most = endpoint.lane(subject), self._bounds.lane_max_concurrent
+        elif caller:
+            key, most = f"caller {caller}", self._bounds.lane_max_concurrent
+        else:
+            key, most = f"endpoint {endpoint.name}", self._bounds.max_concurrent
         lane = self._lanes.get(key)
         if lane is None:
             lane = self._lanes[key] = _Lane(key, most)
         return lane
 
     def _has_room_to_wait(self, endpoint: Endpoint, lane: _Lane, request: Request) -> bool:
-        most_of_lane = self._bounds.waiting if endpoint.lane is None else self._bounds.lane_waiting
+        is_bounded = endpoint.lane is not None or endpoint.caller_at is not None
+        most_of_lane = self._bounds.lane_waiting if is_bounded else self._bounds.waiting
         return (
             self._waiting < self._bounds.waiting
             and len(lane.waiting) < most_of_lane
@@ -294,8 +424,7 @@ class _Answering:
         lane.in_turn, now = False, self._loop.time()
         while lane.waiting:
             first = lane.waiting.popleft()
-            self._waiting -= 1
-            self._waiting_bytes -= len(first.request.data)
+            self._keep(first.caller, -1, -len(first.request.data))
             if first.until > now:
                 self._start(lane, first.endpoint, first.request)
                 break
@@ -349,15 +478,32 @@ def _took(subject: str) -> Histogram:
 
 async def _respond_error(request: Request, error: IoaError) -> None:
     try:
-        await request.respond_error(
-            row_of(error).wire_code, _one_line(error.message), headers={_HINT: _one_line(error.hint)} if error.hint else None
-        )
+        headers = {_HINT: _one_line(error.hint)} if error.hint else {}
+        if isinstance(error, RateLimitedError) and error.retry_after is not None:
+            headers[_RETRY_AFTER] = str(math.ceil(error.retry_after / timedelta(milliseconds=1)))
+        await request.respond_error(row_of(error).wire_code, _one_line(error.message), headers=headers)
     except (nats.errors.Error, OSError, ValueError) as failure:
         _log.warning("request_unanswered", error=str(failure) or type(failure).__name__)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())[:2_000]
+
+
+def slowed_of(stats: bytes) -> list[SlowedCaller]:
+    """Read off what a service tells of itself (`$SRV.STATS`) whose requests it refused lately for their number."""
+    try:
+        told = [endpoint["data"][_SLOWED] for endpoint in json.loads(stats)["endpoints"] if _SLOWED in (endpoint.get("data") or {})]
+        return [SlowedCaller(str(caller), str(family), int(number)) for found in told for caller, family, number in found]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
+def _retry_after(headers: Mapping[str, str]) -> timedelta | None:
+    try:
+        return timedelta(milliseconds=float(headers[_RETRY_AFTER]))
+    except (KeyError, ValueError, OverflowError):
+        return None
 
 
 class NatsRequester:
@@ -368,15 +514,16 @@ class NatsRequester:
         self._timeout = timeout
 
     async def request(self, subject: str, request: Model, reply: type[Reply], *, timeout: timedelta | None = None) -> Reply:
-        """Ask and wait for the answer.
+        """Ask and wait for the answer; where whoever asks does so too often, wait for as long as it is told, and ask again.
 
         Raises:
             UnavailableError: Nobody serves the subject, or nobody answered in time.
+            RateLimitedError: It was asked too often, again and again for as long as an answer is waited for.
             IoaError: What the service reported, as the class it was raised as.
         """
         kind, code, started = kind_of(subject), "ok", time.perf_counter()
         try:
-            return await self._request(subject, request, reply, timeout or self._timeout)
+            return await self._request_until_admitted(subject, request, reply, timeout or self._timeout)
         except IoaError as error:
             code = row_of(error).wire_code
             raise
@@ -386,6 +533,17 @@ class NatsRequester:
         finally:
             asked.labels(kind, code).inc()
             asked_seconds.labels(kind).observe(time.perf_counter() - started)
+
+    async def _request_until_admitted(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta) -> Reply:
+        until = time.monotonic() + timeout.total_seconds()
+        while True:
+            try:
+                return await self._request(subject, request, reply, timeout)
+            except RateLimitedError as error:
+                pause = (error.retry_after or _USUAL_PAUSE).total_seconds()
+                if time.monotonic() + pause > until:
+                    raise
+            await asyncio.sleep(pause)
 
     async def _request(self, subject: str, request: Model, reply: type[Reply], timeout: timedelta) -> Reply:
         try:
@@ -400,5 +558,8 @@ class NatsRequester:
             raise UnavailableError(f"{subject} did not answer ({str(error) or type(error).__name__}).") from None
         headers = message.headers or {}
         if _CODE in headers:
-            raise from_wire(headers[_CODE], headers.get(_MESSAGE, ""), headers.get(_HINT, ""))
+            reported = from_wire(headers[_CODE], headers.get(_MESSAGE, ""), headers.get(_HINT, ""))
+            if isinstance(reported, RateLimitedError):
+                reported.retry_after = _retry_after(headers)
+            raise reported
         return decode(reply, message.data)

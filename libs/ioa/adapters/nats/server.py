@@ -45,6 +45,8 @@ if os.getppid() != int(sys.argv[1]):
 os.execv(sys.argv[2], sys.argv[2:])
 """
 _HOST = "127.0.0.1"
+_MAX_PENDING_BYTES, _WRITE_DEADLINE = 8 * 1024 * 1024, "2s"
+"""How much may wait for a client that reads slowly, and how long a write may take, before it is disconnected."""
 _PING_INTERVAL, _PING_MAX = timedelta(seconds=3), 2
 """A client that hangs leaves its queue groups within 9 s, instead of 6 minutes. One that was heard in between is not pinged."""
 _POLL = 0.01
@@ -318,6 +320,8 @@ def _write_config(settings: _Settings, port: int | None) -> int:
         "http": f"{_HOST}:-1",
         "http_base_path": settings.monitor_path,
         "max_payload": settings.max_payload_bytes,
+        "max_pending": _MAX_PENDING_BYTES,
+        "write_deadline": _WRITE_DEADLINE,
         "ping_interval": f"{round(_PING_INTERVAL.total_seconds())}s",
         "ping_max": _PING_MAX,
         "ports_file_dir": str(settings.data_dir),

@@ -7,6 +7,7 @@ the stream's leader is asked first.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 
 import structlog
 from nats.aio.client import Client
@@ -55,6 +56,10 @@ class NatsSessions:
         """Return the nonce of an agent's inbox; None if it has none, or none that is known here yet."""
         claim = self._claims.get(agent_id)
         return None if claim is None else claim.inbox or None
+
+    def agents(self) -> Iterable[str]:
+        """Return all whose ids are held."""
+        return self._claims.keys()
 
     async def check(self, agent_id: AgentId, session: SessionId | None) -> None:
         """Refuse a process that another one has taken the id from; see the port."""

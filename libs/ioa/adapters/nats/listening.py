@@ -1,0 +1,188 @@
+"""Listening to requests, and closing the door on whoever floods them.
+
+What is refused here has cost its way here already: one connection of a hostile caller sends several times of what a process can
+read, and whatever else comes over that process's connection waits behind it. The server takes no rates, but it knows who listens
+to what, and how much of it is wanted. So a subscription is for so many messages and is renewed in time, which bounds what can be on
+its way; and one that somebody floods is not, but callers are listened to by their names, all but that one. The server then drops
+the flood before it gets here, and tells who sends it that nobody answers. From time to time a few messages show whether it is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from itertools import chain, repeat
+
+import nats.errors
+import structlog
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from ioa.adapters.nats.sinks import MessageSink
+from ioa.protocol.ids import is_token
+
+_WANTED = 8_000
+"""How many messages a subscription is for. It is renewed at half of them."""
+_FEW = 500
+"""How many show whether a flood is over."""
+_CLOSED_SECONDS = (5.0, 10.0, 20.0, 40.0)
+"""How long somebody is closed out, each time that the flood has not ended; the last as often as it takes."""
+_LOOK_SECONDS = 1.0
+"""How long it is looked whether a flood is over, and how often for new callers while it is not."""
+_NO_AGENT = "_"
+"""What the names of callers begin with that are no agents."""
+
+_log = structlog.get_logger(__name__)
+
+
+class _Subscriptions:
+    """Subscriptions to one subject, each for so many messages, one after the other for as long as they are renewed."""
+
+    def __init__(self, client: Client, subject: str, queue: str, take: Callable[[Msg], None], group: asyncio.TaskGroup) -> None:
+        self._client = client
+        self._subject = subject
+        self._queue = queue
+        self._take = take
+        self._group = group
+        self._standing: list[Subscription] = []
+        self._left = 0
+        self.renews = True
+
+    @property
+    def is_used_up(self) -> bool:
+        """Whether all messages have come, and no more are to."""
+        return not self._left
+
+    async def add(self, wanted: int = _WANTED) -> None:
+        """Want so many more messages."""
+        self._left += wanted
+        with suppress(nats.errors.ConnectionClosedError, nats.errors.ConnectionDrainingError):
+            subscription = await self._client.subscribe(self._subject, queue=self._queue, future=MessageSink(self._receive))
+            await subscription.unsubscribe(limit=wanted)
+            self._standing = [*(one for one in self._standing if one._received < one._max_msgs), subscription]
+
+    async def aclose(self, *, drain: bool) -> None:
+        """Want nothing more; take what the server has sent already, if that is to be waited for."""
+        self.renews = False
+        for subscription in self._standing:
+            with suppress(nats.errors.Error, TimeoutError):
+                await (subscription.drain() if drain else subscription.unsubscribe())  # type: ignore[no-untyped-call]
+            self._client._remove_sub(subscription._id)  # else a renewed connection would have it again
+
+    def _receive(self, message: Msg) -> None:
+        self._left -= 1
+        if self.renews and self._left == _WANTED // 2:
+            self._group.create_task(self.add())
+        self._take(message)
+
+
+class Listener:
+    """Listens to a subject: to everybody or, during a flood, to each known caller but who floods.
+
+    Args:
+        client: The connection.
+        subject: Where requests come, with wildcards.
+        queue: The queue group, among whose members requests are shared out.
+        caller_at: Which token of the subject is the caller; None if no caller is named, and no flood ever closed out.
+        known: Returns the callers to listen to during a flood.
+        group: Runs what looks after it all.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        subject: str,
+        queue: str,
+        caller_at: int | None,
+        known: Callable[[], Iterable[str]],
+        group: asyncio.TaskGroup,
+    ) -> None:
+        self._client = client
+        self._subject = subject
+        self._queue = queue
+        self._caller_at = caller_at
+        self._known = known
+        self._group = group
+        self._take: Callable[[Msg], None] = _ignore
+        self._everybody: _Subscriptions | None = None
+        self._each: dict[str, _Subscriptions] = {}
+        self._flooding: set[str] = set()
+        self._noticed = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
+
+    async def open(self, take: Callable[[Msg], None]) -> None:
+        """Give what comes from everybody to `take`, which must not block."""
+        self._take = take
+        self._everybody = await self._listen(self._subject)
+
+    def close_out(self, caller: str) -> None:
+        """Listen to who floods the subject no more until that is over."""
+        if caller in self._flooding:
+            return
+        self._flooding.add(caller)
+        for subscriptions in (self._everybody, self._each.get(caller)):
+            if subscriptions is not None:
+                subscriptions.renews = False
+        self._noticed.set()
+        if self._closing is None or self._closing.done():
+            self._closing = self._group.create_task(self._keep_closed())
+
+    async def aclose(self) -> None:
+        """Take what has come, and nothing more."""
+        if self._closing is not None:
+            self._closing.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._closing
+        for subscriptions in (*filter(None, (self._everybody,)), *self._each.values()):
+            await subscriptions.aclose(drain=True)
+
+    async def _keep_closed(self) -> None:
+        for seconds in chain(_CLOSED_SECONDS, repeat(_CLOSED_SECONDS[-1])):
+            _log.warning("flood_closed_out", subject=self._subject, callers=sorted(self._flooding), seconds=seconds)
+            await self._stay_closed(seconds)
+            self._flooding = {name for name in self._flooding if await self._is_flooding(name)}
+            if not self._flooding:
+                break
+        self._everybody = await self._listen(self._subject)
+        for name in list(self._each):
+            await self._each.pop(name).aclose(drain=False)
+
+    async def _stay_closed(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while loop.time() < until:
+            self._noticed.clear()
+            for name in self._flooding & self._each.keys():
+                await self._each.pop(name).aclose(drain=False)
+            for name in set(self._known()) - self._flooding - self._each.keys():
+                if is_token(name.removeprefix(_NO_AGENT)):
+                    self._each[name] = await self._listen(self._subject_of(name))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(min(_LOOK_SECONDS, max(0.0, until - loop.time()))):
+                    await self._noticed.wait()
+
+    async def _is_flooding(self, caller: str) -> bool:
+        """Listen to a few messages of who flooded; whether all of them come at once."""
+        few = _Subscriptions(self._client, self._subject_of(caller), self._queue, self._take, self._group)
+        few.renews = False
+        await few.add(_FEW)
+        await asyncio.sleep(_LOOK_SECONDS)
+        await few.aclose(drain=False)
+        return few.is_used_up
+
+    def _subject_of(self, caller: str) -> str:
+        tokens = self._subject.split(".")
+        assert self._caller_at is not None
+        tokens[self._caller_at] = caller
+        return ".".join(tokens)
+
+    async def _listen(self, subject: str) -> _Subscriptions:
+        subscriptions = _Subscriptions(self._client, subject, self._queue, self._take, self._group)
+        await subscriptions.add()
+        return subscriptions
+
+
+def _ignore(_message: Msg) -> None:
+    """Stand for what takes messages until there is something."""

@@ -1,0 +1,125 @@
+"""How often one caller may ask: a token bucket for each caller and family of requests, and what is said beyond it.
+
+A bucket is one number, the time at which it is full again (the generic cell rate algorithm, ITU-T I.371), so that judging a request
+costs less than reading it. Whoever is refused is told when to come back, each one at a time of its own: those who keep to it do not
+meet again. Whoever does not is told nothing any more, since telling it costs as much as answering does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Family(StrEnum):
+    """Requests that are counted together."""
+
+    RENEW = "renew"
+    SEARCH = "search"
+    SAY = "say"
+    SYNC = "sync"
+    FILES = "files"
+    OTHERS = "others"
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How many requests a second, and how many at once after a while without any."""
+
+    per_second: float
+    burst: int
+
+
+RATES: Mapping[Family, Rate] = {
+    Family.RENEW: Rate(2, 10),
+    Family.SEARCH: Rate(5, 20),
+    Family.SAY: Rate(50, 100),
+    Family.SYNC: Rate(20, 50),
+    Family.FILES: Rate(100, 200),
+    Family.OTHERS: Rate(10, 20),
+}
+"""What an honest agent does not come near: a renewal in 3 s, a report in a second on each of its tasks."""
+
+_FLOOD = Rate(200, 400)
+"""More refusals than these are a flood. So many cost a few ms in a second."""
+SLOWED_FOR = 60.0
+"""For how many seconds it is told of a caller that it asked too often."""
+_LONGEST_PROMISE = 5.0
+"""How many seconds ahead a time to come back may be, at most."""
+_SLACK = 0.001
+"""What part of a request is let be, since sums of times are rounded."""
+_MAX_BUCKETS = 16_384
+"""Beyond so many, those that are full are forgotten."""
+
+
+class Admitted:
+    """The request may be answered."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The request came too early; `retry_after` is in seconds. None: its caller has been told often enough, and is not again."""
+
+    retry_after: float | None
+    is_first: bool
+    """Whether none of this caller was refused for a while."""
+    is_flood: bool
+    """Whether so many come that even refusing them costs too much."""
+
+
+ADMITTED = Admitted()
+
+
+@dataclass
+class _Bucket:
+    full_at: float
+    promised: float
+    calm_at: float
+    slowed_at: float = float("-inf")
+    refused: int = 0
+
+
+class Buckets:
+    """Judge requests by when they come. All times are in seconds of one clock that never goes back."""
+
+    def __init__(self, rates: Mapping[Family, Rate]) -> None:
+        self._rates = {family: (1 / rate.per_second, (rate.burst + _SLACK) / rate.per_second) for family, rate in rates.items()}
+        self._buckets: dict[tuple[str, Family], _Bucket] = {}
+        self._room = _MAX_BUCKETS
+
+    def judge(self, caller: str, family: Family, now: float) -> Admitted | Refused:
+        """Take a token of the caller's bucket, or say when to come back."""
+        each, burst = self._rates[family]
+        bucket = self._buckets.get((caller, family))
+        if bucket is None:
+            self._make_room(now)
+            bucket = self._buckets[caller, family] = _Bucket(now, now, now)
+        full_at = max(bucket.full_at, now) + each
+        if full_at - now <= burst:
+            bucket.full_at = full_at
+            return ADMITTED
+        is_first = now - bucket.slowed_at > SLOWED_FOR
+        bucket.slowed_at = now
+        bucket.refused = 1 if is_first else bucket.refused + 1
+        bucket.calm_at = max(bucket.calm_at, now) + 1 / _FLOOD.per_second
+        is_flood = bucket.calm_at - now > _FLOOD.burst / _FLOOD.per_second
+        promised = max(bucket.promised + each, full_at - burst)
+        if promised - now > _LONGEST_PROMISE:
+            return Refused(None, is_first, is_flood)
+        bucket.promised = promised
+        return Refused(promised - now, is_first, is_flood)
+
+    def callers(self) -> set[str]:
+        """Return who has asked, but for those who have been forgotten to make room."""
+        return {caller for caller, _ in self._buckets}
+
+    def slowed(self, now: float) -> dict[tuple[str, Family], int]:
+        """Return who asked too often lately, and how many requests were refused since that began."""
+        return {key: one.refused for key, one in self._buckets.items() if now - one.slowed_at <= SLOWED_FOR}
+
+    def _make_room(self, now: float) -> None:
+        if len(self._buckets) < self._room:
+            return
+        self._buckets = {key: one for key, one in self._buckets.items() if one.full_at > now or now - one.slowed_at <= SLOWED_FOR}
+        self._room = max(_MAX_BUCKETS, 2 * len(self._buckets))

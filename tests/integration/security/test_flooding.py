@@ -1,0 +1,81 @@
+"""One agent sends as fast as it can on every subject that its key opens, while an honest one leads goals on the same system."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+from nats.aio.client import Client
+
+from ioa.adapters.nats.inspection import open_inspection
+from ioa.beside import beside
+from ioa.cli.examination import Health, quotas_finding
+from ioa.protocol import subjects
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import CommId, PoolId
+from tests.integration.security.town import BOB, MALLORY, SOON, Town
+from tests.rig.deadline import eventually
+
+_AT_ONCE_BYTES = 64 * 1024
+_EVERY_SECONDS = 0.02
+_GOALS = 5
+"""Led one after the other, as long as one of real work takes."""
+_SLACK_SECONDS = 4.0
+"""What noticing a flood may take once, on a busy machine. Where nobody is closed out each of the requests here waits for 2 s, again
+and again."""
+
+
+@asynccontextmanager
+async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[None]:
+    """Send on a subject, by the wire, tens of thousands of requests a second."""
+    transport = client._transport
+    assert transport is not None
+    one = b"PUB %s %s.none %d\r\n%s\r\n" % (subject.encode(), client._inbox_prefix, size, bytes(size))
+    many = one * max(1, _AT_ONCE_BYTES // len(one))
+
+    async def flood() -> None:
+        while True:
+            transport.write(many)
+            await transport.drain()  # type: ignore[no-untyped-call]
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async with beside(flood()):
+        yield
+
+
+async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:
+    """Whatever one agent asks as fast as it can, another's goals take three times as long at most; the doctor names it."""
+    async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
+        await eventually(lambda: inspection.answers("ioa-router"), within=SOON)
+        usual = await _lead_some(town)
+        took = {flood: await _lead_beside(town, *flood) for flood in _floods()}
+        found = quotas_finding(await inspection.slowed())
+    slow = {flood: seconds for flood, seconds in took.items() if seconds > 3 * usual + _SLACK_SECONDS}
+    assert slow == {}, f"undisturbed they take {usual:.3f} s"
+    assert (found.health, "mallory" in found.message, "bob" in found.message) == (Health.WARNING, True, False)
+
+
+def _floods() -> Sequence[tuple[str, int]]:
+    return (
+        (subjects.say(CommId("c1"), MALLORY), 10),
+        (subjects.say(CommId("c1"), MALLORY), 100_000),
+        (subjects.renew(PoolId(MALLORY), MALLORY), 10),
+        (subjects.register(PoolId(MALLORY), MALLORY), 10_000),
+        (subjects.sync(MALLORY), 10),
+    )
+
+
+async def _lead_beside(town: Town, subject: str, size: int) -> float:
+    async with _flooding(town.agents[MALLORY].client, subject, size):
+        return await _lead_some(town)
+
+
+async def _lead_some(town: Town) -> float:
+    started = time.perf_counter()
+    for _ in range(_GOALS):
+        [goal_id] = await town.ask_for("Count to ten.")
+        await town.agents[BOB].lead(goal_id, "Ten.")
+        assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
+    return time.perf_counter() - started

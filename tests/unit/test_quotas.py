@@ -1,0 +1,59 @@
+"""How often one caller may ask, by a clock that the test moves."""
+
+from __future__ import annotations
+
+from ioa.quotas import ADMITTED, SLOWED_FOR, Buckets, Family, Rate, Refused
+
+RATES = {Family.SAY: Rate(per_second=10, burst=3), Family.SEARCH: Rate(per_second=1, burst=1)}
+
+
+def test_a_burst_then_the_rate() -> None:
+    """As many as a burst are admitted at once, then as many as the rate allows, each as soon as it does."""
+    buckets = Buckets(RATES)
+    assert [buckets.judge("ada", Family.SAY, 0.0) == ADMITTED for _ in range(4)] == [True, True, True, False]
+    assert [buckets.judge("ada", Family.SAY, now) == ADMITTED for now in (0.11, 0.15, 0.21)] == [True, False, True]
+
+
+def test_nobody_pays_for_another() -> None:
+    """A caller's bucket is its own, and one for each family."""
+    buckets = Buckets(RATES)
+    for _ in range(1_000):
+        buckets.judge("mallory", Family.SEARCH, 0.0)
+    assert buckets.judge("ada", Family.SEARCH, 0.0) == buckets.judge("mallory", Family.SAY, 0.0) == ADMITTED
+
+
+def test_those_who_come_back_when_told_do_not_meet_again() -> None:
+    """Each refused request is given a time of its own to come back at, and is admitted then."""
+    buckets = Buckets(RATES)
+    judged = [buckets.judge("ada", Family.SAY, 0.0) for _ in range(20)]
+    times = [one.retry_after for one in judged if isinstance(one, Refused)]
+    assert [round(time, 6) for time in times if time is not None] == [round(0.1 * number, 6) for number in range(1, 18)]
+    assert all(buckets.judge("ada", Family.SAY, time + 1e-6) == ADMITTED for time in times if time is not None)
+
+
+def test_who_does_not_listen_is_told_no_more() -> None:
+    """A flood gets answers for a few seconds' worth of requests, and from then on no more than its rate has."""
+    buckets = Buckets(RATES)
+    judged = [buckets.judge("mallory", Family.SAY, 0.0) for _ in range(10_000)]
+    assert len([one for one in judged if isinstance(one, Refused) and one.retry_after is not None]) == 50
+    later = [buckets.judge("mallory", Family.SAY, 1.0) for _ in range(10_000)]
+    assert len([one for one in later if one == ADMITTED or (isinstance(one, Refused) and one.retry_after is not None)]) == 13
+
+
+def test_who_asks_too_often_is_named_for_a_while() -> None:
+    """What was refused is counted from when it began, until a minute has passed without any."""
+    buckets = Buckets(RATES)
+    judged = [buckets.judge("mallory", Family.SEARCH, now) for now in (0.0, 0.1, 0.2)]
+    assert [one.is_first for one in judged if isinstance(one, Refused)] == [True, False]
+    assert buckets.slowed(0.2 + SLOWED_FOR) == {("mallory", Family.SEARCH): 2}
+    assert buckets.slowed(0.3 + SLOWED_FOR) == {}
+
+
+def test_made_up_callers_do_not_fill_the_memory() -> None:
+    """Buckets that are full again are forgotten, and one that is not stays."""
+    buckets = Buckets(RATES)
+    for number in range(100_000):
+        buckets.judge(f"caller-{number}", Family.SAY, number / 1_000)
+        buckets.judge("mallory", Family.SEARCH, number / 1_000)
+    assert len(buckets._buckets) < 20_000
+    assert ("mallory", Family.SEARCH) in buckets.slowed(100.0)
