@@ -21,6 +21,7 @@ SMALLEST: dict[str, str] = {
     "discovery": "--set office --json",
     "discovery_loop": "--agents 20 --pools 2",
     "discovery_scale": "--agents 200 --queries 10",
+    "files": "--megabytes 2 --at-once 2",
     "freshness": "--agents 5 --rate 20 --held 20",
     "idle": "--groups 5 --seconds 1",
     "outages": "'worker killed 2.5' --goals 1",

@@ -61,6 +61,8 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
+        # No request waits behind pieces of files that came before it.
+        carrier = await stack.enter_async_context(open_connection(settings.nats("ioa-files")))
         await stack.enter_async_context(open_topology(client, settings))
         js, clock = client.jetstream(), await open_nats_clock(client)
         audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
@@ -86,7 +88,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         leaders = Leaders(NatsDiscovery(client, subjects.GROUP_SETUP, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
-        files = FileService(NatsFileStore(client), log, ledger, tickets, clock, quotas)
+        files = FileService(NatsFileStore(carrier), log, ledger, tickets, clock, quotas)
         taking = IntakePorts(goals, work, timers, files, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
         intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
@@ -151,7 +153,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         known=sessions.agents,
                     ),
                     open_service(
-                        *(client, "ioa-files", "Reads and writes files", installed_version(), of_files),
+                        *(carrier, "ioa-files", "Reads and writes files", installed_version(), of_files),
                         bounds=replace(_FILES_AT_ONCE, rates=settings.bounds.rates),
                         known=sessions.agents,
                     ),

@@ -46,7 +46,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, GoalName
+from ioa.protocol.ids import AgentId, CommId, GoalName, UserId
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import is_seal
 from ioa.runtime.ledger import GroupLedger
@@ -54,8 +54,6 @@ from ioa.runtime.ledger import GroupLedger
 INTERRUPTED_AFTER = timedelta(hours=1)
 """After which time an upload counts as interrupted that is not complete."""
 SWEEP_EVERY = timedelta(minutes=10)
-_OF_GOALS = "goals"
-"""Whose the texts are that come with goals themselves."""
 _COUNTED_FOR = timedelta(seconds=10)
 """How long it is believed how much an owner stores; what this replica takes from him meanwhile is added."""
 _REMEMBERED = 4_096
@@ -140,18 +138,19 @@ class FileService:
             PayloadTooLargeError: No user may store that much.
             StoreFullError: The user stores too much at present, or the store has no room.
         """
-        name = object_name(GoalName(request.user, request.goal_id).key, request.user, request.place)
+        goal = GoalName(request.user, request.goal_id)
+        name = object_name(goal.key, request.user, request.place)
         return await self._put(f"user-{request.user}", self._quotas.user_bytes, name, request)
 
-    async def keep(self, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a text that came with a goal itself.
+    async def keep(self, user: UserId, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a text that came with a user's goal itself. It counts as his, and is never refused: the goal was taken.
 
         Raises:
             ConflictError: Another text is stored under the name.
         """
 
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
-            return await self._take(_OF_GOALS, _artifact(file, stored_as), standing, piece)
+            return await self._take(f"user-{user}", _artifact(file, stored_as), standing, piece)
 
         return await put_in_pieces(name, data, media_type, put)
 

@@ -281,7 +281,7 @@ class Intake:
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
                     stored_as = object_name(goal.key, str(position), name)
-                    files.append(await self._ports.files.keep(stored_as, name, text.encode(), media_type))
+                    files.append(await self._ports.files.keep(goal.owner, stored_as, name, text.encode(), media_type))
                 case str():
                     files.append(await self._ports.files.describe(given))
         return tuple(files)

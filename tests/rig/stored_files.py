@@ -6,6 +6,7 @@ import hashlib
 
 from ioa.errors import NotFoundError
 from ioa.ports.file_store import FileStore
+from ioa.protocol.codec import decode, encode
 from ioa.protocol.files import PIECE_BYTES, FilePiece, get_in_pieces
 from ioa.protocol.goals import Artifact
 from ioa.testing.manual_clock import NEW_YEAR
@@ -36,6 +37,6 @@ async def fetch_file(store: FileStore, artifact: Artifact) -> bytes:
 
     async def get(after: int) -> FilePiece:
         page = await store.read(stored, after)
-        return FilePiece(data=page.data, after=page.after)
+        return decode(FilePiece, encode(FilePiece(data=page.data, after=page.after)))  # as it travels
 
     return await get_in_pieces(artifact, get)

@@ -111,7 +111,7 @@ class AskStored(Model):
 
 
 class OwnerBytes(Model):
-    """What somebody stores: `agent-` or `user-` and a name, or `goals` for texts that came with goals themselves."""
+    """What somebody stores: `agent-` or `user-` and a name."""
 
     owner: str
     size_bytes: _Size

@@ -121,6 +121,8 @@ BY_OTHERS = [
     ),
     ("user", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
     ("user", "ioa.v1.groups.put.ada"),
+    ("user", "ioa.v1.uploads.put.anna"),
+    ("user", "ioa.v1.uploads.get.anna"),
     ("observer", "ioa.v1.uploads.get.user"),
     ("router", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
     ("observer", f"$JS.API.DIRECT.GET.{LOG}"),

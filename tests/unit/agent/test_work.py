@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 import pytest
 
 from ioa.agent.definition import TaskContext
-from ioa.errors import InvalidInputError, UnavailableError
+from ioa.errors import InvalidInputError, NotFoundError, StoreFullError, UnavailableError
 from ioa.group.events import EncodedEntry, GroupLaunched
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Team
-from ioa.protocol.goals import Reason
+from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentId, CommId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.load import Load
 from ioa.protocol.messages import (
@@ -280,6 +280,46 @@ async def test_what_a_function_does_wrong_fails_its_task(company: Company, funct
     running = company.members["worker"].running
     assert running is not None
     assert (result.outcome, told in result.task_conclusion, running.done()) == (TaskOutcome.FAILED, True, False)
+
+
+@pytest.mark.parametrize(
+    "error", [KeyError("chunks"), InvalidInputError("It has changed."), NotFoundError("It is gone.")], ids=["a bug", "bomb", "gone"]
+)
+async def test_a_file_that_cannot_be_fetched_fails_its_task(
+    company: Company, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Whatever is wrong with an input, the task ends with what was said, and does not hang until the goal's deadline."""
+
+    async def fail(*_: object) -> bytes:
+        raise error
+
+    monkeypatch.setattr(company.network, "get_file", fail)
+    given = await company.network.artifacts.put("shared/rows", "rows.csv", b"1,2", "text/csv")
+    await company.start(working(lambda words: "done"))
+    await company.start(idle("lead"), one_task())
+    await company.network.offer(GOAL.model_copy(update={"inputs": (given,)}))
+
+    result = await company.task_result(ROOM)
+
+    assert (result.outcome, str(error.args[0]) in result.task_conclusion) == (TaskOutcome.FAILED, True)
+
+
+async def test_a_store_that_is_full_ends_no_group(company: Company, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result whose file finds no room is reported as soon as there is some."""
+    put, refused = company.network.put_file, list[str]()
+
+    async def put_later(agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+        if not refused:
+            refused.append(name)
+            raise StoreFullError("No room.")
+        return await put(agent_id, comm_id, place, name, data, media_type)
+
+    monkeypatch.setattr(company.network, "put_file", put_later)
+    await _give_task(company, lambda words, ctx: ctx.artifact("sum.txt", "3").name)
+
+    result = await company.task_result(ROOM)
+
+    assert (refused, [file.name for file in result.artifacts], result.outcome) == (["sum.txt"], ["sum.txt"], TaskOutcome.DONE)
 
 
 async def test_a_function_that_returns_an_awaitable_is_awaited(company: Company) -> None:

@@ -33,13 +33,14 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, UserId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa.protocol.object_names import folder_of
 from ioa_groups.files import INTERRUPTED_AFTER
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
 
 PLACE = "t1/chart.svg"
-ANNA = AgentId("anna")
+ANNA = UserId("anna")
 TWO_PIECES = b"x" * (PIECE_BYTES + 100)
 
 
@@ -191,7 +192,8 @@ async def test_an_owner_has_so_much_room(plane: Plane) -> None:
 async def test_a_user_has_so_much_room(plane: Plane) -> None:
     """Files that users send with goals are counted as theirs."""
     for name in range(7):
-        await upload(plane, b"x" * PIECE_BYTES, str(name))
+        stored = await upload(plane, b"x" * PIECE_BYTES, str(name))
+    assert stored.object_name.startswith(f"{folder_of(GoalName(ANNA, GOAL).key)}/"), "it goes with the goal"
     with pytest.raises(StoreFullError, match="user-anna stores"):
         await upload(plane, b"x" * PIECE_BYTES, "7")
 

@@ -35,8 +35,8 @@ _NAME, _MEDIA_TYPE = "Ioa-Name", "Ioa-Media-Type"
 _DIGEST = "SHA-256="
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _STORE = "The store of files"
-_PAGE_BYTES, _PAGE_PIECES = 768 * 1024, 8
-"""What goes with one answer. Older versions stored smaller pieces."""
+_PAGE_BYTES, _PAGE_PIECES = 384 * 1024, 8
+"""With how many bytes an answer is long enough, which is one piece, or several of the smaller ones that older versions stored."""
 _LEAST_BYTES = 4_096
 """What a file counts at least: an empty one takes its place in the store too."""
 
