@@ -6,7 +6,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.inspection import open_inspection
@@ -15,10 +17,8 @@ from ioa.cli.examination import Health, quotas_finding
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, PoolId
-from tests.integration.security.test_achieving import MALLORY, SOON, Town, town
+from tests.integration.security.town import BOB, MALLORY, SOON, Town, open_town
 from tests.rig.deadline import eventually
-
-__all__ = ["town"]
 
 _AT_ONCE_BYTES = 64 * 1024
 _EVERY_SECONDS = 0.02
@@ -47,6 +47,13 @@ async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[No
         yield
 
 
+@pytest.fixture
+async def town(tmp_path: Path) -> AsyncIterator[Town]:
+    """A system with bob and mallory."""
+    async with open_town(tmp_path, (BOB, MALLORY)) as opened:
+        yield opened
+
+
 async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:
     """Whatever one agent asks as fast as it can, another's goals take three times as long at most; the doctor names it."""
     async with open_inspection(town.secured.settings("observer"), patience=SOON) as inspection:
@@ -70,7 +77,7 @@ def _floods() -> Sequence[tuple[str, int]]:
 
 
 async def _lead_beside(town: Town, subject: str, size: int) -> float:
-    async with _flooding(town.mallory.client, subject, size):
+    async with _flooding(town.agents[MALLORY].client, subject, size):
         return await _lead_some(town)
 
 
@@ -78,6 +85,6 @@ async def _lead_some(town: Town) -> float:
     started = time.perf_counter()
     for _ in range(_GOALS):
         [goal_id] = await town.ask_for("Count to ten.")
-        await town.bob.lead(goal_id, "Ten.")
+        await town.agents[BOB].lead(goal_id, "Ten.")
         assert await town.outcome(goal_id) == (Reason.CONCLUDED, "Ten.")
     return time.perf_counter() - started
