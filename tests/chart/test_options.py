@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ _WORKLOADS = (
     ("StatefulSet", "ioa-qdrant"),
 )
 _POD = ("spec", "template", "spec")
+_GIVEN_CERTIFICATE: Mapping[str, Any] = {"tls": {"existingSecret": "t"}}  # without a cluster to ask, helm makes another each time
 
 
 @pytest.mark.parametrize(
@@ -334,13 +336,25 @@ def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
 
 def test_a_rotation_reaches_the_job_and_restarts_who_has_to() -> None:
     """The Job is told whose keys to replace; NATS learns of them, and pods of a pool get theirs, by a restart; others go on."""
-    rotated = render({"credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
-    plain = render({})
+    rotated = render({**_GIVEN_CERTIFICATE, "credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
+    plain = render(_GIVEN_CERTIFICATE)
 
     plan = json.loads(rotated.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     restarted = {name for name, pod in _annotations(rotated).items() if pod != _annotations(plain)[name]}
     assert plan["rotation"] == {"id": "a", "of": ["ioa-router-nats", "ioa-calculator-nats"], "ended": False}
     assert restarted == {"ioa-nats", "ioa-calculator"}
+
+
+def test_another_certificate_restarts_nats_and_its_clients() -> None:
+    """They read it when they start: pods bear the sum of what they read, and a Secret that is kept restarts nobody."""
+    rendered = render()
+    secret = rendered.one("Secret", "ioa-nats-tls")["data"]
+    sums = {f"checksum/{key}": sha256(content.encode()).hexdigest() for key, content in secret.items()}
+
+    for name, pod in _annotations(rendered).items():
+        read = "checksum/tls.crt" if name == "ioa-nats" else "checksum/ca.crt"
+        assert {key: value for key, value in pod.items() if key in sums} == {read: sums[read]}
+    assert _annotations(render(_GIVEN_CERTIFICATE)) == _annotations(render(_GIVEN_CERTIFICATE))
 
 
 def _annotations(rendered: Rendered) -> dict[str, Mapping[str, str]]:

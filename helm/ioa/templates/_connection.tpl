@@ -39,6 +39,36 @@
 {{- .Values.tls.existingSecret | default (printf "%s-nats-tls" (include "ioa.fullname" .)) -}}
 {{- end -}}
 
+{{/*
+What that Secret holds: what is there, or, where nobody else makes it, a new authority and its certificate. One rendering makes one, so that pods
+can restart by it.
+*/}}
+{{- define "ioa.tls.data" -}}
+{{- if not (hasKey . "tlsData") -}}
+{{- $data := get (lookup "v1" "Secret" .Release.Namespace (include "ioa.tls.secret" .) | default dict) "data" -}}
+{{- if not (or $data .Values.tls.existingSecret) -}}
+{{- $authority := genCA (printf "%s-nats-authority" (include "ioa.fullname" .)) 3650 -}}
+{{- $names := include "ioa.tls.names" . | fromYamlArray -}}
+{{- $certificate := genSignedCert (first $names) (list "127.0.0.1") $names 3650 $authority -}}
+{{- $data = dict "ca.crt" ($authority.Cert | b64enc) "tls.crt" ($certificate.Cert | b64enc) "tls.key" ($certificate.Key | b64enc) -}}
+{{- end -}}
+{{- $_ := set . "tlsData" ($data | default dict) -}}
+{{- end -}}
+{{- toYaml .tlsData -}}
+{{- end -}}
+
+{{/*
+What pods restart by when NATS gets another certificate: nats-server and its clients read it when they start. Takes `key`, the part that they read.
+Nothing where cert-manager renews it, since no rendering sees when.
+*/}}
+{{- define "ioa.tls.checksum" -}}
+{{- if and (include "ioa.tls.enabled" .root) (not .root.Values.tls.certManager.enabled) -}}
+{{- with get (fromYaml (include "ioa.tls.data" .root)) .key -}}
+checksum/{{ $.key }}: {{ sha256sum . }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* The Secret with a component's seed. */}}
 {{- define "ioa.credentials.secret" -}}
 {{- get .root.Values.credentials.existingSecrets .component | default (printf "%s-%s-nats" (include "ioa.fullname" .root) .component) -}}

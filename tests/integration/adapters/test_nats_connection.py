@@ -141,6 +141,14 @@ async def test_a_server_that_takes_too_little_is_refused(tmp_path: Path) -> None
                 await client.publish("somebody", b"x" * 100_000)
 
 
+async def test_nobody_who_asks_for_encryption_talks_in_clear(nats_server: NatsServer) -> None:
+    """Whoever stands between a client and its server cannot have it do without by saying that the server needs none."""
+    settings = NatsSettings(nats_server.url.replace("nats://", "tls://"), "test")
+    with pytest.raises(UnavailableError, match="does not encrypt"):
+        async with open_connection(settings, patience=timedelta(0)):
+            pass
+
+
 async def test_an_answer_too_large_for_the_server_is_an_error_that_says_so(tmp_path: Path) -> None:
     """Whoever asked is told at once, instead of asking again and again."""
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from nats.aio.msg import Msg
@@ -23,17 +22,10 @@ from ioa.protocol.goals import Reason
 from ioa.protocol.ids import GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.load import MAX_SLOTS, Load
 from ioa.protocol.registry import Lease, Register, Renew
-from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town, card, open_town
+from tests.integration.security.town import BOB, MALLORY, SOON, USER, Town, card
 from tests.rig.deadline import eventually
 
 _BRIEFLY = timedelta(milliseconds=300)
-
-
-@pytest.fixture
-async def town(tmp_path: Path) -> AsyncIterator[Town]:
-    """A system with bob and mallory."""
-    async with open_town(tmp_path, (BOB, MALLORY)) as opened:
-        yield opened
 
 
 async def test_a_stranger_achieves_nothing_beyond_its_own_part(town: Town) -> None:

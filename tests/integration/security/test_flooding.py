@@ -6,9 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-import pytest
 from nats.aio.client import Client
 
 from ioa.adapters.nats.inspection import open_inspection
@@ -17,7 +15,7 @@ from ioa.cli.examination import Health, quotas_finding
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import CommId, PoolId
-from tests.integration.security.town import BOB, MALLORY, SOON, Town, open_town
+from tests.integration.security.town import BOB, MALLORY, SOON, Town
 from tests.rig.deadline import eventually
 
 _AT_ONCE_BYTES = 64 * 1024
@@ -45,13 +43,6 @@ async def _flooding(client: Client, subject: str, size: int) -> AsyncIterator[No
 
     async with beside(flood()):
         yield
-
-
-@pytest.fixture
-async def town(tmp_path: Path) -> AsyncIterator[Town]:
-    """A system with bob and mallory."""
-    async with open_town(tmp_path, (BOB, MALLORY)) as opened:
-        yield opened
 
 
 async def test_a_flood_delays_nobody_else_and_is_named(town: Town) -> None:

@@ -88,7 +88,7 @@ class Agent:
 
 
 def _try_again(_error: UnavailableError) -> None:
-    """Ask again, as agents do."""
+    """Say it again, as agents do."""
 
 
 @dataclass(frozen=True)

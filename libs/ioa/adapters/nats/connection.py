@@ -163,11 +163,16 @@ def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableErr
     )
 
 
+class _UnencryptedError(nats.errors.Error):
+    def __str__(self) -> str:
+        return "the server there does not encrypt, as tls:// and a certificate authority ask for"
+
+
 class _LastingClient(Client):
     """nats-py's client, for whom no word of the server is the last one, and whose key may be replaced while it runs.
 
     What the server refuses on a standing connection (this key is let in no more, this token has run out) ends that connection;
-    nats-py's own client would close for good.
+    nats-py's own client would close for good. It would also talk in clear to whoever says that no encryption is needed.
     """
 
     def __init__(self, seed: str | None) -> None:
@@ -182,6 +187,9 @@ class _LastingClient(Client):
             await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
 
     def _connect_command(self) -> bytes:
+        asked = self._current_server is not None and self._current_server.uri.scheme == "tls"
+        if (asked or self.options.get("tls") is not None) and not self._server_info.get("tls_required"):
+            raise _UnencryptedError
         if self._given_seed is not None:
             with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
                 self._nkeys_seed_str = read_key(self._given_seed).seed
@@ -190,7 +198,7 @@ class _LastingClient(Client):
 
 
 async def _attempt(settings: NatsSettings) -> Client:
-    client, refusals = _LastingClient(settings.seed), list[str]()
+    client, turned_away = _LastingClient(settings.seed), list[nats.errors.Error]()
     pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
 
     async def reconnected() -> None:
@@ -210,8 +218,10 @@ async def _attempt(settings: NatsSettings) -> Client:
             _leave_attempt(client)
         nats_errors.labels(type(error).__name__).inc()
         log("nats_error", error=str(error) or type(error).__name__)
+        if isinstance(error, _UnencryptedError):
+            turned_away.append(error)
         if _REFUSED in str(error).lower():
-            refusals.append(str(error))
+            turned_away.append(nats.errors.AuthorizationError())
             if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
                 _log.warning("nats_refused", url=settings.url, error=str(error), hint=_WHO)
                 await asyncio.sleep(next(pause))
@@ -244,8 +254,8 @@ async def _attempt(settings: NatsSettings) -> Client:
         await asyncio.wait_for(connecting, _ATTEMPT_TIMEOUT.total_seconds() * 2)
     except TimeoutError:
         # nats-py asks again and again, and tells nobody but its callback why it was turned away.
-        if refusals:
-            raise nats.errors.AuthorizationError from None
+        if turned_away:
+            raise turned_away[-1] from None
         raise
     finally:
         if not client.is_connected:
