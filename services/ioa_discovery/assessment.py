@@ -43,7 +43,7 @@ class Assessor:
         """Keep how the tasks of an ended group went; reporting them again changes nothing.
 
         A task that was cancelled says nothing of its assignee, one that was rejected is not done, and what owners did themselves is
-        left out: nobody praises himself.
+        left out, as is what others of their pool did: nobody praises himself.
 
         Raises:
             NotFoundError: There is no such group.
@@ -60,9 +60,10 @@ class Assessor:
             raise ForbiddenError(f"{request.agent_id} may not tell how group {request.comm_id} went: {state.owner} owned it.")
         if not state.phase.is_terminal:
             raise ConflictError(f"The group {request.comm_id} has not ended.", hint="Report its tasks when it has.")
+        owner = self._view.card(state.owner)
         for report, assignee, ended in _confirmed(state, request.tasks):
             record = self._view.card(assignee)
-            if record is not None:
+            if record is not None and (owner is None or record.card.pool != owner.card.pool):
                 task_name = name_of_task(request.comm_id, report.task_id)
                 outcome = Outcome(
                     pool=record.card.pool,

@@ -7,12 +7,14 @@ has another lease to prove that it is worked on (decision 4).
 from __future__ import annotations
 
 from collections import OrderedDict
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ioa.group.events import TaskHeard
 from ioa.group.state import GroupState
 from ioa.protocol.ids import CommId, TaskId
 
+LEAST_BETWEEN = timedelta(milliseconds=800)
+"""Agents report once a second at most, or thrice a lease. What comes sooner is not passed on: all who follow hear each."""
 MAX_TASKS = 200_000
 """Of so many tasks a router knows when they were last reported on, about 20 MB; whole groups are forgotten, the quietest first."""
 
@@ -38,6 +40,11 @@ class Heard:
         tasks[task_id] = max(at, tasks.get(task_id, at))
         while self._count > self._max_tasks:
             self.forget(next(iter(self._groups)))
+
+    def is_too_soon(self, state: GroupState, task_id: TaskId, at: datetime) -> bool:
+        """Whether a task was reported on a moment ago, behind its first report, so that another one tells nothing."""
+        before = self._groups.get(state.comm_id, {}).get(task_id)
+        return before is not None and at - before < min(LEAST_BETWEEN, state.limits.task_lease / 4)
 
     def listen_anew(self, since: datetime) -> None:
         """Note that reports may have been missed until now."""

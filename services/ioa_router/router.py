@@ -19,7 +19,7 @@ from ioa.ports.clock import Clock
 from ioa.ports.delivery import GoalRecords, ProgressFeed, Timers
 from ioa.ports.open_groups import OpenGroups
 from ioa.ports.registry_store import Sessions
-from ioa.protocol.codec import MAX_MESSAGE_BYTES, encode, receive
+from ioa.protocol.codec import MAX_MESSAGE_BYTES, check_size, encode, receive
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, MessageId
 from ioa.protocol.messages import InformTaskProgress, Message
@@ -31,6 +31,8 @@ from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
 from ioa_router.heard import Heard
 
+MAX_PROGRESS_BYTES = 16_000
+"""Agents of ours say 4 kB of how far they are, and show as much of a draft."""
 ROUTER_NAME = AgentId("router")
 
 
@@ -92,12 +94,14 @@ class Router:
 
         Raises:
             ForbiddenError: The payload names another sender or group than the subject it came on.
-            InvalidInputError: The payload is no message.
+            InvalidInputError: The payload is no message, or a report of progress that is too large.
             SupersededError: Another process has taken the sender's id over.
             UnavailableError: The log cannot be reached; the same message may be sent again.
         """
         comm_id, agent_id = parse_say(subject)
         message = receive(Message, data, max_payload_bytes=MAX_MESSAGE_BYTES)
+        if isinstance(message.payload, InformTaskProgress):
+            check_size(data, MAX_PROGRESS_BYTES, "A report of progress")
         header = message.header
         if header.sender != agent_id or header.comm_id != comm_id:
             raise ForbiddenError(f"{agent_id} may not speak as {header.sender} in {header.comm_id}.")
@@ -217,6 +221,8 @@ class Router:
             if seen is None or is_news(seen.entry.state, said, report):
                 return None
             check_progress(seen.entry.state, said, report)
+        if self._heard.is_too_soon(seen.entry.state, report.task_id, said.at):
+            return Accepted(seq=seen.seq)
         self.hear(said)
         await self._ports.progress.publish(said)
         count_progress()

@@ -415,8 +415,16 @@ def index_finding(cards: int, known: int, model_id: str) -> Finding:
 def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
     """Judge how many messages of queues, each with the name of its stream, are delivered for the second time or more.
 
-    They come again and again as poison does before it is set aside, and as all does in an outage.
+    They come again and again as poison does before it is set aside, and as all does in an outage. And whether somebody reads them.
     """
+    unread = [f"{queue.waiting} in {stream}/{queue.name}" for stream, queue in queues if queue.is_unread]
+    if unread:
+        return Finding(
+            "queues",
+            Health.WARNING,
+            f"Messages wait, and nobody takes them: {', '.join(unread)}.",
+            "Queues of IOA_GOALS and IOA_TIMERS are read by group setup and routers; those of IOA_WORK by the agents of that pool.",
+        )
     again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
     if again:
         return Finding(

@@ -15,12 +15,19 @@ class QueueStats:
         waiting: Messages that nobody has taken.
         taken: Messages that are not acknowledged.
         again: Those of them that were delivered more than once.
+        readers: Pulls that wait for a message; None if that is not known.
     """
 
     name: str
     waiting: int
     taken: int
     again: int = 0
+    readers: int | None = None
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether messages wait, and nobody is there to take them."""
+        return self.waiting > 0 and self.taken == 0 and self.readers == 0
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 Two rules hold for every line. What users and agents wrote is shown only where it was switched on: it is logged under the keys in
 `CONTENT`, and stands in the messages of exceptions. Secrets are never shown, wherever in a line they stand.
+
+Who sends a system what makes it log does not fill its disk: a text that came from outside is cut, and of lines that say the same of
+the same there is one in a second, the next of which says how many were left out.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ import contextlib
 import logging
 import re
 import sys
+import time
 import traceback
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, MutableMapping
 from types import TracebackType
 from typing import Any, Literal, TextIO, cast
@@ -22,6 +27,14 @@ from ioa.telemetry import log_context
 
 CONTENT = frozenset({"content"})
 """The keys under which log lines carry what users and agents wrote."""
+
+MAX_CHARS = 300
+"""How much a line shows of a text. Tracebacks of our own frames, and content where that is shown, stand whole."""
+_WHOLE = CONTENT | {"exception"}
+_SAME_EVERY_SECONDS = 1.0
+_MAX_REMEMBERED = 1_000
+"""Of so many lines it is known when they were written last."""
+_WHEN = frozenset({"timestamp"})
 
 _HIDDEN = "[hidden]"
 _SECRET_NAMES = frozenset(
@@ -63,7 +76,9 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info if content else _show_frames,
             *([] if content else [_without_content]),
+            Repetitions(time.monotonic),
             hide_secrets,
+            _cut,  # only now, since of a secret that is cut the rest is not known as one
             *([_show_controls] if style == "console" else []),
             renderer,
         ],
@@ -74,6 +89,35 @@ def configure_logs(level: str, style: Literal["json", "console"], *, service: st
     sys.excepthook = lambda _kind, error, _traceback: tell_traceback(error)
     if not logging.root.handlers:  # whoever has chosen where libraries log to keeps that
         logging.root.addHandler(_Forwarding(logging.WARNING))
+
+
+class Repetitions:
+    """Drop a line that was written within the last second, as a processor of structlog; the next one says how many were dropped.
+
+    Args:
+        now: Returns seconds that never go back.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._written: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def __call__(self, _logger: object, _method: str, line: Line) -> Line:
+        """Pass a line on, or drop it.
+
+        Raises:
+            DropEvent: It was written a moment ago.
+        """
+        key, now = repr([(name, line[name]) for name in sorted(line) if name not in _WHEN]), self._now()
+        at, dropped = self._written.get(key, (float("-inf"), 0))
+        if now - at < _SAME_EVERY_SECONDS:
+            self._written[key] = (at, dropped + 1)
+            raise structlog.DropEvent
+        self._written[key] = (now, 0)
+        self._written.move_to_end(key)
+        if len(self._written) > _MAX_REMEMBERED:
+            self._written.popitem(last=False)
+        return {**line, "dropped": dropped} if dropped else line
 
 
 def hide_secrets(_logger: object, _method: str, line: Line) -> Line:
@@ -124,6 +168,22 @@ def _naming(service: str) -> Processor:
         return line
 
     return name
+
+
+def _cut(_logger: object, _method: str, line: Line) -> Line:
+    return {name: value if name in _WHOLE else _cut_text(value) for name, value in line.items()}
+
+
+def _cut_text(value: Any) -> Any:
+    match value:
+        case str() if len(value) > MAX_CHARS:
+            return f"{value[:MAX_CHARS]}… ({len(value):,} characters)"
+        case dict():
+            return {name: _cut_text(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_cut_text(one) for one in value]
+        case _:
+            return value
 
 
 def _without_content(_logger: object, _method: str, line: Line) -> Line:

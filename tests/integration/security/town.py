@@ -16,7 +16,7 @@ from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.beside import beside
 from ioa.errors import UnavailableError
-from ioa.group.requests import Accepted, LaunchGroup
+from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import GroupState
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder
@@ -79,8 +79,12 @@ class Agent:
             session=self.session.session,
         )
         answer = await until_available(lambda: self.network.say(Message(header=header, payload=payload)), _try_again)
-        assert isinstance(answer, Accepted) and answer.entry is not None, answer
-        return answer.entry.entry.state
+        assert isinstance(answer, Accepted), answer
+        if answer.entry is not None:
+            return answer.entry.entry.state
+        # It was said before, and the answer was lost.
+        request = Sync(agent_id=self.agent_id, comm_id=state.comm_id, after=0)
+        return (await until_available(lambda: self.network.sync(request), _try_again)).entries[-1].entry.state
 
 
 def _try_again(_error: UnavailableError) -> None:

@@ -124,6 +124,13 @@ def test_messages_that_come_again_are_told() -> None:
     )
 
 
+def test_queues_that_nobody_reads_are_named() -> None:
+    """What waits for somebody who is busy, or has been taken, is in order; what waits for nobody is not."""
+    busy, unread = QueueStats("intake", 3, 1, readers=0), QueueStats("pool-poets", 2, 0, readers=0)
+    told = queues_finding([("IOA_GOALS", busy), ("IOA_WORK", unread)])
+    assert (told.health, "2 in IOA_WORK/pool-poets" in told.message, "intake" in told.message) == (Health.WARNING, True, False)
+
+
 def test_dead_letters_are_told_by_reason() -> None:
     """Each reason with its number, its newest example, and the command that shows it; groups that stand still are called that."""
     kinds = [

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from ioa.errors import NotFoundError, UnavailableError
+from ioa.errors import NotFoundError, PayloadTooLargeError, UnavailableError
 from ioa.group.events import CancelRequested, EncodedEntry, Said, TimerFired
 from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected
@@ -201,11 +201,31 @@ async def test_reports_after_the_first_are_no_entries() -> None:
     plane = Plane()
     await _at_work(plane)
     before = await plane.entries()
-    answers = [await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, content="On it.")) for number in (2, 3)]
+    answers = []
+    for number in (2, 3):
+        answers.append(await plane.says(BOB, InformTaskProgress(task_id=T1, number=number, content="On it.")))
+        plane.clock.advance(timedelta(seconds=1))
     assert (answers, await plane.entries()) == ([Accepted(seq=before[-1].seq)] * 2, before)
     assert [said.message.payload for said in plane.progress.reports] == [
         InformTaskProgress(task_id=T1, number=number, content="On it.") for number in (2, 3)
     ]
+
+
+async def test_those_who_follow_hear_about_one_report_a_second() -> None:
+    """However often an assignee reports on a task, and however much it wants to say."""
+    plane = Plane()
+    await _at_work(plane)
+    for number in range(2, 32):
+        await plane.says(BOB, InformTaskProgress(task_id=T1, number=number))
+        plane.clock.advance(timedelta(milliseconds=100))
+    with pytest.raises(PayloadTooLargeError, match="A report of progress has"):
+        await plane.says(BOB, InformTaskProgress(task_id=T1, number=32, content="x" * 20_000))
+    assert [_number_of(said) for said in plane.progress.reports] == [2, 10, 18, 26]
+
+
+def _number_of(said: Said) -> int:
+    assert isinstance(said.message.payload, InformTaskProgress)
+    return said.message.payload.number
 
 
 async def test_what_one_router_heard_keeps_the_lease_at_another() -> None:

@@ -16,7 +16,7 @@ import structlog
 from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.trace import trace_of_goal
 from ioa.telemetry import log_context
-from ioa.telemetry.logs import configure_logs, masked
+from ioa.telemetry.logs import MAX_CHARS, Repetitions, configure_logs, masked
 
 Lines = Callable[[], list[dict[str, Any]]]
 
@@ -124,6 +124,33 @@ def test_the_parts_of_a_group_of_exceptions_are_shown(lines: Lines) -> None:
     (line,) = lines()
     assert "my diary" not in line["exception"]
     assert [part in line["exception"] for part in ("ExceptionGroup", "1 of 2:", "ValueError", "2 of 2:", "OSError")] == [True] * 5
+
+
+def test_a_long_text_is_cut(lines: Lines) -> None:
+    """Whatever a stranger sends, a line of it stays short, wherever in the line it stands; no part of a secret comes to light."""
+    configure_logs("info", "json")
+    seed = "SUAGRTQNBVPQKBEXHS6HEM2EEGCZK5CJ4H4XDZXR5UVLZYUMTTFLTBVCEY"
+    structlog.get_logger().info("refused", error="x" * 1_000_000, parts=[f"{'y' * (MAX_CHARS - 20)} {seed}", "z"])
+    (line,) = lines()
+    assert (line["error"], line["parts"][1]) == ("x" * MAX_CHARS + "… (1,000,000 characters)", "z")
+    assert "SUAGRTQ" not in line["parts"][0]
+
+
+def test_equal_lines_are_one_in_a_second_and_counted() -> None:
+    """What is said again and again is said once, and how often it was; what differs, or comes later, is said."""
+    now = 0.0
+    repetitions = Repetitions(lambda: now)
+
+    def written(**line: object) -> object:
+        try:
+            return repetitions(None, "info", {"event": "refused", **line}).get("dropped", 0)
+        except structlog.DropEvent:
+            return None
+
+    first = [written(by="mallory", timestamp=number) for number in range(5)]
+    other = written(by="bob")
+    now = 1.5
+    assert (first, other, written(by="mallory"), written(by="bob")) == ([0, None, None, None, None], 0, 4, 0)
 
 
 SECRETS = {

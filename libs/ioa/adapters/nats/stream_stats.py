@@ -52,4 +52,4 @@ class NatsStreamStats:
 
 
 def _standing_of(one: ConsumerInfo) -> QueueStats:
-    return QueueStats(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0)
+    return QueueStats(one.name, one.num_pending or 0, one.num_ack_pending or 0, one.num_redelivered or 0, one.num_waiting or 0)
