@@ -31,6 +31,7 @@ SMALLEST: dict[str, str] = {
     "robots": "--seeds 1 --no-peer",
     "saturation": "--groups 1 --routers 1 --messages 100 --paced 100",
     "similarity": "",
+    "trespass": "--frames 1000 --seed 1",
     "turns": "--members 2 --turns 4 --agents 4:40 --peers",
 }
 """Each benchmark that is a command, and what makes it small. Frameworks of others come from PyPI, hence no `--peers`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,7 +17,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
-from ioa.local.fork_server import ForkServer, Program
+from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
 
@@ -68,13 +68,21 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
 
 
 @asynccontextmanager
-async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[NatsSystemClient]:
-    """Start the services and agents, and yield the system as the user sees it when everybody is found."""
+async def open_processes(secured: Secured, programs: Iterable[Program]) -> AsyncIterator[dict[str, ChildProcess]]:
+    """Start programs, and yield their processes by name."""
     await asyncio.to_thread((secured.folder.parent / "logs").mkdir, exist_ok=True)
+    processes: dict[str, ChildProcess] = {}
     async with AsyncExitStack() as stack:
-        for program in [*(secured.service(name) for name in SERVICES), *agents.values()]:
-            stack.push_async_callback((await secured.fork_server.start(program)).stop, _STOP_GRACE_SECONDS)
-        system = await stack.enter_async_context(open_system(secured.settings("user"), patience=_PATIENCE))
+        for program in programs:
+            processes[program.name] = await secured.fork_server.start(program)
+            stack.push_async_callback(processes[program.name].stop, _STOP_GRACE_SECONDS)
+        yield processes
+
+
+@asynccontextmanager
+async def open_user(secured: Secured, agents: Collection[str]) -> AsyncIterator[NatsSystemClient]:
+    """Yield the system as the user sees it when all of these agents are found."""
+    async with open_system(secured.settings("user"), patience=_PATIENCE) as system:
 
         async def found() -> set[str]:
             try:
@@ -84,6 +92,14 @@ async def open_running(secured: Secured, agents: Mapping[str, Program]) -> Async
                 return set()
 
         await eventually(found, set(agents).issubset, within=_PATIENCE)
+        yield system
+
+
+@asynccontextmanager
+async def open_running(secured: Secured, agents: Mapping[str, Program]) -> AsyncIterator[NatsSystemClient]:
+    """Start the services and agents, and yield the system as the user sees it when everybody is found."""
+    services = [secured.service(name) for name in SERVICES]
+    async with open_processes(secured, [*services, *agents.values()]), open_user(secured, agents) as system:
         yield system
 
 
