@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed
 from ioa.group.machine import legal_kinds
+from ioa.group.policy.offer import offer
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
@@ -85,7 +86,8 @@ class GroupHistory:
             state=self.state,
             messages=tuple(self._messages),
             tasks=self.tasks(),
-            legal=legal_kinds(self.state, me, at),
+            legal=legal_kinds(self.state, me, at, self.charter.policy),
+            offer=offer(self.charter.policy, self.state, me) if self.charter.policy is not None else None,
             reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,

@@ -13,6 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Kind
+from ioa.group.policy.offer import Offer
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -179,6 +180,7 @@ class GroupView:
         instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
         observation: What `me` sees now, by its author's function. Nobody else is shown it.
         thoughts: What `me` thought in its turns so far, by turn. Nobody else is shown it.
+        offer: What `me` may say by the policy of the group, with the floor to discuss; None if no policy leads.
     """
 
     me: AgentId
@@ -196,6 +198,7 @@ class GroupView:
     instructions: str = field(default="", repr=False)
     observation: str = field(default="", repr=False)
     thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
+    offer: Offer | None = None
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

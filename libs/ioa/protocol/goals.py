@@ -111,6 +111,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     MODEL_UNAVAILABLE = "model_unavailable"
+    NO_SPEAKER = "no_speaker"
 
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]
