@@ -42,11 +42,13 @@ from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import is_ticket
 from ioa.protocol.usage import NOTHING, Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
+from ioa_groups.casting import cast_roles, check_levels
 
 SETUP_NAME = AgentId("group-setup")
 
@@ -114,7 +116,7 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such goal, parent group or task.
-            NoAgentError: A member is not registered, or has been gone for a while.
+            NoAgentError: A member is not registered, or has been gone for a while, or nobody fills a role of the goal's team.
             UnavailableError: A member is away for a moment; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
@@ -130,7 +132,11 @@ class GroupSetup:
             return await self._launched_before(comm_id, request.owner)
         if parent is None and (ending := await self._ports.endings.of(request.goal_id)) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
-        cards = self._cards_of((request.owner, *request.members))
+        team = None if parent is not None else await self._team_of(request)
+        cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
+        cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
+        if team is not None:
+            check_levels(cards)
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
         if parent is not None and not cards[0].may_team_up:
@@ -149,6 +155,8 @@ class GroupSetup:
             plan=request.plan,
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
+            policy=None if team is None else team.policy,
+            cast=cast,
         )
         launched = GroupLaunched(
             at=self._ports.clock.now(),
@@ -262,6 +270,11 @@ class GroupSetup:
             entries.append(sequenced)
             previous = stored.seq
         return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
+
+    async def _team_of(self, request: LaunchGroup) -> TeamSpec | None:
+        """Return the team that a goal was given with."""
+        record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
+        return None if record is None else record.goal.team
 
     async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
         comm_id = comm_id_of_goal(request.goal_id)

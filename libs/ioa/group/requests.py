@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
 
@@ -46,6 +48,8 @@ class LaunchGroup(Instruction):
     """The files that a nested team gets besides those of the goal."""
     ticket: ShownTicket = None
     """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
+    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
 
 
 class AbandonGoal(Instruction):

@@ -6,6 +6,7 @@ Users type this by hand, so a field that is not known is an error, unlike in mes
 from __future__ import annotations
 
 import json
+import operator
 from datetime import timedelta
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
+from ioa.protocol.team import TeamField
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
@@ -33,7 +35,8 @@ class InlineInput(BaseModel):
 class GoalOrder(BaseModel):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
-    An input is the name of an object in the artifact store, a small text given inline, or a full reference.
+    An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
+    a team file (`ioa.protocol.team`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,15 +52,22 @@ class GoalOrder(BaseModel):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
+    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
 
     def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
-        """Return the goal as the system keeps it, with every input in the artifact store."""
+        """Return the goal as the system keeps it, with every input in the artifact store.
+
+        One with a team goes to who leads that, and has as many turns as the team, unless the order says otherwise.
+        """
+        team = self.team
+        leader = team.leader.agents[:1] if team is not None else ()
         return Goal(
             goal_id=goal_id,
             goal=self.goal,
-            agent=self.agent,
+            agent=self.agent or next(iter(leader), None),
+            team=team,
             inputs=inputs,
-            max_turns=self.max_turns,
+            max_turns=team.max_turns if team is not None and "max_turns" not in self.model_fields_set else self.max_turns,
             max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, Field
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
 from ioa.protocol.model import Model, Time
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 MAX_GOAL_CHARS = 32_000
@@ -67,7 +69,8 @@ class Goal(Model):
     """What somebody wants done.
 
     `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. Turns, tokens and cost bound what
-    the goal's group and all teams nested in it use up together; None is no bound.
+    the goal's group and all teams nested in it use up together; None is no bound. `team` says who works at it, and under which
+    policy; without it whoever leads forms a team.
     """
 
     goal_id: GoalIdField
@@ -81,6 +84,7 @@ class Goal(Model):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
+    team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
 
 
 class GoalRecord(Model):
