@@ -25,6 +25,7 @@ _TAGS = (
     "need",
     "observation",
     "open_tasks",
+    "part",
     "read",
     "refusals",
     "rejected",
