@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import json
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -26,6 +27,9 @@ from benchmarks import machine
 from benchmarks.played_goals import GOALS, PlayedGoal
 from benchmarks.tape import PURPOSES, Heard, Tape, read_tape, write_tape
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
+from ioa.adapters.openai.request_body import strict_schema
+from ioa.agent.model.answers import Speech
+from ioa.client.calls import calls_of
 from ioa.client.costs import costs_of
 from ioa.group.events import Entry
 from ioa.ports.chat_model import ChatModel
@@ -42,7 +46,9 @@ _BEFORE = {"form": 783, "speak": 1_280, "approach": 788, "conclude": 1_200, "tas
 """How large a prompt was then, in tokens, by its purpose."""
 MOST_CALLS, MOST_TOKENS, LEAST_SHARE = 0.65, 0.70, 0.80
 _LEAST_CACHED, _BLOCK = 1_024, 128
-"""Tokens: where providers begin to keep the beginning of a prompt, and in which steps."""
+"""Tokens: where providers begin to keep the beginning of a request, and in which steps."""
+_SCHEMA = len(json.dumps(strict_schema(Speech))) // 4
+"""Tokens of the schema that a request begins with. It is part of that beginning, and of no prompt."""
 _TAPES_TIME, _PLAYERS_TIME = timedelta(minutes=1), timedelta(hours=2)
 
 
@@ -71,12 +77,12 @@ class Played:
 
     def short_beginnings(self) -> int:
         """How many pairs begin alike for less than providers keep, though the earlier one is as long as that."""
-        return sum(shared / 4 < _LEAST_CACHED <= earlier.tokens for earlier, _, shared in self._pairs())
+        return sum(_SCHEMA + shared / 4 < _LEAST_CACHED <= _SCHEMA + earlier.tokens for earlier, _, shared in self._pairs())
 
     def full_price(self) -> float:
         """Tokens that no provider had read before, as far as this agent's talk in this group goes."""
-        cached = (shared // 4 // _BLOCK * _BLOCK for _, _, shared in self._pairs() if shared / 4 >= _LEAST_CACHED)
-        return self.tokens - sum(cached)
+        begins = (_SCHEMA + shared // 4 for _, _, shared in self._pairs())
+        return self.tokens - sum(alike // _BLOCK * _BLOCK - _SCHEMA for alike in begins if alike >= _LEAST_CACHED)
 
     def before(self) -> Counter[str]:
         """How often the model would have been asked then: for each task how, each conclusion twice, each step of a chain anew."""
@@ -115,6 +121,9 @@ class Played:
         shares = sum(usage.tokens_in for usage in shared.values())
         if not sum(one.charged for one in self.heard) == finished.result.usage.tokens_in == shares:
             told.append(f"the goal was charged with {finished.result.usage.tokens_in} tokens, and its parts with {shares}")
+        called = [one.call.usage.tokens_in for one in calls_of(self._log())]
+        if (len(called), sum(called)) != (len(self.heard), finished.result.usage.tokens_in):
+            told.append(f"the log tells of {len(called)} calls with {sum(called)} tokens")
         return [*told, *(f"others know what {one.line.agent} thought: {one.thought}" for one in self.heard if self._is_known(one))]
 
     def _is_known(self, heard: Heard) -> bool:
@@ -140,6 +149,28 @@ def _longest_chain(tasks: Sequence[TaskSpec]) -> int:
     for task in tasks:
         steps[task.task_id] = 1 + max((steps.get(used, 0) for used in task.uses), default=0)
     return max(steps.values())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How often a model was asked, in how many tokens, and how many of them no provider had read before."""
+
+    calls: int
+    tokens: float
+    full: float
+
+
+def compared(played: Sequence[Played]) -> tuple[Asked, Asked]:
+    """Return what the goals that are measured took, and what they would have taken if their model had been asked as before."""
+    measured = [one for one in played if one.goal.is_measured]
+    calls = sum((one.before() for one in measured), Counter[str]())
+    tokens = sum(_BEFORE[purpose] * times for purpose, times in calls.items())
+    now = Asked(
+        sum(one.calls.total() for one in measured),
+        sum(one.tokens for one in measured),
+        sum(one.full_price() for one in measured),
+    )
+    return now, Asked(calls.total(), tokens, tokens)
 
 
 async def play(goals: Sequence[PlayedGoal], folder: Path, player: ChatModel | None = None) -> list[Played]:
@@ -177,23 +208,18 @@ def _tell(all_played: Sequence[Played]) -> bool:
         table.add_row(*map(str, [one.goal.name, one.finished.result.reason, *counted, *figures, wrong]))
     machine.console.print(table)
     shares = [share for one in all_played for share in one.shares()]
-    measured = [one for one in all_played if one.goal.is_measured]
-    calls, tokens = sum(one.calls.total() for one in measured), sum(one.tokens for one in measured)
-    full = sum(one.full_price() for one in measured)
-    before = sum((one.before() for one in measured), Counter[str]())
-    tokens_before = sum(_BEFORE[purpose] * times for purpose, times in before.items())
+    now, before = compared(all_played)
     print(
-        f"{calls} calls, {calls / CALLS_BEFORE:.0%} of {CALLS_BEFORE}; {tokens:,.0f} prompt tokens, "
-        f"{tokens / TOKENS_BEFORE:.0%} of {TOKENS_BEFORE:,}, {full / TOKENS_BEFORE:.0%} at full price; "
+        f"{now.calls} calls, {now.calls / CALLS_BEFORE:.0%} of {CALLS_BEFORE}; {now.tokens:,.0f} prompt tokens, "
+        f"{now.tokens / TOKENS_BEFORE:.0%} of {TOKENS_BEFORE:,}, {now.full / TOKENS_BEFORE:.0%} at full price; "
         f"{len(shares)} pairs of prompts, mean share {sum(shares) / max(1, len(shares)):.0%}"
     )
     print(
-        f"Asked as then, these goals, with {before['approach']} tasks, would have taken {before.total()} calls and about "
-        f"{tokens_before:,} prompt tokens: {calls / before.total():.0%}, {tokens / tokens_before:.0%}, {full / tokens_before:.0%} "
-        f"at full price"
+        f"Asked as then, these goals would have taken {before.calls} calls and about {before.tokens:,.0f} prompt tokens: "
+        f"{now.calls / before.calls:.0%}, {now.tokens / before.tokens:.0%}, {now.full / before.tokens:.0%} at full price"
     )
     has_kept = min(shares, default=1) >= LEAST_SHARE and not any(one.short_beginnings() for one in all_played)
-    is_less = calls <= MOST_CALLS * CALLS_BEFORE and tokens <= MOST_TOKENS * TOKENS_BEFORE
+    is_less = now.calls <= MOST_CALLS * before.calls and now.tokens <= MOST_TOKENS * before.tokens
     return has_kept and is_less and not any(one.wrong() for one in all_played)
 
 

@@ -3,9 +3,10 @@
     python -m benchmarks.robots [--seeds 30] [--no-peer]
 
 What it shows is the protocol and the system, with a policy that is written as code: no model decides. Each robot tells what it sees
-in plain sentences, without numbers of rounds, and the last one plans from what was said (`examples/robots/sort_hidden.py`). Beside
-it AutoGen's group chat goes by the same policy on the same worlds, in one process and without keeping anything. Messages are what
-members say to each other, results included, on both sides; the goal is none.
+in plain sentences, without numbers of rounds, and who knows enough plans (`examples/robots/sort_hidden.py`). Beside it AutoGen's
+group chats go by the same policy on the same worlds, in one process and without keeping anything: a round robin, and a selector
+with a function that picks whom the last message names. Messages are what members say to each other, results included, on all
+sides; the goal is none, and neither is a signal that a task has begun.
 """
 
 from __future__ import annotations
@@ -46,24 +47,30 @@ def central(seed: int) -> int:
     return taken
 
 
-def autogen(seeds: int) -> list[int | None]:
-    """Return how many messages AutoGen's group chat took for each seed; None where the cubes were not sorted. Empty without it."""
+Episodes = list[int | None]
+"""How many messages each seed took; None where the cubes were not sorted."""
+
+
+def autogen(seeds: int) -> dict[str, Episodes]:
+    """Return what AutoGen's group chats took, by the kind of chat. Empty without it."""
     with temporary_folder() as folder:
-        if failure := install(folder, ["autogen-agentchat", str(_ROOT)]):
+        if failure := install(folder, ["autogen-agentchat", "autogen-ext", str(_ROOT)]):
             note(f"AutoGen is left out, since it cannot be installed: {failure}")
-            return []
+            return {}
         script = _ROOT / "benchmarks" / "peer_scripts" / "autogen_robots.py"
         command = [str(folder / "bin" / "python"), "-W", "ignore", str(script), str(seeds)]
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
         ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-    said = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith("{")]
-    return [one["messages"] if one["sorted"] else None for one in said]
+    chats: dict[str, Episodes] = {}
+    for one in map(json.loads, filter(lambda line: line.startswith("{"), ended.stdout.splitlines())):
+        chats.setdefault(one["chat"], []).append(one["messages"] if one["sorted"] else None)
+    return chats
 
 
-async def benchmark(seeds: int, peer: list[int | None]) -> int:
+async def benchmark(seeds: int, peers: dict[str, Episodes]) -> int:
     """Run each seed in one system; return how many were sorted in as few actions as a central plan takes."""
-    rows, sorted_ = Table("seed", "sorted", "actions", "central", "messages", "AutoGen's", "refused", "s", "load"), 0
-    ours = 0
+    rows = Table("seed", "sorted", "actions", "central", "messages", *(f"AutoGen {chat}" for chat in peers), "refused", "s", "load")
+    sorted_, ours, signals = 0, list[int | None](), 0
     with tempfile.TemporaryDirectory() as folder:
         system = System(Path(folder), on_nats=True)
         system.within = _WITHIN
@@ -76,19 +83,19 @@ async def benchmark(seeds: int, peer: list[int | None]) -> int:
                 best, said = central(seed), f"by {central(seed)} actions"
                 is_best = goal.succeeded and said in goal.content
                 sorted_ += is_best
-                seconds, refused = (
-                    time.perf_counter() - began,
-                    sum(isinstance(one.entry.event, RepetitionRefused) for one in goal.log),
-                )
-                messages = sum(not isinstance(one.payload, InformTaskProgress | Thinking) for one in goal.messages())
-                ours += messages
-                theirs = peer[seed] if peer else ""
-                told = [seed, goal.succeeded, goal.content, best, messages, theirs, refused, f"{seconds:.1f}", machine.load()]
+                seconds = time.perf_counter() - began
+                refused = sum(isinstance(one.entry.event, RepetitionRefused) for one in goal.log)
+                signs = [isinstance(one.payload, InformTaskProgress | Thinking) for one in goal.messages()]
+                signals += sum(signs)
+                ours.append(len(signs) - sum(signs) if goal.succeeded else None)
+                theirs = [episodes[seed] for episodes in peers.values()]
+                told = [seed, goal.succeeded, goal.content, best, ours[-1], *theirs, refused, f"{seconds:.1f}", machine.load()]
                 rows.add_row(*map(str, told))
     Console(width=150).print(rows, f"{sorted_} of {seeds} sorted in as few actions as a plan takes that sees all (label: oracle)")
-    if peer:
-        done = [messages for messages in peer if messages is not None]
-        print(f"{ours / seeds:.1f} messages an episode; AutoGen sorted {len(done)} of {seeds}, {sum(done) / len(done):.1f} each")
+    for name, episodes in {"IoA": ours, **{f"AutoGen {chat}": peers[chat] for chat in peers}}.items():
+        done = [messages for messages in episodes if messages is not None]
+        print(f"{name}: {len(done)} of {seeds}, {sum(done) / max(len(done), 1):.1f} messages each, {min(done)} to {max(done)}")
+    print(f"IoA's members signalled besides {signals / seeds:.1f} times an episode that a task has begun.")
     return sorted_
 
 
@@ -99,8 +106,8 @@ def main() -> None:
     parser.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="AutoGen's group chat beside it")
     asked = parser.parse_args()
     configure_logs("error", "console")
-    peer = autogen(asked.seeds) if asked.peer else []
-    raise SystemExit(asyncio.run(benchmark(asked.seeds, peer)) != asked.seeds)
+    peers = autogen(asked.seeds) if asked.peer else {}
+    raise SystemExit(asyncio.run(benchmark(asked.seeds, peers)) != asked.seeds)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Each agent has its own, with a line for each answer in the order in which the agent was asked for that purpose, so that agents that
 think at once may be heard in any order. What is asked may be worded differently than it was: a tape holds what was answered. A
-question that comes again word for word, such as that for a team by an agent that has only just started, is answered as before.
+question that comes again word for word, such as that for a team whose members went away, is answered as before.
 """
 
 from __future__ import annotations

@@ -22,12 +22,13 @@ from ioa.protocol.goal_order import GoalOrder, InlineInput
 from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
+from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import Overhead, Usage
 from tools.generated import write_or_check
 
 KINDS: tuple[type[BaseModel], ...] = get_args(get_args(Payload)[0])
 """The messages of a group, one class each."""
-PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage, Overhead, DecidedBy)
+PARTS: tuple[type[BaseModel], ...] = (Header, TaskSpec, RejectedTask, Artifact, Usage, Overhead, ModelCall, DecidedBy)
 GOALS: tuple[type[BaseModel], ...] = (GoalOrder, InlineInput, GoalResult, Degraded, Decisions)
 _TITLES = {
     Header: "The header",
@@ -36,6 +37,7 @@ _TITLES = {
     Artifact: "A file",
     Usage: "What something has cost",
     Overhead: "What of it came to nothing by itself",
+    ModelCall: "A call of a model",
     DecidedBy: "Who decided",
     GoalOrder: "A goal",
     InlineInput: "A text that comes with a goal",

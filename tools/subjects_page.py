@@ -20,10 +20,10 @@ from tools.generated import write_or_check
 
 _AGENT, _POOL = "AGENT_ID", "POOL"
 _PLACES = {"addressee": "AGENT_OR_POOL", "agent_id": _AGENT, "pool": _POOL, "comm_id": "COMM_ID", "goal_id": "GOAL_ID"}
-_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE"}
+_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE", "user": "USER"}
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
-_OF_REQUESTS = {"registry", "discovery", "groups", "say"}
+_OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "say"}
 """What is asked and answered: tokens of its subjects."""
 
 _INTRO = """\

@@ -1,4 +1,4 @@
-"""Three robots sort three cubes, and each sees only the panels in its reach: they tell each other, and the last one plans.
+"""Three robots sort three cubes, and each sees only the panels in its reach: they tell each other, and who knows enough plans.
 
     ioa agent run examples/robots/sort_hidden.py:alice    # and bob, chad and table
     echo '{"seed": 7}' > world.json
@@ -119,12 +119,18 @@ def _actions(world: World) -> Iterator[Joint]:
 def world_of(inputs: Iterable[InputFile], conversation: Sequence[Heard]) -> tuple[World, int]:
     """Fold the world from its seed and what was executed; and how many actions were answered."""
     [seed] = [json.loads(file.path.read_bytes())["seed"] for file in inputs if file.name == "world.json"]
-    world, tasks, answered = World.reset(seed), {one.task_id: one.content for one in conversation if one.kind == "task"}, 0
+    world = World.reset(seed)
+    for joint in executed(conversation):
+        world = world.act(joint)
+    return world, sum(one.kind == "result" and one.sender == TABLE for one in conversation)
+
+
+def executed(conversation: Sequence[Heard]) -> Iterator[Joint]:
+    """Tell the joint actions that the table has executed, in order."""
+    tasks = {one.task_id: one.content for one in conversation if one.kind == "task"}
     for one in conversation:
-        if one.kind == "result" and one.sender == TABLE:
-            answered += 1
-            world = world.act(_joint(tasks[one.task_id])) if one.content.startswith("EXECUTED") else world
-    return world, answered
+        if one.kind == "result" and one.sender == TABLE and one.content.startswith("EXECUTED"):
+            yield _joint(tasks[one.task_id])
 
 
 def _joint(task: str) -> Joint:
@@ -154,19 +160,28 @@ class Turn:
 
 
 def turn_of(name: str, observation: str, conversation: Sequence[Heard]) -> Turn:
-    """Tell what one sees, in turn; the last one plans from what was said, and whoever hears that all is sorted ends it."""
+    """Have the table act if one knows where all cubes are, else tell what one sees to who has not spoken yet.
+
+    What moves is said too, so nobody has to tell twice; whoever hears that all is sorted ends it.
+    """
     answers = [one.content for one in conversation if one.kind == "result"]
     if answers and "sorted" in answers[-1]:
         return Turn(f"The cubes are sorted, by {sum(one.startswith('EXECUTED') for one in answers)} actions.")
     if sum(one.startswith("REFUSED") for one in answers) > MAX_REPLANS:
         return _GIVEN_UP
-    round_of = _since_the_last_answer(conversation)
-    if {one.sender for one in round_of} | {name} >= set(REACH):
-        told = " ".join([observation, *(one.content for one in round_of)])
-        places = {cube: int(panel) for cube, panel in re.findall(r"The (\w+) cube is on panel (\d)", told)}
-        return Turn(json.dumps(plan(places) if set(places) == set(TARGETS) else {}), TABLE)
-    order = list(REACH)
-    return Turn(observation, order[(order.index(name) + 1) % len(order)])
+    told = [one for one in conversation if one.kind == "message"]
+    places = _seen(" ".join(one.content for one in told))
+    for joint in executed(conversation):
+        places |= dict(joint.values())
+    places |= _seen(observation)
+    silent = REACH.keys() - {name, *(one.sender for one in told)}
+    if silent and places.keys() != TARGETS.keys():
+        return Turn(observation, min(silent))
+    return Turn(json.dumps(plan(places) if places.keys() == TARGETS.keys() else {}), TABLE)
+
+
+def _seen(told: str) -> dict[str, int]:
+    return {cube: int(panel) for cube, panel in re.findall(r"The (\w+) cube is on panel (\d)", told)}
 
 
 _GIVEN_UP = Turn("The cubes could not be sorted.", reached=False)
@@ -197,11 +212,6 @@ def robot(name: str, *, mute: bool = False) -> Agent:
         return view.say("I tell nothing." if mute else turn.text, to=turn.to)
 
     return agent
-
-
-def _since_the_last_answer(conversation: Sequence[Heard]) -> Sequence[Heard]:
-    ends = [number for number, one in enumerate(conversation) if one.kind == "result"]
-    return [one for one in conversation[ends[-1] + 1 if ends else 0 :] if one.kind == "message"]
 
 
 alice, bob, chad = (robot(name) for name in REACH)

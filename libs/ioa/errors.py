@@ -114,6 +114,10 @@ class NotYetError(UnavailableError):
     """Nothing is wrong; there is something to wait for, and the work is worth another look later."""
 
 
+class StoreFullError(UnavailableError):
+    """There is no room for a file: its owner stores as much as one may, or the store is full. There may be, when files go."""
+
+
 class UnknownVersionError(UnavailableError):
     """Data is of a version that this process does not know. Another one may, or this one after its upgrade."""
 
@@ -152,6 +156,7 @@ ERRORS: dict[type[Exception], ErrorRow] = {
     NoAgentError: ErrorRow("no_agent", Fault.CALLER, Retry.BOUNDED, "info"),
     UnavailableError: ErrorRow("unavailable", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     NotYetError: ErrorRow("not_yet", Fault.SYSTEM, Retry.ENDLESS, "info"),
+    StoreFullError: ErrorRow("store_full", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     UnknownVersionError: ErrorRow("unknown_version", Fault.SYSTEM, Retry.ENDLESS, "warning"),
     ModelError: ErrorRow("model", Fault.SYSTEM, Retry.BOUNDED, "warning"),
     BudgetSpentError: ErrorRow("budget", Fault.CALLER, Retry.BOUNDED, "info"),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.discovery import NatsDiscovery
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import Bounds, Endpoint, answer, answer_as, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStreamStats
@@ -21,6 +21,8 @@ from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
+from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
+from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
@@ -29,6 +31,7 @@ from ioa.runtime.ledger import GroupLedger
 from ioa.runtime.open_work_metrics import OpenWorkMetrics
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.runtime.unreadable import UnreadableEntries
+from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.garbage import QueueGarbage
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
@@ -36,12 +39,23 @@ from ioa_groups.leaders import ANSWERED_WITHIN, Leaders
 from ioa_groups.membership import MembershipWatch
 from ioa_groups.setup import GroupSetup, GroupSetupPorts, GroupTimeouts
 
+_FILES_AT_ONCE = Bounds(max_concurrent=8, waiting=1_000, waiting_bytes=64_000_000, lane_max_concurrent=2, lane_waiting=64)
+"""Files wait for files: however many are on their way, launches and everything else go on, and each caller has its turn."""
+
+
+def _user(asked: GetUpload | PutUpload) -> AgentId:
+    return asked.user
+
+
+def _caller(subject: str) -> str:
+    return subject.rpartition(".")[2]
+
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
     async with open_connection(settings.nats("ioa-groups")) as client, open_topology(client, settings):
         js = client.jetstream()
-        work, dead, artifacts = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js)), NatsArtifacts(js)
+        work, dead = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js))
         clock, log = await open_nats_clock(client), NatsGroupLog(client, UnreadableEntries(dead).note)
         goals, timers = NatsGoalRecords(js), NatsTimers(js)
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
@@ -61,7 +75,9 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         setup = GroupSetup(ports, timeouts)
         leaders = Leaders(NatsDiscovery(client, ANSWERED_WITHIN), work, registry, clock)
         tickets = NatsTickets(js)
-        taking = IntakePorts(goals, work, timers, artifacts, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
+        quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
+        files = FileService(NatsFileStore(client), log, ledger, tickets, clock, quotas)
+        taking = IntakePorts(goals, work, timers, files, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
         intake = Intake(taking, settings.lease)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
@@ -84,6 +100,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             ),
             Endpoint("sync", subjects.ANY_SYNC, answer_as(Sync, setup.sync, lambda asked: asked.agent_id)),
         ]
+        of_files = [
+            Endpoint("file", subjects.ANY_GET_FILE, answer_as(GetFile, files.get, lambda asked: asked.agent_id), lane=_caller),
+            Endpoint("put", subjects.ANY_PUT_FILE, answer_as(PutFile, files.put, lambda asked: asked.agent_id), lane=_caller),
+            Endpoint("get", subjects.ANY_GET_UPLOAD, answer_as(GetUpload, files.get_upload, _user), lane=_caller),
+            Endpoint("put_upload", subjects.ANY_PUT_UPLOAD, answer_as(PutUpload, files.put_upload, _user), lane=_caller),
+            Endpoint("stored", subjects.STORED, answer(AskStored, files.stored)),
+        ]
         into_dead = into_dead_letters(dead)
         with at_renewal(client, ledger.forget), at_renewal(client, tickets.forget):
             async with background(registry.follow_cards(), registry.follow_leases(), sessions.follow(), clock.follow()):
@@ -94,9 +117,13 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                         consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),
                         watch.follow(),
                         janitor.follow(settings.keep),
+                        files.sweep(),
                         *metrics,
                     ),
                     open_service(client, "ioa-groups", "Opens, ends and shows groups", installed_version(), endpoints),
+                    open_service(
+                        *(client, "ioa-files", "Reads and writes files", installed_version(), of_files), bounds=_FILES_AT_ONCE
+                    ),
                 ):
                     await stop.wait()
 

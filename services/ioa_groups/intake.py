@@ -22,7 +22,7 @@ from ioa.errors import (
 from ioa.group.events import LaunchAbandoned
 from ioa.group.rejection import IllegalEventError
 from ioa.ports.clock import Clock
-from ioa.ports.delivery import Artifacts, DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
+from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Tickets, Timers, WorkQueue
 from ioa.ports.open_groups import Offer, OpenGroup, OpenGroups
 from ioa.ports.registry_store import RegistryView
 from ioa.protocol import subjects
@@ -37,6 +37,7 @@ from ioa.runtime.goal_metrics import accepted
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
+from ioa_groups.files import FileService
 from ioa_groups.leaders import TAKEN_WITHIN, Leaders
 
 INTAKE_NAME = AgentId("intake")
@@ -55,7 +56,7 @@ class IntakePorts:
         goals: Where they are put on record.
         work: Where they wait.
         timers: What ends them.
-        artifacts: Where their inputs are.
+        files: Where their inputs are.
         dead: Where what cannot be accepted is kept.
         registry: Whom they may be addressed to.
         open_groups: Where they are noted as open.
@@ -69,7 +70,7 @@ class IntakePorts:
     goals: GoalRecords
     work: WorkQueue
     timers: Timers
-    artifacts: Artifacts
+    files: FileService
     dead: DeadLetters
     registry: RegistryView
     open_groups: OpenGroups
@@ -231,9 +232,9 @@ class Intake:
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
                     stored_as = object_name(goal_id, str(position), name)
-                    files.append(await self._ports.artifacts.put(stored_as, name, text.encode(), media_type))
+                    files.append(await self._ports.files.keep(stored_as, name, text.encode(), media_type))
                 case str():
-                    files.append(await self._ports.artifacts.describe(given))
+                    files.append(await self._ports.files.describe(given))
         return tuple(files)
 
 

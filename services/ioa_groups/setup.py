@@ -37,14 +37,12 @@ from ioa.ports.open_groups import OpenGroup, OpenGroups
 from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
-from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import is_ticket
-from ioa.protocol.usage import NOTHING, Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
@@ -163,6 +161,7 @@ class GroupSetup:
             charter=charter,
             usage=request.usage,
             overhead=request.overhead,
+            calls=request.calls,
             decided_by=request.decided_by,
         )
         _check_launch_size(launched)
@@ -194,7 +193,8 @@ class GroupSetup:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.by, request.ticket)
-        await self._end_unlaunched(record, request.by, request.reason, request.content, request.usage, request.decided_by)
+        told = {"usage": request.usage, "calls": request.calls, "decided_by": request.decided_by}
+        await self._end_unlaunched(record, request.by, request.reason, request.content, **told)
         return Acknowledged()
 
     async def cancel(self, request: CancelGroup) -> Acknowledged:
@@ -381,15 +381,8 @@ class GroupSetup:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
         return await self._ports.ledger.head(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is not None
 
-    async def _end_unlaunched(
-        self,
-        record: GoalRecord,
-        by: AgentId,
-        reason: Reason,
-        content: str,
-        usage: Usage = NOTHING,
-        decided_by: DecidedBy | None = None,
-    ) -> None:
+    async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
+        """End a goal before its group; `asked` is what whoever led it says of its own decision."""
         goal_id = record.goal.goal_id
         event = LaunchAbandoned.model_validate(
             {
@@ -399,8 +392,7 @@ class GroupSetup:
                 "by": by,
                 "reason": reason,
                 "content": content,
-                "usage": usage,
-                "decided_by": decided_by,
+                **asked,
             }
         )
         await self._record_once(comm_id_of_goal(goal_id), event)

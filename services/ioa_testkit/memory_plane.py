@@ -24,9 +24,9 @@ from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.registry import Acknowledged, Deregister, Lease, Register, RemoveAgent
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
-from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_dead_letter_box import MemoryDeadLetterBox
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryProgress, MemoryResults, MemoryTimers
+from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
@@ -34,6 +34,7 @@ from ioa.testing.memory_outcomes import MemoryOutcomes
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
 from ioa_discovery.assessment import Assessor
+from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
@@ -156,7 +157,7 @@ class MemoryControlPlane:
         self, clock: Clock, *, renew_every: timedelta, task_lease: timedelta, model_patience: timedelta = timedelta(minutes=5)
     ) -> None:
         self.clock = clock
-        self.log, self.results, self.artifacts = MemoryGroupLog(), MemoryResults(), MemoryArtifacts()
+        self.log, self.results, self.artifacts = MemoryGroupLog(), MemoryResults(), MemoryFileStore()
         self.inboxes, self.progress, self.outcomes = PushedInboxes(), MemoryProgress(), MemoryOutcomes()
         self.records, self.work, self.dead = MemoryGoalRecords(), OfferedWork(), MemoryDeadLetters()
         self.timers = _RingingTimers(clock)
@@ -193,11 +194,12 @@ class MemoryControlPlane:
         removal.open_groups = self.open_groups
         self.janitor = Janitor(self.pages, self.results, self.log, self.ended, removal, clock)
         self._remover = AgentRemover(self.cards, self.view, MemoryAgentRemoval(self.cards, self.leases, self.work), clock)
+        self.files = FileService(self.artifacts, self.log, self.ledger, self.tickets, clock, FileQuotas(256_000_000, 1_000_000_000))
         taking = IntakePorts(
             self.records,
             self.work,
             self.timers,
-            self.artifacts,
+            self.files,
             self.dead,
             self.view,
             self.open_groups,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ioa.adapters.input_files import read_inputs
+from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.system_clock import RandomIds
 from ioa.errors import NotFoundError
 from ioa.group.events import GroupLaunched, Said
@@ -19,6 +19,18 @@ from ioa.ports.group_client import GroupList
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
+from ioa.protocol.files import (
+    Announced,
+    AskStored,
+    FilePiece,
+    GetUpload,
+    PutUpload,
+    Standing,
+    Stored,
+    StoredBytes,
+    get_in_pieces,
+    put_in_pieces,
+)
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, complete_id
@@ -27,6 +39,7 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa_testkit.memory_plane import MemoryControlPlane
 
+_USER = AgentId("user")
 _PAGE = 200
 
 
@@ -48,10 +61,7 @@ class MemorySystemClient:
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Store the files and publish the goal."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
-        artifacts = self._plane.artifacts
-        stored = [
-            await artifacts.put(one.object_name, one.name, one.data, one.media_type) async for one in read_inputs(goal_id, files)
-        ]
+        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
         await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
@@ -97,7 +107,23 @@ class MemorySystemClient:
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
-        return await self._plane.artifacts.get(artifact)
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+
+        async def get(after: int) -> FilePiece:
+            return await self._plane.files.get_upload(GetUpload(user=_USER, after=after, **named))
+
+        return await get_in_pieces(artifact, get)
+
+    async def stored(self) -> StoredBytes:
+        """Ask whose files fill the store."""
+        return await self._plane.files.stored(AskStored())
+
+    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            request = PutUpload(user=_USER, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            return await self._plane.files.put_upload(request)
+
+        return await put_in_pieces(given.name, given.data, given.media_type, put)
 
     async def group(self, comm_id: CommId) -> GroupSnapshot:
         """Look at one group."""

@@ -26,8 +26,9 @@ from ioa.group.requests import (
 from ioa.ports.agent_network import GoalLeader
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_MESSAGE_BYTES, decode, encode
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, Standing, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, GoalId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
@@ -156,15 +157,25 @@ class PlaneNetwork:
                 pause = error.retry_after if isinstance(error, UnavailableError) else None
                 await asyncio.sleep(0 if pause is None else min(pause.total_seconds(), _LONGEST_PAUSE))
 
-    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""
-        await self._arrive()
-        return await self.plane.artifacts.put(object_name, name, data, media_type)
 
-    async def get_file(self, artifact: Artifact) -> bytes:
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            await self._arrive()
+            request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
+            return await self.plane.files.put(request)
+
+        return await put_in_pieces(name, data, media_type, put)
+
+    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
         """Fetch a file."""
-        await self._arrive()
-        return await self.plane.artifacts.get(artifact)
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+
+        async def get(after: int) -> FilePiece:
+            await self._arrive()
+            return await self.plane.files.get(GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named))
+
+        return await get_in_pieces(artifact, get)
 
     async def _arrive(self) -> None:
         await asyncio.sleep(0)

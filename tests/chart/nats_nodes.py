@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import socket
+from base64 import b64decode
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets
 from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.chart.rendering import Rendered
 
 
@@ -25,24 +27,28 @@ class Cluster:
     url: str
     monitors: Sequence[str]
     secrets: Path
+    authority: Path | None = None
 
     def settings(self, secret: str, key: str = "seed") -> NatsSettings:
         """The settings of whoever has this seed."""
-        return NatsSettings(self.url, secret, seed=str(self.secrets / secret / key))
+        return NatsSettings(self.url, secret, seed=str(self.secrets / secret / key), ca=str(self.authority or ""))
 
 
 @asynccontextmanager
 async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]:
     """Run the chart's configuration, with the addresses and folders of this machine in place of a pod's.
 
-    With TLS the certificates are those in `folder / "tls"`.
+    With TLS the certificates are those that helm made, or else those in `folder / "tls"`.
     """
+    tls = folder / "tls"
+    if rendered.has("Secret", "ioa-nats-tls"):
+        await asyncio.to_thread(_write, rendered.one("Secret", "ioa-nats-tls")["data"], tls)
     nodes = int(rendered.one("StatefulSet", "ioa-nats")["spec"]["replicas"])
     config = rendered.one("ConfigMap", "ioa-nats")["data"]["nats.conf"]
     ports = free_ports(3 * nodes)
     plan = json.loads(rendered.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
     plan["routes"] = [f"127.0.0.1:{port}" for port in ports[nodes : 2 * nodes]]
-    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"))
+    await asyncio.to_thread(make_credentials, Plan.model_validate(plan), FolderSecrets(folder / "secrets"), NEW_YEAR)
     async with AsyncExitStack() as stack:
         for number in range(nodes):
             client, route, monitor = ports[number::nodes]
@@ -53,11 +59,19 @@ async def open_nodes(folder: Path, rendered: Rendered) -> AsyncIterator[Cluster]
                 "127.0.0.1:8222": f"127.0.0.1:{monitor}",
                 "/data": str(folder / f"data-{number}"),
                 "/var/run/nats": str(folder),
-                "/etc/nats/tls": str(folder / "tls"),
+                "/etc/nats/tls": str(tls),
             }
             await stack.enter_async_context(_node(folder / f"node-{number}", config, here, folder / "secrets"))
-        urls = ",".join(f"nats://127.0.0.1:{port}" for port in ports[:nodes])
-        yield Cluster(urls, [f"http://127.0.0.1:{port}" for port in ports[2 * nodes :]], folder / "secrets")
+        authority = tls / "ca.crt" if tls.exists() else None
+        urls = ",".join(f"{'tls' if authority else 'nats'}://127.0.0.1:{port}" for port in ports[:nodes])
+        monitors = [f"http://127.0.0.1:{port}" for port in ports[2 * nodes :]]
+        yield Cluster(urls, monitors, folder / "secrets", authority)
+
+
+def _write(data: Mapping[str, str], folder: Path) -> None:
+    folder.mkdir()
+    for name, encoded in data.items():
+        (folder / name).write_bytes(b64decode(encoded))
 
 
 @asynccontextmanager

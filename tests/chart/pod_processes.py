@@ -70,6 +70,7 @@ def _environment(rendered: Rendered, manifest: Manifest, folder: Path, cluster: 
     here = {
         "IOA_NATS_URL": cluster.url,
         "IOA_NATS_SEED": str(cluster.secrets / secrets["credentials"] / (pod if is_agent else "seed")),
+        "IOA_NATS_CA": str(cluster.authority),
         "IOA_CARD": str(folder / f"{name}.json"),
         "IOA_AGENT_DATA": str(folder / f"{name}-data"),
         "IOA_INDEX_FOLDER": str(folder / f"{name}-index"),

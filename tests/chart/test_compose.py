@@ -17,6 +17,7 @@ import yaml
 from ioa.adapters.nats.server import find_nats_server
 from ioa.cli.credentials import FolderSecrets, plan_of
 from ioa.hosting.cluster_credentials import make_credentials
+from ioa.testing.manual_clock import NEW_YEAR
 
 pytestmark = pytest.mark.chart
 
@@ -35,7 +36,7 @@ def _options(name: str) -> list[str]:
 def _credentials(folder: Path) -> Path:
     """Make what the service `credentials` makes."""
     plan = plan_of(_options("pool"), _options("user"), _options("observer"), _options("admin"))
-    make_credentials(plan, FolderSecrets(folder))
+    make_credentials(plan, FolderSecrets(folder), NEW_YEAR)
     return folder
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -88,22 +90,40 @@ async def test_probes_ask_what_the_server_answers(tmp_path: Path) -> None:
     assert (codes, len(set(paths))) == ([200, 200, 200], 3)
 
 
-async def test_tls_encrypts_clients_and_nodes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("values", [{}, {"tls": {"existingSecret": "t"}}], ids=["helm's certificate", "a certificate of one's own"])
+async def test_tls_encrypts_clients_and_nodes(tmp_path: Path, values: dict[str, Any]) -> None:
     """Three nodes find each other by certificates, and whoever does not trust their authority turns away."""
-    await asyncio.to_thread(_make_certificates, tmp_path / "tls")
-    values = {"tls": {"enabled": True, "existingSecret": "t"}}
+    if values:
+        await asyncio.to_thread(_make_certificates, tmp_path / "tls")
     async with open_nodes(tmp_path, await asyncio.to_thread(render, values)) as cluster:
-        trusting = replace(cluster.settings("ioa-registry-nats"), ca=str(tmp_path / "tls" / "ca.crt"))
+        trusting = cluster.settings("ioa-registry-nats")
         async with (
             open_connection(trusting, patience=_PATIENCE) as registry,
             open_topology(registry, ControlPlaneSettings(replicas=3)),
         ):
             copies = (await registry.jetstream().stream_info("IOA_LOG")).config.num_replicas
         with pytest.raises(UnavailableError, match="No NATS server answers"):
-            async with open_connection(cluster.settings("ioa-registry-nats"), patience=timedelta(seconds=1)):
+            async with open_connection(replace(trusting, ca=""), patience=timedelta(seconds=1)):
                 pass
 
     assert copies == 3
+
+
+def test_the_certificate_names_every_way_to_nats() -> None:
+    """Its services, its nodes and a forwarded port; helm makes none where somebody else does, or where NATS is not the chart's."""
+    secret = render().one("Secret", "ioa-nats-tls")
+    told = subprocess.run(
+        [tool("openssl"), "x509", "-noout", "-ext", "subjectAltName", "-enddate"],
+        input=b64decode(secret["data"]["tls.crt"]), check=True, capture_output=True,
+    ).stdout.decode()  # fmt: skip
+    assert all(name in told for name in ("DNS:ioa-nats.agents.svc", "DNS:*.ioa-nats-headless.agents.svc", "IP Address:127.0.0.1"))
+    for others in (
+        {"tls": {"existingSecret": "t"}},
+        {"tls": {"certManager": {"enabled": True}}},
+        {"tls": {"enabled": False}},
+        {"nats": {"enabled": False, "externalUrl": "tls://n:4222"}},
+    ):
+        assert not render(others).has("Secret", "ioa-nats-tls")
 
 
 def _make_certificates(folder: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chart.rendering import Manifest, environment_of, main_container, render
+from tests.chart.rendering import Manifest, Rendered, environment_of, main_container, render
 
 pytestmark = pytest.mark.chart
 
@@ -179,6 +179,8 @@ def test_the_control_plane_is_told_its_limits() -> None:
         "IOA_REPLICAS": "3", "IOA_LEASE": "21", "IOA_RENEW_EVERY": "3",
         "IOA_FLOOR_TIMEOUT": "60", "IOA_TASK_LEASE": "30", "IOA_PAUSE_TIMEOUT": "600", "IOA_CONCLUSION_TIMEOUT": "60",
         "IOA_MAX_DEPTH": "1", "IOA_KEEP": "P7D", "IOA_KEEP_AGENTS": "P90D",
+        "IOA_AGENT_FILES_BYTES": "256000000", "IOA_USER_FILES_BYTES": "1000000000",
+        "IOA_STORE_BYTES": "8589934592", "IOA_LOG_SHARE": "40", "IOA_FILES_SHARE": "25", "IOA_ARTIFACTS_SHARE": "15",
     }  # fmt: skip
 
 
@@ -194,6 +196,19 @@ def test_the_control_plane_is_told_its_limits() -> None:
 def test_streams_have_as_many_copies_as_nats_has_nodes(values: Mapping[str, Any], copies: str) -> None:
     """Unless a number is given."""
     assert environment_of(render(values).one("Deployment", "ioa-router"))["IOA_REPLICAS"] == copies
+
+
+@pytest.mark.parametrize(
+    ("values", "store"),
+    [
+        ({"nats": {"jetstream": {"maxFileStore": "20G"}}}, "20000000000"),
+        ({"nats": {"enabled": False, "externalUrl": "nats://n:4222"}}, "0"),
+        ({"nats": {"enabled": False, "externalUrl": "nats://n:4222"}, "quotas": {"store": {"bytes": 5_000_000_000}}}, "5000000000"),
+    ],
+)
+def test_streams_share_what_nats_may_store(values: Mapping[str, Any], store: str) -> None:
+    """Of a NATS that is not the chart's nobody knows how much that is unless it is said."""
+    assert environment_of(render(values).one("Deployment", "ioa-router"))["IOA_STORE_BYTES"] == store
 
 
 def test_logs_show_what_was_said_only_when_asked() -> None:
@@ -305,3 +320,19 @@ def _at(manifest: Manifest, place: tuple[str | int, ...]) -> Any:
     for step in place:
         found = found[step]
     return found
+
+
+def test_a_rotation_reaches_the_job_and_restarts_who_has_to() -> None:
+    """The Job is told whose keys to replace; NATS learns of them, and pods of a pool get theirs, by a restart; others go on."""
+    rotated = render({"credentials": {"rotate": {"id": "a", "of": ["router", "calculator"]}}})
+    plain = render({})
+
+    plan = json.loads(rotated.one("ConfigMap", "ioa-credentials")["data"]["plan.json"])
+    restarted = {name for name, pod in _annotations(rotated).items() if pod != _annotations(plain)[name]}
+    assert plan["rotation"] == {"id": "a", "of": ["ioa-router-nats", "ioa-calculator-nats"], "ended": False}
+    assert restarted == {"ioa-nats", "ioa-calculator"}
+
+
+def _annotations(rendered: Rendered) -> dict[str, Mapping[str, str]]:
+    workloads = [one for one in rendered.manifests if one["kind"] in ("Deployment", "StatefulSet")]
+    return {one["metadata"]["name"]: one["spec"]["template"]["metadata"].get("annotations", {}) for one in workloads}

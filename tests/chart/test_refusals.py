@@ -43,7 +43,6 @@ def test_a_typo_is_refused(values: Mapping[str, Any], complaint: str) -> None:
         ({"nats": {"externalUrl": "nats://n:4222"}}, "nats.externalUrl is set, but nats.enabled too."),
         ({"nats": {"enabled": False}}, "There is no NATS: set nats.enabled: true, or nats.externalUrl."),
         ({"qdrant": {"enabled": True, "externalUrl": "http://q"}}, "qdrant.externalUrl is set, but qdrant.enabled too."),
-        ({"tls": {"enabled": True}}, "tls.enabled needs certificates: set tls.existingSecret or tls.certManager.enabled."),
         ({"agentPools": [_POOL, _POOL]}, 'Two of the components are called "a".'),
         ({"agentPools": [_POOL | {"name": "router"}]}, 'Two of the components are called "router".'),
         ({"agentPools": [_POOL | {"name": "nats"}]}, 'An agent pool may not be called "nats"'),

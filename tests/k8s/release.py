@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import socket
+import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -112,16 +113,22 @@ async def read_file(pod: str, program: str) -> bytes:
 @asynccontextmanager
 async def open_admin() -> AsyncIterator[Client]:
     """Connect to the release's NATS as its admin, through a tunnel that is dug again whenever it breaks."""
-    secret = json.loads(await kubectl("get", "secret", f"{FULL_NAME}-admin-nats", "--output", "json"))
-    seed = base64.b64decode(secret["data"]["seed"]).decode("ascii")
+    seed = (await _secret(f"{FULL_NAME}-admin-nats"))["seed"].decode("ascii")
+    authority = (await _secret(f"{FULL_NAME}-nats-tls"))["ca.crt"]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = int(free.getsockname()[1])
-    async with (
-        background(_forward(port)),
-        open_connection(NatsSettings(f"nats://127.0.0.1:{port}", "e2e", seed=seed)) as client,
-    ):
-        yield client
+    with tempfile.NamedTemporaryFile() as ca:
+        ca.write(authority)
+        ca.flush()
+        settings = NatsSettings(f"tls://127.0.0.1:{port}", "e2e", seed=seed, ca=ca.name)
+        async with background(_forward(port)), open_connection(settings) as client:
+            yield client
+
+
+async def _secret(name: str) -> dict[str, bytes]:
+    encoded = json.loads(await kubectl("get", "secret", name, "--output", "json"))["data"]
+    return {key: base64.b64decode(value) for key, value in encoded.items()}
 
 
 async def _forward(port: int) -> None:

@@ -8,7 +8,7 @@
 {{- define "ioa.nats.url" -}}
 {{- if .Values.nats.enabled -}}
 {{- $root := . -}}
-{{- $scheme := .Values.tls.enabled | ternary "tls" "nats" -}}
+{{- $scheme := ternary "tls" "nats" (include "ioa.tls.enabled" . | eq "true") -}}
 {{- $urls := list -}}
 {{- range $index := until (int .Values.nats.replicas) -}}
 {{- $urls = append $urls (printf "%s://%s-nats-%d.%s:4222" $scheme (include "ioa.fullname" $root) $index (include "ioa.nats.headless" $root)) -}}
@@ -17,6 +17,22 @@
 {{- else -}}
 {{- .Values.nats.externalUrl -}}
 {{- end -}}
+{{- end -}}
+
+{{/* "true" or empty. A NATS outside is encrypted by what its URL says; the chart only brings the authority to check it by. */}}
+{{- define "ioa.tls.enabled" -}}
+{{- if and .Values.tls.enabled (or .Values.nats.enabled .Values.tls.existingSecret .Values.tls.certManager.enabled) -}}true{{- end -}}
+{{- end -}}
+
+{{/* What a certificate of NATS names, as a YAML list: its services, each node, and a port that was forwarded. */}}
+{{- define "ioa.tls.names" -}}
+{{- $name := printf "%s-nats" (include "ioa.fullname" .) -}}
+- {{ $name }}
+- {{ $name }}.{{ .Release.Namespace }}
+- {{ $name }}.{{ .Release.Namespace }}.svc
+- {{ $name }}.{{ .Release.Namespace }}.svc.{{ .Values.clusterDomain }}
+- "*.{{ include "ioa.nats.headless" . }}"
+- localhost
 {{- end -}}
 
 {{- define "ioa.tls.secret" -}}
@@ -33,7 +49,7 @@
   value: {{ include "ioa.nats.url" .root | quote }}
 - name: IOA_NATS_SEED
   value: /etc/ioa/credentials/seed
-{{- if .root.Values.tls.enabled }}
+{{- if include "ioa.tls.enabled" .root }}
 - name: IOA_NATS_CA
   value: /etc/ioa/tls/ca.crt
 {{- end }}
@@ -49,7 +65,7 @@
   mountPath: /etc/ioa/credentials
   {{- end }}
   readOnly: true
-{{- if .root.Values.tls.enabled }}
+{{- if include "ioa.tls.enabled" .root }}
 - name: tls
   mountPath: /etc/ioa/tls
   readOnly: true
@@ -61,7 +77,7 @@
   secret:
     secretName: {{ include "ioa.credentials.secret" . }}
     defaultMode: 0440
-{{- if .root.Values.tls.enabled }}
+{{- if include "ioa.tls.enabled" .root }}
 - name: tls
   secret:
     secretName: {{ include "ioa.tls.secret" .root }}

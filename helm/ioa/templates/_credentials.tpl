@@ -25,6 +25,26 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- toJson $secrets -}}
 {{- end -}}
 
+{{/* The rotation that is asked for, as the plan has it; nothing if there is none. */}}
+{{- define "ioa.rotation" -}}
+{{- $rotate := .Values.credentials.rotate -}}
+{{- if $rotate.id -}}
+{{- $secrets := list -}}
+{{- range $component := $rotate.of -}}
+{{- $secrets = append $secrets (include "ioa.credentials.secret" (dict "root" $ "component" $component)) -}}
+{{- end -}}
+{{- toJson (dict "id" $rotate.id "of" $secrets "ended" $rotate.ended) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What a pool's pods restart by when its keys are replaced: a file that is mounted by itself stays as it was in a running pod. */}}
+{{- define "ioa.rotation.ofPool" -}}
+{{- $rotate := .root.Values.credentials.rotate -}}
+{{- if and $rotate.id (has .pool $rotate.of) -}}
+checksum/keys: {{ sha256sum $rotate.id }}
+{{- end -}}
+{{- end -}}
+
 {{- define "ioa.credentials.plan" -}}
 {{- $routes := list -}}
 {{- if .Values.nats.enabled -}}
@@ -32,9 +52,13 @@ An agent of a pool has the id <pool>-<number>, and the key of its pod's name.
 {{- $routes = append $routes (printf "%s-nats-%d.%s:6222" (include "ioa.fullname" $) $number (include "ioa.nats.headless" $)) -}}
 {{- end -}}
 {{- end -}}
-{{- toPrettyJson (dict
+{{- $rotation := dict -}}
+{{- with include "ioa.rotation" . -}}
+{{- $_ := set $rotation "rotation" (fromJson .) -}}
+{{- end -}}
+{{- toPrettyJson (merge $rotation (dict
   "secrets" (fromJson (include "ioa.identities" .))
   "authorization" (include "ioa.authorization.secret" .)
   "routes" $routes
-  "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version")) -}}
+  "labels" (omit (fromYaml (include "ioa.labels" (dict "root" . "component" "credentials"))) "helm.sh/chart" "app.kubernetes.io/managed-by" "app.kubernetes.io/version"))) -}}
 {{- end -}}

@@ -27,6 +27,23 @@
   value: P{{ .Values.controlPlane.keepDays }}D
 - name: IOA_KEEP_AGENTS
   value: P{{ .Values.controlPlane.keepAgentsDays }}D
+- name: IOA_AGENT_FILES_BYTES
+  value: {{ .Values.quotas.files.agentBytes | int64 | quote }}
+- name: IOA_USER_FILES_BYTES
+  value: {{ .Values.quotas.files.userBytes | int64 | quote }}
+- name: IOA_STORE_BYTES
+  value: {{ include "ioa.nats.storeBytes" . | quote }}
+{{- range $share := list "log" "files" "artifacts" }}
+- name: IOA_{{ upper $share }}_SHARE
+  value: {{ get $.Values.quotas.store $share | quote }}
+{{- end }}
+{{- end -}}
+
+{{- define "ioa.nats.storeBytes" -}}
+{{- $units := dict "" 1 "K" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
+{{- $size := ternary .Values.nats.jetstream.maxFileStore "0" .Values.nats.enabled -}}
+{{- $bytes := mul (regexFind "^[0-9]+" $size | int64) (get $units (regexReplaceAll "^[0-9]+" $size "") | int64) -}}
+{{- .Values.quotas.store.bytes | int64 | default $bytes -}}
 {{- end -}}
 
 {{- define "ioa.qdrant.keySecret" -}}

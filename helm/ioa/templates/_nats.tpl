@@ -41,7 +41,7 @@ jetstream {
   sync_interval: always
 }
 include authorization/authorization.conf
-{{- if .Values.tls.enabled }}
+{{- if include "ioa.tls.enabled" . }}
 tls {
   cert_file: /etc/nats/tls/tls.crt
   key_file: /etc/nats/tls/tls.key
@@ -55,7 +55,7 @@ cluster {
   # Clients know every node by name; pods' addresses would be no use to those outside.
   no_advertise: true
   include authorization/routes.conf
-  {{- if .Values.tls.enabled }}
+  {{- if include "ioa.tls.enabled" . }}
   tls {
     cert_file: /etc/nats/tls/tls.crt
     key_file: /etc/nats/tls/tls.key

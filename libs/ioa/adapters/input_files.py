@@ -9,21 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import GoalId
-from ioa.protocol.object_names import object_name
 
 
 @dataclass(frozen=True)
 class InputData:
-    """A file as it is stored: under `object_name`, shown as `name`."""
+    """A file as it is stored: in a place of its own among the goal's, shown as `name`."""
 
-    object_name: str
+    place: str
     name: str
     data: bytes
     media_type: str
 
 
-async def read_inputs(goal_id: GoalId, files: Sequence[Path]) -> AsyncIterator[InputData]:
+async def read_inputs(files: Sequence[Path]) -> AsyncIterator[InputData]:
     """Read the inputs of a goal, one after the other; the media type is guessed from each name.
 
     Raises:
@@ -33,13 +31,13 @@ async def read_inputs(goal_id: GoalId, files: Sequence[Path]) -> AsyncIterator[I
     if len(set(names)) != len(names):
         raise InvalidInputError("Two inputs have the same file name.", hint="Rename one of them.")
     for number, file in enumerate(files):
-        yield await asyncio.to_thread(_read, goal_id, number, file)
+        yield await asyncio.to_thread(_read, number, file)
 
 
-def _read(goal_id: GoalId, number: int, file: Path) -> InputData:
+def _read(number: int, file: Path) -> InputData:
     try:
         data = file.read_bytes()
     except OSError as error:
         raise InvalidInputError(f"The input {file} cannot be read: {error.strerror}.") from None
     media_type = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-    return InputData(object_name(goal_id, str(number), file.name), file.name, data, media_type)
+    return InputData(f"{number}/{file.name}", file.name, data, media_type)

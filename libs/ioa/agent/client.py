@@ -19,6 +19,7 @@ from ioa.agent.agent_metrics import agents
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
+from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import HOOKS_AT_ONCE, Hooks
 from ioa.agent.leading import Leader
 from ioa.agent.outbox import Outbox
@@ -411,8 +412,9 @@ class AgentClient:
 
     def _session(self, group: asyncio.TaskGroup, comm_id: CommId) -> GroupSession:
         if comm_id not in self._sessions:
-            files = GroupFiles(self._network, self._options.files / comm_id)
-            session = GroupSession(self._runner, self._outbox, comm_id, files)
+            history = GroupHistory(comm_id)
+            files = GroupFiles(self._network, self._card.agent_id, history, self._options.files / comm_id)
+            session = GroupSession(self._runner, self._outbox, history, files)
             self._sessions[comm_id] = (session, group.create_task(self._follow(session, comm_id)))
             self._ended.pop(comm_id, None)
             self._sooner.set()

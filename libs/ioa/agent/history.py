@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed
+from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.machine import legal_kinds
 from ioa.group.policy.offer import offer
 from ioa.group.policy.part import part_of
@@ -48,6 +48,8 @@ class GroupHistory:
         self._declined: set[TaskId] = set()
         self._log: list[Message | TaskRecord] = []
         self._granted: datetime | None = None
+        self.told: dict[tuple[str, str], int] = {}
+        """Which entry told first of a file, by the name of its object and its digest: by it group setup lets the agent read it."""
         self.thoughts: dict[int, str] = {}
         """What this agent thought in its turns, by turn; it stands in no entry."""
 
@@ -55,6 +57,8 @@ class GroupHistory:
         """Take in the entry that follows the last one."""
         assert sequenced.previous_seq == self.cursor, "an entry was applied out of order"
         event = sequenced.entry.event
+        for file in files_of(event):
+            self.told.setdefault((file.object_name, file.sha256), sequenced.seq)
         match event:
             case GroupLaunched(charter=charter):
                 self.charter = charter

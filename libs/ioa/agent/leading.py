@@ -59,6 +59,7 @@ class _Leadership:
 
     meter: Meter = field(default_factory=Meter)
     team: Team | None = None
+    nobody: NobodyFits | None = None
     formations: int = 0
     failures: int = 0
     undecided: int = 0
@@ -181,6 +182,8 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
+                if leadership.formations and await self._is_open(comm_id_of_goal(goal.goal_id)):
+                    return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
                     await asyncio.sleep(self._reform_after.total_seconds())
@@ -212,7 +215,7 @@ class Leader:
         if goal.team is not None:
             leadership.formations += 1
             return await cast_needs(goal.team, tools)
-        mission = Mission(text=goal.goal, inputs=goal.inputs, me=self._card, depth=0, meter=leadership.meter)
+        mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
         try:
             with timed_decision("form_team"):
                 formed = await self._brain.form_team(mission, tools)
@@ -222,6 +225,7 @@ class Leader:
             _log.exception("formation_failed", goal_id=goal.goal_id, agent_id=self._card.agent_id)
             raise IoaError(f"{type(error).__name__}: {error}") from error
         leadership.formations += 1
+        leadership.nobody = formed if isinstance(formed, NobodyFits) else None
         count_decision("form_team", leadership.meter.decided_by)
         return formed
 
@@ -239,6 +243,7 @@ class Leader:
             "goal_id": goal.goal_id,
             "usage": meter.total,
             "overhead": meter.overhead,
+            "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
             "cast": team.cast,
@@ -262,6 +267,7 @@ class Leader:
             reason=reason,
             content=shortened(why, _MAX_WHY_BYTES),
             usage=leadership.meter.total,
+            calls=leadership.meter.calls,
             decided_by=leadership.meter.decided_by if reason is Reason.NO_AGENT else None,
             ticket=leadership.ticket,
         )

@@ -72,10 +72,11 @@ class TaskLease:
         """What of it deciding how to do the task has cost, if anything."""
         return None if self._approach == NOTHING else self._approach
 
-    def count_approach(self, usage: Usage) -> None:
+    def count_approach(self, decision: Meter) -> None:
         """Count what deciding how to do the task has cost."""
-        self._approach = self._approach.plus(usage)
-        self.meter.add(usage)
+        self._approach = self._approach.plus(decision.total)
+        self.meter.add(decision.total)
+        self.meter.note(*decision.calls)
 
     async def _report(self, content: str, fraction: float | None) -> bool:
         """Send one report, numbered behind every one that the group has seen."""

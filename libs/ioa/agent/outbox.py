@@ -14,6 +14,7 @@ from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, MessageId, SessionId
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Thinking, phase_for_header
+from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.trace import span_of_message
 from ioa.protocol.usage import NOTHING, Overhead, Usage
 from ioa.telemetry.fault_points import reach
@@ -58,6 +59,7 @@ class Outbox:
         turn: int,
         usage: Usage = NOTHING,
         overhead: Overhead | None = None,
+        calls: tuple[ModelCall, ...] = (),
         *,
         by: DecidedBy | None = None,
     ) -> Message:
@@ -68,7 +70,7 @@ class Outbox:
         Raises:
             IoaError: Nothing of the kind can be kept.
         """
-        message, key = self._message(history, payload, turn, usage, overhead, by), duty_of(payload, turn)
+        message, key = self._message(history, payload, turn, usage, overhead, calls, by), duty_of(payload, turn)
         kept = await until_answered(lambda: self.store.put_outgoing(key, message), agent_id=self.me)
         reach("agent.message_kept")
         return kept
@@ -121,6 +123,7 @@ class Outbox:
         turn: int,
         usage: Usage = NOTHING,
         overhead: Overhead | None = None,
+        calls: tuple[ModelCall, ...] = (),
         by: DecidedBy | None = None,
     ) -> Message:
         assert history.state is not None
@@ -136,6 +139,7 @@ class Outbox:
             sent_at=self.clock.now(),
             usage=None if usage == NOTHING else usage,
             overhead=overhead,
+            calls=calls,
             decided_by=by,
             session=self.session,
         )

@@ -28,8 +28,9 @@ from ioa.ports.agent_store import Encounter
 from ioa.ports.brain import GroupView, Utterance
 from ioa.ports.meter import Meter
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Pass, Payload, TaskOutcome
+from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
 from ioa.telemetry import log_context
@@ -66,11 +67,11 @@ class AheadOfLogError(IoaError):
 class GroupSession:
     """Follow one group until it has ended."""
 
-    def __init__(self, runner: TaskRunner, outbox: Outbox, comm_id: CommId, files: GroupFiles) -> None:
+    def __init__(self, runner: TaskRunner, outbox: Outbox, history: GroupHistory, files: GroupFiles) -> None:
         self._runner = runner
         self._outbox = outbox
         self._files = files
-        self._history = GroupHistory(comm_id)
+        self._history = history
         self._arrived: asyncio.Queue[SequencedEntry | None] = asyncio.Queue()
         self._early: dict[int, SequencedEntry] = {}
         """What came before the entry that it follows, by the sequence of that one."""
@@ -283,6 +284,7 @@ class GroupSession:
         refusals: list[str] = []
         while len(refusals) < MAX_REFUSALS and self._has_floor(turn):
             message: Message | None = None
+            code = ""
             try:
                 message = self._unsaid.pop(duty_of_turn(turn), None)
                 if message is None:
@@ -304,6 +306,9 @@ class GroupSession:
                     return answer
                 _log.info("refused", comm_id=self._history.comm_id, agent_id=self.me, code=answer.code, why=answer.message)
                 refusals.append(answer.message)
+                code = str(answer.code)
+            if message is not None:
+                self._meter.note(*rejected(message.header.calls, code))
             if message is not None and message.header.usage is not None:
                 self._meter.add(message.header.usage)  # it was spent all the same: the next message says so
                 self._meter.set_apart(overhead_of_refused(message.header.usage, message.header.overhead or NO_OVERHEAD))
@@ -316,10 +321,10 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        now, files, brain = self._outbox.clock.now(), self._outbox.network, self._runner.brain
+        now, brain = self._outbox.clock.now(), self._runner.brain
         self._meter.decided_by, self._meter.thought = None, ""
         hooks = self._runner.hooks
-        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, files), self._files)
+        view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)
         said: Payload
         deciding: Awaitable[Utterance]
         if not isinstance(view.state.stage, Concluding):
@@ -352,7 +357,7 @@ class GroupSession:
             await until_answered(lambda: self._outbox.store.put_thought(comm_id, turn, thought), comm_id=comm_id, agent_id=self.me)
 
     async def _fitting(self, conclusion: Conclusion, view: GroupView) -> Conclusion:
-        return await self._files.fitting(conclusion, self._history.comm_id, view.state.turn)
+        return await self._files.fitting(conclusion, view.state.turn)
 
     async def _keeping_floor(self, view: GroupView, deciding: Awaitable[T]) -> T:
         """Wait for a decision; a member with patience asks for more time as long as it takes."""

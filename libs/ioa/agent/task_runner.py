@@ -25,7 +25,7 @@ from ioa.agent.outbox import MAX_TEXT_BYTES, Outbox
 from ioa.agent.searching import SEARCH, Searching, search_for_others
 from ioa.agent.team import BoundedTeamTools
 from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
-from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError
+from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
 from ioa.ports.agent_network import AgentNetwork
@@ -131,7 +131,8 @@ class TaskRunner:
             if task.subgroup is not None and await self._exists(task.subgroup):
                 await _wait_for_team()
             result = await self._work_out(history, spec, files, lease)
-            result = result.model_copy(update={"usage": lease.usage, "approach_usage": lease.approach_usage})
+            spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
+            result = result.model_copy(update=spent)
             reach("agent.task_finished")
             await until_answered(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
@@ -155,7 +156,7 @@ class TaskRunner:
         attempt = await until_answered(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         reach("agent.task_begun")
         decision = Meter()
-        group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=self.network)
+        group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
         group = await self.hooks.observed(group, files)
         view = TaskView(spec=spec, me=self.card, group=group)
         approach = await self._approach(view)
@@ -163,15 +164,15 @@ class TaskRunner:
             if await self._launch(history, view, approach, decision):
                 await _wait_for_team()
             approach = Alone(spec.task_desc)
-        lease.count_approach(decision.total)
+        lease.count_approach(decision)
         try:
             lease.running = await until_answered(
                 lambda: self._prepare(history, view, attempt, files, lease.meter), task_id=spec.task_id
             )
             return await self._run(history, approach.task_desc, lease.running, files)
-        except (IoaError, OSError) as error:
-            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=str(error))
-            why = shortened(str(error), MAX_TEXT_BYTES)
+        except Exception as error:
+            _log.warning("task_failed", agent_id=self.card.agent_id, task_id=spec.task_id, error=reason_of(error))
+            why = shortened(reason_of(error), MAX_TEXT_BYTES)
             return InformTaskResult(task_id=spec.task_id, outcome=TaskOutcome.FAILED, task_conclusion=why)
 
     async def _approach(self, view: TaskView) -> Alone | Team:
@@ -200,6 +201,7 @@ class TaskRunner:
             goal=spec.task_desc,
             usage=decision.total,
             overhead=decision.overhead,
+            calls=decision.calls,
             decided_by=decision.decided_by,
             brief=brief_of(task, history.public_messages()),
             inputs=files_of(task),
@@ -267,10 +269,8 @@ class TaskRunner:
             running.cancel()
         if len(conclusion.encode("utf-8", "replace")) > MAX_TEXT_BYTES:  # the whole of it goes by reference
             await asyncio.to_thread(running.artifact, f"{running.task_id}.txt", conclusion)
-        made = await until_answered(lambda: files.upload(history.comm_id, running.task_id, running.made), task_id=running.task_id)
-        traces = await until_answered(
-            lambda: files.upload_trace(history.comm_id, running.task_id, running.traced), task_id=running.task_id
-        )
+        made = await until_answered(lambda: files.upload(running.task_id, running.made), task_id=running.task_id)
+        traces = await until_answered(lambda: files.upload_trace(running.task_id, running.traced), task_id=running.task_id)
         return InformTaskResult(
             task_id=running.task_id,
             outcome=outcome,

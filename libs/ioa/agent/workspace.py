@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import mimetypes
 import shutil
 import threading
@@ -17,18 +18,18 @@ from ioa.agent.asking import until_answered
 from ioa.agent.chatting import Ask, Chatting, question
 from ioa.agent.conversation import GivenOut, Heard, Teammate
 from ioa.agent.definition import InputFile, UpstreamResult, report, spent, trace_line
+from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
 from ioa.agent.under_way import UnderWay
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.agent_network import AgentNetwork
 from ioa.ports.chat_model import ChatMessage, Tool
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import shortened
 from ioa.protocol.goals import Artifact, plain_file_name
-from ioa.protocol.ids import CommId, GoalId, TaskId
+from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
-from ioa.protocol.object_names import object_name
 from ioa.protocol.search import Need
 
 MAX_ARTIFACT_BYTES = 64 * 1024 * 1024
@@ -37,6 +38,7 @@ ANSWER_FILE = "answer.md"
 TRACE_FILE = "trace.jsonl"
 MAX_TRACE_BYTES = 4_000_000
 _MAX_MEDIA_TYPE_CHARS = 200
+_PLACE_DIGITS = 16
 
 T = TypeVar("T")
 
@@ -51,10 +53,19 @@ class MadeFile:
 
 
 class GroupFiles:
-    """Local copies of a group's files, each fetched once."""
+    """A group's files as one of its members reads and puts them: local copies, each fetched once.
 
-    def __init__(self, network: AgentNetwork, folder: Path) -> None:
+    Args:
+        network: Where they are.
+        me: The member.
+        history: Tells which entry told of which file.
+        folder: Where the copies lie.
+    """
+
+    def __init__(self, network: AgentNetwork, me: AgentId, history: GroupHistory, folder: Path) -> None:
         self._network = network
+        self._me = me
+        self.history = history
         self._folder = folder
         self._fetching = asyncio.Lock()
 
@@ -68,35 +79,43 @@ class GroupFiles:
         async with self._fetching:
             return tuple([await self._fetch(artifact) for artifact in artifacts])
 
+    async def get_file(self, artifact: Artifact) -> bytes:
+        """Fetch a file.
+
+        Raises:
+            NotFoundError: It is gone from the store, or no entry told of it.
+            UnavailableError: The store does not answer.
+        """
+        seq = self.history.told.get((artifact.object_name, artifact.sha256))
+        if seq is None:
+            raise NotFoundError(f"Nobody has told {self._me} of the file {artifact.name!r}.")
+        return await self._network.get_file(self._me, self.history.comm_id, seq, artifact)
+
     async def create_workspace(self, task_id: TaskId, attempt: int) -> Path:
         """Make an empty folder for one attempt at a task."""
         folder = self._folder / "tasks" / f"{task_id}-{attempt}"
         await asyncio.to_thread(_make_empty, folder)
         return folder
 
-    async def upload(self, comm_id: CommId, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
-        """Store what a task made, under names that are the same on every attempt."""
+    async def upload(self, task_id: TaskId, made: Sequence[MadeFile]) -> tuple[Artifact, ...]:
+        """Store what a task made. What another attempt made of the same name lies elsewhere: a stored file never changes."""
         stored = []
         for file in made:
             data = await asyncio.to_thread(file.path.read_bytes)
-            stored.append(await self._network.put_file(object_name(comm_id, task_id, file.name), file.name, data, file.media_type))
+            stored.append(await self._put(f"{task_id}/{file.name}", file.name, data, file.media_type))
         return tuple(stored)
 
-    async def upload_trace(self, comm_id: CommId, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
+    async def upload_trace(self, task_id: TaskId, trace: bytes) -> tuple[Artifact, ...]:
         """Store what a task noted of its steps, apart from the files that it made."""
-        name = object_name(comm_id, task_id, "traces", TRACE_FILE)
-        return (await self._network.put_file(name, TRACE_FILE, trace, "application/jsonl"),) if trace else ()
+        return (await self._put(f"{task_id}/traces/{TRACE_FILE}", TRACE_FILE, trace, "application/jsonl"),) if trace else ()
 
-    async def fitting(self, conclusion: Conclusion, comm_id: CommId, turn: int) -> Conclusion:
-        """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names.
-
-        The file has the same name on every attempt of a turn.
-        """
+    async def fitting(self, conclusion: Conclusion, turn: int) -> Conclusion:
+        """Make a conclusion fit into a message: the whole of a longer one goes with it as the file `answer.md`, which it names."""
         text = shortened(conclusion.content, len(conclusion.content.encode("utf-8", "replace")))
         files, data = conclusion.artifacts, text.encode()
         if len(data) > MAX_TEXT_BYTES:
-            name = object_name(comm_id, f"conclusion-{turn}", ANSWER_FILE)
-            whole = await until_answered(lambda: self._network.put_file(name, ANSWER_FILE, data, "text/markdown"), comm_id=comm_id)
+            place, comm_id = f"conclusion-{turn}/{ANSWER_FILE}", self.history.comm_id
+            whole = await until_answered(lambda: self._put(place, ANSWER_FILE, data, "text/markdown"), comm_id=comm_id)
             said = f"\n\n[… cut here: all {len(text):,} characters of this answer are in the file {ANSWER_FILE}]"
             text = data[: MAX_TEXT_BYTES - len(said.encode())].decode("utf-8", "ignore") + said
             files = (whole, *(file for file in files if file.name != ANSWER_FILE))[:MAX_ARTIFACTS]
@@ -109,9 +128,13 @@ class GroupFiles:
     async def _fetch(self, artifact: Artifact) -> InputFile:
         path = self._folder / "files" / artifact.sha256[:16] / plain_file_name(artifact.name)
         if not await asyncio.to_thread(path.exists):
-            data = await self._network.get_file(artifact)
+            data = await self.get_file(artifact)
             await asyncio.to_thread(_write, path, data, mode=0o444)  # other tasks read it as well
         return InputFile(artifact.name, path, artifact.media_type)
+
+    async def _put(self, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+        digest = hashlib.sha256(data).hexdigest()[:_PLACE_DIGITS]
+        return await self._network.put_file(self._me, self.history.comm_id, f"{place}/{digest}", name, data, media_type)
 
 
 Seek = Callable[[Sequence[str | Need], int | None], Searching]

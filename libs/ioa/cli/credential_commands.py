@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson
+from ioa.cli.options import AsJson, Url
 from ioa.cli.terminal import Terminal
 
 credentials = typer.Typer(no_args_is_help=True, help="Who may connect to NATS, and as what.")
+
+
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where seeds and authorization are.", show_default=False)]
+PidFile = Annotated[
+    Path | None,
+    typer.Option("--pid-file", metavar="FILE", help="nats-server's `pid_file`, to have it reload at once.", show_default=False),
+]
+Holder = Annotated[str, typer.Argument(metavar="NAME", help="A service, a pool, an agent or a user.", show_default=False)]
 
 
 @credentials.command()
@@ -33,12 +42,12 @@ def create(
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json))
+        create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
 @credentials.command()
 def upgrade(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where seeds and authorization are.", show_default=False)],
+    out: Folder,
     as_json: AsJson = False,
 ) -> None:
     """Bring the authorization that an older version wrote up to date, for whom it lets in already; seeds stay. Prints its path.
@@ -49,3 +58,47 @@ def upgrade(
         from ioa.cli.credentials import upgrade_credentials
 
         upgrade_credentials(out, Terminal(as_json=as_json))
+
+
+@credentials.command()
+def rotate(
+    name: Holder,
+    out: Folder,
+    grace: Annotated[str, typer.Option(metavar="AGE", help="How long the old keys are let in too: 1h, 30m, 0s.")] = "1h",
+    pid_file: PidFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Replace keys while the system runs. Who runs goes on, and shows the new key when it connects again; nothing is restarted.
+
+    The old ones are let in until the grace ends and `ioa credentials expire` has run; with `--grace 0s` at once no more.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.key_rotation import KeyFolder
+        from ioa.cli.key_rotation import rotate as rotate_keys
+        from ioa.cli.pruning import parse_age
+
+        rotate_keys(KeyFolder(out, pid_file), name, parse_age(grace), datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@credentials.command()
+def expire(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> None:
+    """Let in no more the old keys whose grace is over, and say when that of others is. For a timer, or by hand."""
+    with reported(as_json=as_json):
+        from ioa.cli.key_rotation import KeyFolder
+        from ioa.cli.key_rotation import expire as expire_keys
+
+        expire_keys(KeyFolder(out, pid_file), datetime.now(UTC), Terminal(as_json=as_json))
+
+
+@credentials.command()
+def revoke(name: Holder, out: Folder, pid_file: PidFile = None, url: Url = None, as_json: AsJson = False) -> None:
+    """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
+
+    The goals of such agents go to others, or end with a reason. To have agents forgotten, run it with an admin's IOA_NATS_SEED.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.key_rotation import KeyFolder
+        from ioa.cli.key_rotation import revoke as revoke_keys
+
+        run_to_end(revoke_keys(KeyFolder(out, pid_file), name, url, datetime.now(UTC), Terminal(as_json=as_json)))

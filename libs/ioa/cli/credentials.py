@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 
 from ioa.adapters.nats.authorization import authorization, read_authorization
-from ioa.adapters.nats.permissions import Service
+from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
@@ -16,19 +17,32 @@ from ioa.protocol.ids import AgentId, PoolId, check_token
 
 AUTHORIZATION = "nats"
 _SECRET, _PRIVATE_FOLDER = 0o600, 0o700
+_OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
 
 
 class FolderSecrets:
-    """Secrets as folders, each of their keys a file that only its owner may read."""
+    """Secrets as folders that only their owner may enter, each of their keys a file.
+
+    Raises:
+        InvalidInputError: Others may write into the folder they are in; each method, if others may enter one of them.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        _check_closed(folder, _OTHERS_WRITE)
+
+    def find(self, secret: str, key: str) -> Sequence[tuple[str, str]]:
+        """Return Secret and key of all that match two patterns, such as `*`."""
+        return [(file.parent.name, file.name) for file in sorted(self._folder.glob(f"{secret}/{key}")) if file.is_file()]
 
     def read(self, name: str) -> Mapping[str, bytes] | None:
         """Return what a Secret holds, or None if there is none of this name."""
         folder = self._folder / name
-        return {file.name: file.read_bytes() for file in folder.iterdir()} if folder.is_dir() else None
+        _check_closed(folder, _OTHERS)
+        if not folder.is_dir():
+            return None
+        return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
 
     def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
@@ -37,8 +51,10 @@ class FolderSecrets:
     def extend(self, name: str, data: Mapping[str, bytes]) -> None:
         """Put keys into a Secret; its other keys stay. Each appears whole or not at all."""
         folder = self._folder / name
+        _check_closed(folder, _OTHERS)
         try:
-            folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+            self._folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+            folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
             for key, value in data.items():
                 draft = folder / f".{key}"
                 descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _SECRET)
@@ -47,6 +63,19 @@ class FolderSecrets:
                 draft.replace(folder / key)
         except OSError as error:
             raise UnavailableError(f"{folder} cannot be written: {error.strerror}.") from None
+
+    def remove(self, name: str, key: str) -> None:
+        """Remove a key of a Secret; one that is not there stays so."""
+        (self._folder / name / key).unlink(missing_ok=True)
+
+
+def _check_closed(folder: Path, forbidden: int) -> None:
+    mode = folder.stat().st_mode & 0o777 if folder.exists() else 0
+    if mode & forbidden:
+        raise InvalidInputError(
+            f"The folder {folder} is open to other users of this machine (mode {mode:o}), who could take or change keys.",
+            hint=f"Close it with `chmod 700 {folder}`; if others were let in, replace its keys with `ioa credentials rotate`.",
+        )
 
 
 def plan_of(pools: Sequence[str], users: Sequence[str], observers: Sequence[str], admins: Sequence[str]) -> Plan:
@@ -68,9 +97,9 @@ def plan_of(pools: Sequence[str], users: Sequence[str], observers: Sequence[str]
     return Plan(secrets=dict(found), authorization=AUTHORIZATION)
 
 
-def create_credentials(folder: Path, plan: Plan, terminal: Terminal) -> None:
+def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
     """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
-    done = make_credentials(plan, FolderSecrets(folder))
+    done = make_credentials(plan, FolderSecrets(folder), now)
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
@@ -84,23 +113,37 @@ def create_credentials(folder: Path, plan: Plan, terminal: Terminal) -> None:
 def upgrade_credentials(folder: Path, terminal: Terminal) -> None:
     """Write the authorization anew, for those whom it lets in already, as this version has it."""
     kept = FolderSecrets(folder)
+    known = read_known(kept, folder)
+    changed = write_known(kept, known)
+    included = str(folder / AUTHORIZATION / CONFIGURATION)
+    if terminal.as_json:
+        terminal.document({"authorization": included, "changed": changed, "keys": len(known)})
+        return
+    terminal.note(f"the authorization of {len(known)} keys {'is written anew' if changed else 'is that of this version already'}")
+    terminal.result.print(included, soft_wrap=True)
+
+
+def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
+    """Return whom the authorization in a folder lets in, by public key.
+
+    Raises:
+        InvalidInputError: There is none, or none that `ioa credentials` has written.
+    """
     there = (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION)
     if there is None:
         raise InvalidInputError(
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
-    known = read_authorization(there.decode("utf-8", "replace"))
+    return read_authorization(there.decode("utf-8", "replace"))
+
+
+def write_known(kept: FolderSecrets, known: Mapping[str, Permissions]) -> bool:
+    """Write whom the authorization lets in; returns whether that has changed it."""
     rendered = authorization(known).encode()
-    if rendered != there:
-        kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
-    if terminal.as_json:
-        terminal.document(
-            {"authorization": str(folder / AUTHORIZATION / CONFIGURATION), "changed": rendered != there, "keys": len(known)}
-        )
-        return
-    changed = "is written anew" if rendered != there else "is that of this version already"
-    terminal.note(f"the authorization of {len(known)} keys {changed}")
-    terminal.result.print(str(folder / AUTHORIZATION / CONFIGURATION), soft_wrap=True)
+    if (kept.read(AUTHORIZATION) or {}).get(CONFIGURATION) == rendered:
+        return False
+    kept.extend(AUTHORIZATION, {CONFIGURATION: rendered})
+    return True
 
 
 def _pool(written: str) -> tuple[str, SeedsPlan]:

@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from ioa.adapters.nats.connection import check_max_payload
@@ -21,10 +22,11 @@ from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
 from ioa.ports.delivery import DeadReason
-from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, Inspection, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus, ModelReport
+from ioa.protocol.files import StoredBytes
 from ioa.protocol.ids import AgentId
 from ioa.runtime.exit_code import ExitCode
 from ioa.runtime.service_spec import service_specs
@@ -37,11 +39,14 @@ OLDEST_SERVER = (2, 12)
 MAX_CLOCK_DIFFERENCE = timedelta(seconds=2)
 LEAST_FREE_BYTES = 1_000_000_000
 LEAST_FREE_SHARE = 0.05
+FULL_SHARE = 0.80
+"""From when on a store counts as full: there has to be time to make room."""
 
 _PROBE_BYTES = 1024 * 1024
 _ANSWER_PATIENCE = timedelta(seconds=3)
 _INDEX_PATIENCE = timedelta(seconds=3)
 _NAMED_AGENTS = 10
+_NAMED_OWNERS = 3
 _RECREATE = "Restart the services: each makes what is missing when it starts."
 
 
@@ -118,7 +123,8 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     """Run the checks in order, up to the first without which the others would say nothing."""
     yield server_finding(inspection.server.version)
     yield payload_finding(inspection.server.max_payload_bytes)
-    jetstream = storage_finding(await inspection.storage())
+    storage = await inspection.storage()
+    jetstream = storage_finding(storage)
     yield jetstream
     if jetstream.health is Health.PROBLEM:
         return
@@ -131,7 +137,7 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
     yield services
     if services.health is Health.PROBLEM:
         return
-    for check in (_agents, _models, _index):
+    for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
     yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
@@ -301,7 +307,8 @@ async def _asked(check: Callable[[SystemClient], Awaitable[Finding]], system: Sy
     try:
         return await check(system)
     except IoaError as error:
-        return Finding(check.__name__.strip("_"), Health.PROBLEM, error.message, error.hint)
+        name = check.func.__name__ if isinstance(check, partial) else check.__name__
+        return Finding(name.strip("_"), Health.PROBLEM, error.message, error.hint)
 
 
 async def _agents(system: SystemClient) -> Finding:
@@ -353,6 +360,32 @@ def models_finding(agents: Sequence[AgentStatus]) -> Finding:
 def _failing(agent_id: AgentId, model: ModelReport) -> str:
     since = "never answered" if model.last_ok is None else f"answered last at {model.last_ok:%Y-%m-%d %H:%M:%S} UTC"
     return f"{agent_id}: {model.name} failed {model.failures} times and {since}"
+
+
+async def _stores(storage: StorageFacts | None, system: SystemClient) -> Finding:
+    return stores_finding(storage, await system.stored())
+
+
+def stores_finding(storage: StorageFacts | None, files: StoredBytes) -> Finding:
+    """Judge how full each stream is that has a bound, and JetStream as a whole, and name who stores most."""
+    shares = () if storage is None else storage.shares
+    if storage is not None and storage.limit_bytes is not None:
+        shares = (StreamShare("JetStream", storage.stored_bytes, storage.limit_bytes), *shares)
+    most = ", ".join(f"{one.owner} {one.size_bytes / 1e6:,.1f} MB in {one.files:,}" for one in files.owners[:_NAMED_OWNERS])
+    by_whom = f"Most files are those of {most}." if most else "Nobody stores files."
+    full = [share for share in shares if share.stored_bytes >= share.limit_bytes * FULL_SHARE]
+    if full:
+        told = ", ".join(f"{one.name} holds {one.stored_bytes / 1e6:,.1f} of {one.limit_bytes / 1e6:,.1f} MB" for one in full)
+        return Finding(
+            "stores",
+            Health.PROBLEM,
+            f"A full store: {told}. {by_whom}",
+            "Remove old goals with `ioa prune --older-than 7d`, or give the stream a larger share (docs/operations.md).",
+        )
+    filled = ", ".join(f"{one.name} {one.stored_bytes / one.limit_bytes:.0%}" for one in shares)
+    return Finding(
+        "stores", Health.OK, f"{f'full by share: {filled}' if filled else 'no stream has a bound of its own'}. {by_whom}"
+    )
 
 
 async def _index(system: SystemClient) -> Finding:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AsJson, Everything, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
+from ioa.cli.options import AsJson, Costs, Everything, Limit, Listing, OpenOnly, Out, Quiet, Traces, Url
 from ioa.cli.terminal import Terminal
 
 goal = typer.Typer(no_args_is_help=True, help="Look at one goal.")
@@ -37,7 +37,7 @@ def show(
     goal_id: GoalIdArgument,
     out: Out = None,
     traces: Traces = None,
-    costs: Annotated[bool, typer.Option("--costs", help="Show too what the goal's group has spent, by what for.")] = False,
+    costs: Costs = False,
     url: Url = None,
     as_json: AsJson = False,
 ) -> None:

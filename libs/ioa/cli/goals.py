@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
@@ -19,6 +20,7 @@ from ioa.cli.following import fetch_files, follow_goal, result_document, show_an
 from ioa.cli.options import Listing
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
+from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
 from ioa.foreign_text import shown_in_line
@@ -29,6 +31,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
+from ioa.protocol.model_calls import TAKEN
 from ioa.protocol.usage import MICROS, NOTHING, Usage
 from ioa.runtime.exit_code import ExitCode
 
@@ -72,11 +75,13 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
         fetched = await fetch_files(system, status.result, out)
         written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
+    asked = [*calls_of(stored.entry for stored in entries)] if costs else []
     if terminal.as_json:
         tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
         document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
         more = {"traces": told} if (told := _told(noted, written)) else {}
-        terminal.document({**document, **more, **({} if spent is None else {"costs": costs_document(spent)})})
+        spending = {} if spent is None else {"costs": costs_document(spent), "calls": [call_document(one) for one in asked]}
+        terminal.document({**document, **more, **spending})
     else:
         _show(terminal, status, transcript, fetched.paths)
         if noted:
@@ -84,6 +89,8 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
             terminal.print(Text(f"\n{', '.join(noted)} noted their steps: {where}", style="dim"))
         if spent is not None:
             terminal.print(Text(), cost_table(spent))
+        if asked:
+            terminal.print(Text(), call_table(asked))
     fetched.check()
 
 
@@ -231,6 +238,31 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
     together = _sum(usage for purpose, usage in spent.items() if purpose in COMMUNICATION)
     share = together.tokens / total.tokens if total.tokens else together.cost_micros / total.cost_micros
     return Group(table, Text(f"{share:.0%} of it for working together, the rest for tasks and nested teams", style="dim"))
+
+
+def call_document(one: DecisionCall) -> Mapping[str, Any]:
+    """Describe a call of a model for programs."""
+    return {"turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
+
+
+def call_table(asked: Sequence[DecisionCall]) -> RenderableType:
+    """Lay out what models were asked, in the order of what was decided; what is as in the row above is left out."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for head in ("turn", "agent", "decided", "asked to", "came to"):
+        table.add_column(head)
+    for head in ("s", "tokens in", "out"):
+        table.add_column(head, justify="right")
+    above: DecisionCall | None = None
+    for one in asked:
+        is_new = above is None or replace(one, call=above.call) != above
+        what = (str(one.turn or ""), one.agent_id, shown_in_line(one.decided)) if is_new else ("", "", "")
+        call = one.call
+        told = " ".join(filter(None, (call.came_to.replace("_", " "), call.about)))
+        came_to = Text(told, style="" if call.came_to == TAKEN else "yellow")
+        figures = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
+        table.add_row(*what, call.purpose, came_to, *figures)
+        above = one
+    return table
 
 
 def _sum(usages: Iterable[Usage]) -> Usage:

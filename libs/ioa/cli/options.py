@@ -26,6 +26,9 @@ Traces = Annotated[
     Path | None,
     typer.Option("--traces", metavar="DIR", help="Write what tasks noted of their steps into DIR/<goal id>.", show_default=False),
 ]
+Costs = Annotated[
+    bool, typer.Option("--costs", help="Show too what the goal's group has spent, by what for, and each call of a model.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and the files, not how it goes.")]
 Data = Annotated[
     Path, typer.Option("--data", metavar="DIR", envvar="IOA_DATA", show_envvar=False, help="Holds everything the system keeps.")

@@ -16,15 +16,16 @@ from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
 from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
-from ioa.protocol.messages import Message, Payload
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
+from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
 
 class GroupLaunched(Model):
     """Group setup opened the group; the owner gets the floor. `usage` is what finding the team has cost.
 
-    `overhead` is what of that came to nothing by itself, and `decided_by` who chose the team.
+    `overhead` is what of that came to nothing by itself, `calls` what a model was asked, and `decided_by` who chose the team.
     """
 
     type: Literal["group_launched"] = "group_launched"
@@ -32,6 +33,7 @@ class GroupLaunched(Model):
     charter: Charter
     usage: Usage = NOTHING
     overhead: OverheadField = None
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
 
 
@@ -51,6 +53,7 @@ class LaunchAbandoned(Model):
     content: str
     parent: ParentTask | None = None
     usage: Usage = NOTHING
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
 
 
@@ -167,6 +170,23 @@ Kind = type[Input]
 def input_of(event: Event) -> Input:
     """Take what a member said out of its envelope."""
     return event.message.payload if isinstance(event, Said) else event
+
+
+def files_of(event: Event) -> tuple[Artifact, ...]:
+    """Return the files that an event tells of."""
+    match event:
+        case GroupLaunched(charter=charter):
+            return charter.inputs
+        case SubgroupClosed(artifacts=artifacts):
+            return artifacts
+        case Said(message=message):
+            said = message.payload
+            named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
+            if isinstance(named, InformTaskResult):
+                return (*named.artifacts, *named.traces)
+            return named.artifacts if isinstance(named, Conclusion) else ()
+        case _:
+            return ()
 
 
 def kind_of(event: Event) -> Kind:

@@ -16,6 +16,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Instruction, Model
+from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
@@ -38,6 +39,8 @@ class LaunchGroup(Instruction):
     """What finding the team has cost."""
     overhead: OverheadField = None
     """What of that came to nothing by itself."""
+    calls: ModelCalls = ()
+    """What a model was asked for it, in order."""
     decided_by: DecidedBy | None = None
     """Who chose the team."""
     session: SessionIdField | None = None
@@ -60,6 +63,7 @@ class AbandonGoal(Instruction):
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
     usage: Usage = NOTHING
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     ticket: ShownTicket = None

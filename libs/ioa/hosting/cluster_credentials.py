@@ -1,23 +1,26 @@
 """Make the credentials of a system on Kubernetes: `python -m ioa.hosting.cluster_credentials PLAN.json [--unverified]`, in a pod.
 
-Rules that hold here: a seed that is there is never replaced, so that running this again changes nothing; the authorization is
-rendered anew each time, so that it always says what this version of the code knows; Secrets that were given are only read.
+Rules that hold here: a seed that is there is replaced only by a rotation that was not made yet, so that running this again changes
+nothing; the authorization is rendered anew each time, so that it always says what this version of the code knows; Secrets that were
+given are only read.
 """
 
 from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
 from ioa.adapters.nats.authorization import authorization
 from ioa.adapters.nats.permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
-from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.adapters.nkey_seeds import Key, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
 from ioa.protocol.ids import AgentIdField, PoolIdField
@@ -25,6 +28,10 @@ from ioa.protocol.model import Model
 
 AUTHORIZATION, ROUTES, ROUTE_PASSWORD = "authorization.conf", "routes.conf", "route-password"
 
+RETIRING = ".retiring"
+"""Beside a key, in a file of its name and this ending: the keys before it that are still let in."""
+
+_ROTATION = "rotation"
 _ROUTE_USER = "ioa"
 _PASSWORD_BYTES = 24
 
@@ -72,9 +79,25 @@ class SeedsPlan(_Part):
     seeds: Mapping[str, ServiceIdentity | AgentIdentity | UserIdentity] = Field(min_length=1)
 
 
+class Retiring(_Part):
+    """A key that was replaced and is let in beside the new one: until a time, or until its rotation is said to be ended."""
+
+    public_key: str
+    until: AwareDatetime | None = None
+
+
+class Rotation(_Part):
+    """Secrets whose keys are to be replaced, once for each id; those before go on being let in until it is ended."""
+
+    id: str
+    of: tuple[str, ...]
+    ended: bool = False
+
+
 class Plan(_Part):
     """All that there should be: Secrets by name, the one for nats-server, and the nodes its servers look for (host:port)."""
 
+    rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
     authorization: str
     routes: tuple[str, ...] = ()
@@ -94,18 +117,23 @@ class Secrets(Protocol):
         """Put keys into one."""
 
 
-def make_credentials(plan: Plan, kept: Secrets) -> list[str]:
+def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
     """Make what is missing and say, in a sentence each, what was done.
 
     Raises:
-        InvalidInputError: A Secret that was given is not there, or holds none of the seeds it should.
+        InvalidInputError: A Secret that was given is not there, or holds none of the seeds it should, or something else instead.
         UnavailableError: Secrets cannot be read or written.
     """
     done: list[str] = []
     users: dict[str, Permissions] = {}
     for name, wanted in plan.secrets.items():
-        for key, seed in _seeds(name, wanted, plan.labels, kept, done).items():
-            users[public_key_of(seed)] = wanted.seeds[key].permissions()
+        made = _made(name, wanted, plan, kept, now, done)
+        for key, identity in wanted.seeds.items():
+            if key in made:
+                held = key_in(name, key, made)
+                may = replace(identity.permissions(), inbox_of=held.inbox_of)
+                retiring = still_let_in(made, key, now, rotating=plan.rotation is not None and not plan.rotation.ended)
+                users |= dict.fromkeys((public_key_of(held.seed), *(one.public_key for one in retiring)), may)
     there = kept.read(plan.authorization)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
@@ -117,18 +145,57 @@ def make_credentials(plan: Plan, kept: Secrets) -> list[str]:
     return done
 
 
-def _seeds(name: str, wanted: SeedsPlan, labels: Mapping[str, str], kept: Secrets, done: list[str]) -> dict[str, str]:
-    """Return the seeds of one Secret by key: those that are there, and new ones for the rest unless the Secret was given."""
-    there = kept.read(name)
-    seeds = {key: there[key].decode("ascii").strip() for key in wanted.seeds if there is not None and key in there}
+def key_in(name: str, key: str, there: Mapping[str, bytes]) -> Key:
+    """Read a key out of what a Secret holds.
+
+    Raises:
+        InvalidInputError: It is none; what it is instead is not shown.
+    """
+    found = parse_key(there[key].decode("ascii", "replace"))
+    if found is None:
+        raise InvalidInputError(f"{name} holds no nkey seed of a user as {key}.", hint="Remove it to have a new one made.")
+    return found
+
+
+def still_let_in(there: Mapping[str, bytes], key: str, now: datetime, *, rotating: bool = False) -> Sequence[Retiring]:
+    """Return the keys before this one whose time is not over, and, while a rotation goes on, that which it has replaced."""
+    retiring = _RETIRING.validate_json(there.get(f"{key}{RETIRING}", b"[]"))
+    return [one for one in retiring if (rotating if one.until is None else one.until > now)]
+
+
+def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | None, now: datetime) -> dict[str, bytes]:
+    """Make a new key in the place of one, and return what is to be kept of both, in the order in which it is to be written.
+
+    Raises:
+        InvalidInputError: What is there is no key.
+    """
+    old = key_in(name, key, there)
+    retiring = [*still_let_in(there, key, now), Retiring(public_key=public_key_of(old.seed), until=until)]
+    new = Key(create_seed(), old.inbox_owner)
+    return {f"{key}{RETIRING}": _RETIRING.dump_json(retiring), key: new.written()}
+
+
+_RETIRING = TypeAdapter(list[Retiring])
+
+
+def _made(name: str, wanted: SeedsPlan, plan: Plan, kept: Secrets, now: datetime, done: list[str]) -> Mapping[str, bytes]:
+    """Return what one Secret holds when the seeds that were missing are made, unless it was given, and those to rotate replaced."""
+    found = kept.read(name)
+    there = found or {}
+    missing = [key for key in wanted.seeds if key not in there]
     if wanted.given:
-        if not seeds:
+        if len(missing) == len(wanted.seeds):
             keys = ", ".join(wanted.seeds)
             raise InvalidInputError(f"The Secret {name} {'holds none of' if there else 'is not there; it should hold'} {keys}.")
-        return seeds
-    seeds |= {key: create_seed() for key in wanted.seeds if key not in seeds}
-    _put(name, there, {key: seed.encode("ascii") for key, seed in seeds.items()}, labels, kept, done)
-    return seeds
+        return there
+    data = {key: create_seed().encode("ascii") for key in missing}
+    if plan.rotation is not None and name in plan.rotation.of and there.get(_ROTATION) != plan.rotation.id.encode():
+        for key in wanted.seeds:
+            if key in there:
+                data |= replaced(name, key, there, None, now)
+        data[_ROTATION] = plan.rotation.id.encode()
+    _put(name, found, data, plan.labels, kept, done)
+    return {**there, **data}
 
 
 def _put(
@@ -164,7 +231,7 @@ def main(arguments: list[str]) -> int:
         except (IndexError, OSError, ValidationError) as error:
             raise InvalidInputError(f"There is no usable plan: {error}.", hint="Give the path of a plan in JSON.") from None
         with open_kubernetes_secrets(verify="--unverified" not in arguments) as kept:
-            done = make_credentials(plan, kept)
+            done = make_credentials(plan, kept, datetime.now(UTC))
     except IoaError as error:
         sys.stderr.write(f"error: {shown(str(error))}\n")
         return 1

@@ -21,7 +21,7 @@ from ioa.group.requests import (
     Sync,
 )
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import Message
 from ioa.protocol.outcomes import ReportOutcomes
 from ioa.protocol.registry import Deregister, Lease, Register, Renew
@@ -125,13 +125,18 @@ class AgentNetwork(Protocol):
     ) -> None:
         """Lead goals that wait for the pool, and if `anybodys` for anybody, for ever. What is no goal is set aside."""
 
-    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a file."""
-
-    async def get_file(self, artifact: Artifact) -> bytes:
-        """Fetch a file.
+    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a file of an open group that the agent is in; the same file in the same place again is the same file.
 
         Raises:
-            NotFoundError: It is gone.
+            ConflictError: Another file has this place, or the group has ended.
+            StoreFullError: There is no room now.
+        """
+
+    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
+        """Fetch a file that the entry `seq` of a group's log told the agent of.
+
+        Raises:
+            NotFoundError: It is gone, or the agent was not told of it.
             InvalidInputError: It is not the file that was referenced.
         """

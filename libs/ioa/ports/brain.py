@@ -42,12 +42,28 @@ Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | Conc
 
 
 @dataclass(frozen=True)
+class NobodyFits:
+    """No agent serves these needs; the goal fails and says which, and who came nearest if the brain knows, in whole sentences.
+
+    Attributes:
+        searched: What was searched, if the brain would answer the same as long as that finds the same.
+        found: Whom all of it has found.
+    """
+
+    needs: tuple[str, ...]
+    nearest: str = ""
+    searched: tuple[str, ...] = field(default=(), compare=False)
+    found: frozenset[AgentId] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True)
 class Mission:
     """Something to be reached by a team: a goal, or a task treated as one.
 
     Attributes:
         depth: 0 for a goal.
         meter: Where the brain counts what its decision costs.
+        before: What the brain said of the same mission a moment ago; None: it is asked for the first time.
     """
 
     text: str
@@ -55,6 +71,7 @@ class Mission:
     me: AgentCard
     depth: int
     meter: Meter = field(default_factory=Meter, compare=False, repr=False)
+    before: NobodyFits | None = None
 
 
 @dataclass(frozen=True)
@@ -100,14 +117,6 @@ class Team:
     plan: tuple[PlannedTask, ...] = ()
     in_doubt: bool = False
     cast: tuple[Casting, ...] = ()
-
-
-@dataclass(frozen=True)
-class NobodyFits:
-    """No agent serves these needs; the goal fails and says which, and who came nearest if the brain knows, in whole sentences."""
-
-    needs: tuple[str, ...]
-    nearest: str = ""
 
 
 @dataclass(frozen=True)

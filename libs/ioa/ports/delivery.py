@@ -10,7 +10,7 @@ from typing import Protocol
 
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import OpenMemberships
-from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
+from ioa.protocol.goals import GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
 
 
@@ -69,6 +69,9 @@ class Tickets(Protocol):
     async def of(self, goal_id: GoalId) -> str:
         """Make a goal's ticket, the same one each time and in every process."""
 
+    async def seal(self, words: str) -> str:
+        """Make what shows later that group setup has said these words; no ticket is one."""
+
 
 class WorkQueue(Protocol):
     """Accepted goals that wait for an agent to lead them."""
@@ -121,28 +124,6 @@ class DeadLetters(Protocol):
 
     async def put(self, reason: DeadReason, why: str, *, subject: str, data: bytes, key: str = "") -> None:
         """Keep a message that was refused, and say `why` in a sentence; the same `key` again, within a day, is the same letter."""
-
-
-class Artifacts(Protocol):
-    """Files by reference."""
-
-    async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
-        """Store a file; the same name again replaces it."""
-
-    async def get(self, artifact: Artifact) -> bytes:
-        """Fetch a file and check its digest.
-
-        Raises:
-            NotFoundError: There is no such object.
-            InvalidInputError: The object is not the one that was referenced.
-        """
-
-    async def describe(self, object_name: str) -> Artifact:
-        """Build the reference of an object that somebody else stored.
-
-        Raises:
-            NotFoundError: There is no such object.
-        """
 
 
 class Memberships(Protocol):

@@ -20,12 +20,22 @@ class ServerFacts:
 
 
 @dataclass(frozen=True)
+class StreamShare:
+    """A stream that may hold so much, and what it holds."""
+
+    name: str
+    stored_bytes: int
+    limit_bytes: int
+
+
+@dataclass(frozen=True)
 class StorageFacts:
-    """What JetStream holds. `limit_bytes` is None if there is no limit but the disk."""
+    """What JetStream holds, and streams with bounds of their own. `limit_bytes` is None if there is no limit but the disk."""
 
     streams: int
     stored_bytes: int
     limit_bytes: int | None
+    shares: tuple[StreamShare, ...] = ()
 
 
 @dataclass(frozen=True)

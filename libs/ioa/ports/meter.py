@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 
 from ioa.protocol.decisions import DecidedBy
+from ioa.protocol.model_calls import MAX_CALLS, ModelCall
 from ioa.protocol.usage import NO_OVERHEAD, NOTHING, Overhead, Usage
 
 
@@ -24,6 +25,7 @@ class Meter:
         self.thought = ""
         self._total = total
         self._overhead = NO_OVERHEAD
+        self._calls: tuple[ModelCall, ...] = ()
         self._lock = threading.Lock()
 
     @property
@@ -48,11 +50,22 @@ class Meter:
         with self._lock:
             self._overhead = self._overhead.plus(overhead)
 
-    def take(self) -> tuple[Usage, Overhead | None]:
-        """Return the total, with what of it came to nothing by itself, and start again at nothing."""
+    @property
+    def calls(self) -> tuple[ModelCall, ...]:
+        """What models were asked, in order; of very many the last."""
         with self._lock:
-            taken = self._total, _told(self._overhead)
-            self._total, self._overhead = NOTHING, NO_OVERHEAD
+            return self._calls
+
+    def note(self, *calls: ModelCall) -> None:
+        """Tell of calls of a model; what they cost is counted apart."""
+        with self._lock:
+            self._calls = (*self._calls, *calls)[-MAX_CALLS:]
+
+    def take(self) -> tuple[Usage, Overhead | None, tuple[ModelCall, ...]]:
+        """Return the total, with what of it came to nothing by itself and what models were asked, and start again at nothing."""
+        with self._lock:
+            taken = self._total, _told(self._overhead), self._calls
+            self._total, self._overhead, self._calls = NOTHING, NO_OVERHEAD, ()
         return taken
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from ioa.ports.dead_letter_box import DeadLetterBox
+from ioa.protocol.files import StoredBytes
 from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
 
@@ -22,6 +23,9 @@ class OperatorClient(Protocol):
         Raises:
             UnavailableError: Nobody answers, or who asks may not.
         """
+
+    async def stored(self) -> StoredBytes:
+        """Ask whose files fill the store."""
 
     async def remove_agent(self, request: RemoveAgent) -> None:
         """Forget an agent.

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from ioa.errors import InvalidInputError, PayloadTooLargeError
-from ioa.protocol.model import Model
+from ioa.protocol.model import Carrier, Model
 
 MAX_PAYLOAD_BYTES = 1_000_000
 """What one NATS message may hold; larger content goes by reference. The server's own default limit is 1 MiB."""
@@ -32,7 +32,11 @@ def encode(model: Model, *, max_payload_bytes: int = MAX_PAYLOAD_BYTES) -> bytes
         InvalidInputError: A text in it cannot be written in UTF-8, such as half of a surrogate pair.
     """
     try:
-        data: bytes = msgpack.packb(model.model_dump(mode="json"))
+        if isinstance(model, Carrier):
+            fields = model.model_dump(mode="json", exclude={"data"})
+            data = encode_around({**fields, "data": None}, encode_value(model.data))
+        else:
+            data = msgpack.packb(model.model_dump(mode="json"))
     except UnicodeEncodeError as error:
         raise InvalidInputError(f"A text of this {type(model).__name__} cannot be written in UTF-8: {error.reason}.") from None
     check_size(data, max_payload_bytes, type(model).__name__)

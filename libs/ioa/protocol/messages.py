@@ -16,6 +16,7 @@ from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, Version
+from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.policy import Name
 from ioa.protocol.usage import OverheadField, Usage
 
@@ -147,6 +148,7 @@ class InformTaskResult(Model):
         declined: It failed since such tasks are not what the agent does, so that its reason says little of the task.
         usage: What the whole task has cost.
         approach_usage: What of it was spent on deciding how to do it.
+        calls: What the agent's model was asked for it, in order.
         traces: What the task noted of its steps, for people to look at. It is neither output nor input of anybody.
     """
 
@@ -157,6 +159,7 @@ class InformTaskResult(Model):
     artifacts: Annotated[tuple[Artifact, ...], Field(max_length=MAX_ARTIFACTS)] = ()
     usage: Usage | None = None
     approach_usage: Usage | None = None
+    calls: ModelCalls = ()
     traces: Annotated[tuple[Artifact, ...], Field(max_length=4)] = ()
     declined: bool = False
 
@@ -253,6 +256,7 @@ class Header(Model):
         usage: What its sender has spent for it, thoughts that were refused included; None is nothing. What a task costs stands in
             the reports on the task.
         overhead: What of the usage came to nothing by itself; None is nothing.
+        calls: What the sender's model was asked for it, in order.
         decided_by: Who decided what is said; None if its sender does not say.
         session: The process that speaks; one that another process has taken the agent's id from is refused.
     """
@@ -268,6 +272,7 @@ class Header(Model):
     causation_id: MessageIdField | None = None
     usage: Usage | None = None
     overhead: OverheadField = None
+    calls: ModelCalls = ()
     decided_by: DecidedBy | None = None
     session: SessionIdField | None = None
     traceparent: Annotated[str, Field(max_length=200)] = ""

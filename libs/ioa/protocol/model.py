@@ -22,6 +22,12 @@ class Instruction(Model):
     model_config = ConfigDict(extra="forbid")
 
 
+class Carrier(Instruction):
+    """What carries bytes, which travel as they are and stand last."""
+
+    data: bytes
+
+
 def _to_utc(value: datetime) -> datetime:
     if value.tzinfo is None:
         raise ValueError("a time must carry its zone")

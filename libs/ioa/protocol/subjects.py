@@ -49,6 +49,12 @@ ANY_ABANDON = f"{ROOT}.groups.abandon.*"
 ANY_SYNC = f"{ROOT}.groups.sync.*"
 ANY_MEMBERSHIPS = f"{ROOT}.groups.memberships.*"
 ANY_SET_ASIDE = f"{ROOT}.groups.set_aside.*"
+ANY_GET_FILE = f"{ROOT}.groups.file.*"
+ANY_PUT_FILE = f"{ROOT}.groups.put.*"
+ANY_GET_UPLOAD = f"{ROOT}.uploads.get.*"
+ANY_PUT_UPLOAD = f"{ROOT}.uploads.put.*"
+STORED = f"{ROOT}.uploads.stored"
+"""Where it is asked whose files fill the store."""
 GET_GROUP = f"{ROOT}.groups.get"
 """Where it is asked how a group stands."""
 CANCEL = f"{ROOT}.groups.cancel"
@@ -125,6 +131,26 @@ def abandon(agent_id: AgentId) -> str:
 def sync(agent_id: AgentId) -> str:
     """Where an agent fetches what it missed of its groups."""
     return f"{ROOT}.groups.sync.{agent_id}"
+
+
+def get_file(agent_id: AgentId) -> str:
+    """Where an agent reads a file that it was told of, piece by piece."""
+    return f"{ROOT}.groups.file.{agent_id}"
+
+
+def put_file(agent_id: AgentId) -> str:
+    """Where an agent puts a file into a group that it is in, piece by piece."""
+    return f"{ROOT}.groups.put.{agent_id}"
+
+
+def get_upload(user: str) -> str:
+    """Where a user reads the files of a goal, piece by piece."""
+    return f"{ROOT}.uploads.get.{user}"
+
+
+def put_upload(user: str) -> str:
+    """Where a user puts a file that goes with a goal, piece by piece."""
+    return f"{ROOT}.uploads.put.{user}"
 
 
 def memberships(agent_id: AgentId) -> str:
@@ -252,7 +278,7 @@ def goal_addressee(subject: str) -> str | None:
 def kind_of(subject: str) -> str:
     """Name the kind of a request's subject without the ids in it, such as `groups.launch` or `comm.say`."""
     tokens = subject.removeprefix(f"{ROOT}.").split(".")
-    if tokens[0] in ("registry", "discovery", "groups"):
+    if tokens[0] in ("registry", "discovery", "groups", "uploads"):
         return ".".join(tokens[:2])
     return "comm.say" if "say" in tokens else "other"
 

@@ -27,6 +27,16 @@ def ticket_of(key: bytes, goal_id: GoalId) -> str:
     return hmac.new(key, goal_id.encode(), hashlib.sha256).hexdigest()[:_TICKET_CHARS]
 
 
+def seal_of(key: bytes, words: str) -> str:
+    """Return the seal of words: HMAC-SHA-256 of them with a mark before them that no goal's id can begin with."""
+    return hmac.new(key, f"seal {words}".encode(), hashlib.sha256).hexdigest()
+
+
+def is_seal(shown: str, seal: str) -> bool:
+    """Whether what was shown is the seal, in a time that tells nothing of it."""
+    return hmac.compare_digest(shown.encode(), seal.encode())
+
+
 def digest_of_ticket(ticket: str) -> str:
     """Return what the record of a goal says of its ticket."""
     return hashlib.sha256(ticket.encode()).hexdigest()

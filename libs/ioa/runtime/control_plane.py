@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ioa.adapters.nats.connection import Connection, at_renewal
-from ioa.adapters.nats.topology import Topology
+from ioa.adapters.nats.topology import Shares, Topology
 from ioa.adapters.nats.topology_keeper import TopologyKeeper
 from ioa.runtime.process import background
 from ioa.runtime.settings import ProcessSettings
 from ioa.telemetry import readiness
+
+_MOST_SHARED = 90
+"""How many percent the streams with shares may have together: everything else needs room too."""
 
 
 class ControlPlaneSettings(ProcessSettings):
@@ -41,9 +45,28 @@ class ControlPlaneSettings(ProcessSettings):
     )
     max_depth: int = Field(default=3, ge=0, le=20, description="how deep teams may nest")
     keep: timedelta = Field(default=timedelta(days=30), gt=timedelta(0), description="how long a goal is kept after its end")
+    agent_files_bytes: int = Field(default=256_000_000, ge=0, description="how many bytes of files one agent may store at a time")
+    user_files_bytes: int = Field(default=1_000_000_000, ge=0, description="how many bytes of files one user may store at a time")
+    store_bytes: int = Field(default=0, ge=0, description="how much JetStream may store; 0: streams have no shares of it")
+    log_share: int = Field(default=40, ge=1, le=90, description="how many percent of that the logs of groups may take")
+    files_share: int = Field(default=25, ge=1, le=90, description="how many percent the files of goals may take")
+    artifacts_share: int = Field(default=15, ge=1, le=90, description="how many percent the bucket `IOA_ARTIFACTS` may take")
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
+
+    @model_validator(mode="after")
+    def _shares_leave_room(self) -> Self:
+        if self.log_share + self.files_share + self.artifacts_share > _MOST_SHARED:
+            raise ValueError(f"log_share, files_share and artifacts_share are more than {_MOST_SHARED} percent together")
+        return self
+
+
+def _shares(settings: ControlPlaneSettings) -> Shares | None:
+    if not settings.store_bytes:
+        return None
+    shares = (settings.log_share, settings.files_share, settings.artifacts_share)
+    return Shares(*(settings.store_bytes * share // 100 for share in shares))
 
 
 @asynccontextmanager
@@ -53,7 +76,7 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
     """
-    topology = Topology(replicas=settings.replicas, keep=settings.keep) if make else None
+    topology = Topology(replicas=settings.replicas, keep=settings.keep, shares=_shares(settings)) if make else None
     keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
         if make:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ioa.protocol.goals import Artifact
-from ioa.testing.memory_artifacts import MemoryArtifacts
+from ioa.testing.memory_file_store import MemoryFileStore
 
 
-class MemoryFiles(MemoryArtifacts):
+class MemoryFiles(MemoryFileStore):
     """A `FileReader`. False in that nothing is ever out of reach, and that whoever has it can also put files into it."""
 
     async def get_file(self, artifact: Artifact) -> bytes:

@@ -9,7 +9,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.delivery import Queued
 from ioa.protocol.goals import Goal, GoalRecord
 from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
-from ioa.protocol.tickets import ticket_of
+from ioa.protocol.tickets import seal_of, ticket_of
 
 
 class MemoryGoalRecords:
@@ -47,6 +47,10 @@ class MemoryTickets:
     async def of(self, goal_id: GoalId) -> str:
         """Make a goal's ticket."""
         return ticket_of(self.key, goal_id)
+
+    async def seal(self, words: str) -> str:
+        """Seal words."""
+        return seal_of(self.key, words)
 
 
 class MemoryWorkQueue:

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from ioa.errors import UnavailableError
-from ioa.group.events import GroupLaunched, Said, SubgroupClosed, SubgroupOpened
+from ioa.group.events import GroupLaunched, SubgroupOpened, files_of
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol.goals import EndedGoal, GoalRecord
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult
-from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships
@@ -67,7 +66,7 @@ class MemoryGoalRemoval:
         self,
         log: MemoryGroupLog,
         timers: MemoryTimers,
-        artifacts: MemoryArtifacts,
+        artifacts: MemoryFileStore,
         memberships: MemoryMemberships,
         results: MemoryResults,
         goals: MemoryGoalRecords,
@@ -92,21 +91,12 @@ class MemoryGoalRemoval:
         nested: list[CommId] = []
         files: set[str] = set()
         for stored in await self._log.read(comm_id, after=0, limit=1_000_000):
+            files.update(file.object_name for file in files_of(stored.entry.event))
             match stored.entry.event:
                 case GroupLaunched(charter=charter):
                     members.update(card.agent_id for card in charter.team_members)
-                    files.update(artifact.object_name for artifact in charter.inputs)
                 case SubgroupOpened(subgroup=subgroup):
                     nested.append(subgroup)
-                case SubgroupClosed(artifacts=artifacts):
-                    files.update(artifact.object_name for artifact in artifacts)
-                case Said(message=message):
-                    said = message.payload
-                    named = said.conclusion if isinstance(said, ConcludeGroupDiscussion) else said
-                    if isinstance(named, InformTaskResult | Conclusion):
-                        files.update(artifact.object_name for artifact in named.artifacts)
-                    if isinstance(named, InformTaskResult):
-                        files.update(trace.object_name for trace in named.traces)
                 case _:
                     pass
         return Belongings(frozenset(members), tuple(nested), frozenset(files))
@@ -119,7 +109,7 @@ class MemoryGoalRemoval:
     async def remove_file(self, object_name: str) -> None:
         """Remove a file."""
         self._step()
-        self._artifacts.remove(object_name)
+        await self._artifacts.remove(object_name)
 
     async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Take agents out."""

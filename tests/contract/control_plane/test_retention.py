@@ -10,9 +10,9 @@ import msgpack
 import pytest
 from nats.aio.client import Client
 
-from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.delivery import NatsResults, NatsTimers
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships
@@ -21,7 +21,8 @@ from ioa.adapters.nats.topology import FILES, LOG, MEMBERS, OPEN, TIMERS, WORK, 
 from ioa.adapters.system_clock import SystemClock
 from ioa.errors import NotFoundError
 from ioa.group.events import Entry, Event, encode_entry
-from ioa.ports.delivery import Artifacts, GoalRecords, Memberships, Results, Timers, WorkQueue
+from ioa.ports.delivery import GoalRecords, Memberships, Results, Timers, WorkQueue
+from ioa.ports.file_store import FileStore
 from ioa.ports.group_log import GroupLog
 from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
@@ -30,13 +31,14 @@ from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.testing.manual_clock import ManualClock
-from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
+from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases
 from ioa.testing.memory_retention import MemoryAgentRemoval, MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card, launched
 
 ADA, BOB = AgentId("ada"), AgentId("bob")
@@ -53,7 +55,7 @@ class Stores:
     ended: EndedGoals
     log: GroupLog
     timers: Timers
-    artifacts: Artifacts
+    files: FileStore
     memberships: Memberships
     results: Results
     removal: GoalRemoval
@@ -66,9 +68,9 @@ def stores(client: Client | None) -> Stores:
         js = client.jetstream()
         return Stores(
             *(NatsGoalRecords(js), NatsGoalPages(client), NatsEndedGoals(js), NatsGroupLog(client), NatsTimers(js)),
-            *(NatsArtifacts(js), NatsMemberships(client), NatsResults(js), NatsGoalRemoval(client)),
+            *(NatsFileStore(client), NatsMemberships(client), NatsResults(js), NatsGoalRemoval(client)),
         )
-    log, timers, artifacts, memberships = MemoryGroupLog(), MemoryTimers(ManualClock()), MemoryArtifacts(), MemoryMemberships()
+    log, timers, artifacts, memberships = MemoryGroupLog(), MemoryTimers(ManualClock()), MemoryFileStore(), MemoryMemberships()
     results, records = MemoryResults(), MemoryGoalRecords()
     removal = MemoryGoalRemoval(log, timers, artifacts, memberships, results, records)
     pages, ended = MemoryGoalPages(records), MemoryEndedGoals()
@@ -185,7 +187,7 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
     """Each removes what it names, again and again, and leaves what belongs to others."""
     goals = [GoalId("goal-0"), GoalId("goal-1")]
     await filled(stores, 2)
-    files = [await stores.artifacts.put(f"{goal_id}/in/0-a", "a", b"x" * 300_000, "text/plain") for goal_id in goals]
+    files = [await store_file(stores.files, f"{goal_id}/in/0-a", "a", b"x" * 300_000) for goal_id in goals]
     for goal_id, comm_id in zip(goals, (ROOM, OTHER), strict=True):
         await append(stores.log, comm_id, launched("ada", "bob").log)
         await stores.memberships.add([ADA, BOB], comm_id)
@@ -207,9 +209,9 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
     assert ([await stores.results.get(goal_id) for goal_id in goals]) == [None, result(goals[1])]
     assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
     assert (await stores.log.last(ROOM), await stores.log.last(OTHER) is None) == (None, False)
-    assert await stores.artifacts.get(files[1]) == b"x" * 300_000
+    assert await fetch_file(stores.files, files[1]) == b"x" * 300_000
     with pytest.raises(NotFoundError):
-        await stores.artifacts.get(files[0])
+        await fetch_file(stores.files, files[0])
     if client is not None:
         streams = {name: await subjects_of(client, name) for name in (TIMERS, f"KV_{OPEN}", f"KV_{MEMBERS}", LOG)}
         assert [[one for one in found if "room" in one] for found in streams.values()] == [[], [], [], []]
@@ -218,16 +220,16 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
 
 
 async def test_a_file_that_names_everybodys_bytes_takes_none_with_it(nats_client: Client) -> None:
-    """Agents write where the bytes of a file lie: a wildcard there removes nothing of others."""
-    js, artifacts = nats_client.jetstream(), NatsArtifacts(nats_client.jetstream())
-    kept = await artifacts.put("room/t1/kept", "kept", b"kept", "text/plain")
-    await artifacts.put("room/t1/evil", "evil", b"evil", "text/plain")
+    """Agents of older versions wrote where the bytes of a file lie: a wildcard there removes nothing of others."""
+    js, store = nats_client.jetstream(), NatsFileStore(nats_client)
+    kept = await store_file(store, "room/t1/kept", "kept", b"kept")
+    await store_file(store, "room/t1/evil", "evil", b"evil")
     subject = next(one for one in await subjects_of(nats_client, f"OBJ_{FILES}") if one.endswith("cm9vbS90MS9ldmls"))
     info = json.loads((await js.get_last_msg(f"OBJ_{FILES}", subject)).data or b"{}")
     for nuid in ("*", ">", "x.>", ""):
         await js.publish(subject, json.dumps({**info, "nuid": nuid}).encode())
         await NatsGoalRemoval(nats_client).remove_file("room/t1/evil")
-        assert await artifacts.get(kept) == b"kept"
+        assert await fetch_file(store, kept) == b"kept"
 
 
 @dataclass(frozen=True)

@@ -5,27 +5,34 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
+import pytest
 from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, KeyValueConfig, StreamConfig
 
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases
 from ioa.adapters.nats.connection import NatsSettings, open_connection
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.server import NatsServer
 from ioa.adapters.nats.topology import (
+    ARTIFACTS,
     DEAD,
     FILES,
     GOAL_RECORDS,
     LEASES,
+    LOG,
     MEMBERS,
     RESULTS,
     STREAMS,
     WORK,
+    Shares,
     Topology,
     ensure_pool_consumer,
 )
+from ioa.errors import StoreFullError
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
+from tests.rig.stored_files import fetch_file, store_file
 from tests.unit.group.scenario import START, card
 
 ADA = AgentId("ada")
@@ -105,6 +112,23 @@ async def test_there_may_be_more_than_a_thousand_pools(nats_client: Client) -> N
 
     await asyncio.gather(*(ensure(number) for number in range(1_010)))
     assert (await js.stream_info(WORK)).state.consumer_count == 1_011
+
+
+async def test_the_largest_streams_have_shares(nats_server: NatsServer) -> None:
+    """What is full refuses more and keeps what it has, and others have room; a share is never less than what is stored already."""
+    async with open_connection(NatsSettings(nats_server.url, "test")) as client:
+        js, store = client.jetstream(), NatsFileStore(client)
+        await Topology().ensure(js)
+        kept = await store_file(store, "o", "a", b"x" * 300_000)
+        for _ in range(2):
+            await Topology(shares=Shares(log=2_000_000, files=200_000, artifacts=1_000_000)).ensure(js)
+        names = (LOG, f"OBJ_{FILES}", f"OBJ_{ARTIFACTS}")
+        log, files, artifacts = [(await js.stream_info(name)).config.max_bytes or 0 for name in names]
+        with pytest.raises(StoreFullError):
+            await store_file(store, "p", "b", b"y" * 300_000)
+        assert await fetch_file(store, kept) == b"x" * 300_000
+        await js.publish("ioa.v1.comm.room.log", b"others go on")
+    assert (log, 300_000 < files < 400_000, artifacts) == (2_000_000, True, 1_000_000)
 
 
 async def test_queues_of_older_versions_learn_to_forget(nats_server: NatsServer) -> None:

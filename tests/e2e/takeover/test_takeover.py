@@ -23,6 +23,7 @@ from ioa.cli.terminal import Terminal
 from ioa.protocol.goals import GoalResult, Reason
 from ioa.protocol.ids import GoalId
 from ioa.testing.log_checker import check
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
@@ -119,7 +120,7 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     rendered = await asyncio.to_thread(_run, left.code, "-m", "ioa.cli", "credentials", "create", f"--out={made}", *_NAMED)
     await asyncio.to_thread(shutil.copytree, made, upgraded)
     upgrade_credentials(upgraded, Terminal(as_json=True))
-    create_credentials(made, plan_of(["calculator:2"], ["anna"], ["grafana"], ["root"]), Terminal(as_json=True))
+    create_credentials(made, plan_of(["calculator:2"], ["anna"], ["grafana"], ["root"]), Terminal(as_json=True), now=NEW_YEAR)
 
     assert {"discussing", "assigned", "paused"} <= left.phases
     assert (len(left.ended), len(left.still_open) > 5) == (5, True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.played_goals import GOALS
-from benchmarks.prompts import CALLS_BEFORE, LEAST_SHARE, MOST_CALLS, MOST_TOKENS, TOKENS_BEFORE, play
+from benchmarks.prompts import LEAST_SHARE, MOST_CALLS, MOST_TOKENS, compared, play
 
 
 async def test_what_a_capable_model_said_still_reaches_the_goals(tmp_path: Path) -> None:
@@ -17,6 +17,5 @@ async def test_what_a_capable_model_said_still_reaches_the_goals(tmp_path: Path)
     assert {one.goal.name: one.wrong() for one in played} == {goal.name: [] for goal in GOALS}
     shares = [share for one in played for share in one.shares()]
     assert (len(shares) > 30, min(shares) >= LEAST_SHARE, sum(one.short_beginnings() for one in played)) == (True, True, 0)
-    measured = [one for one in played if one.goal.is_measured]
-    assert sum(one.calls.total() for one in measured) <= MOST_CALLS * CALLS_BEFORE
-    assert sum(one.tokens for one in measured) <= MOST_TOKENS * TOKENS_BEFORE
+    now, before = compared(played)
+    assert (now.calls <= MOST_CALLS * before.calls, now.tokens <= MOST_TOKENS * before.tokens) == (True, True), (now, before)

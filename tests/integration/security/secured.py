@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +20,7 @@ from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, plan_of
 from ioa.errors import UnavailableError
 from ioa.hosting.cluster_credentials import make_credentials
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
+from ioa.testing.manual_clock import NEW_YEAR
 from tests.rig.deadline import eventually
 from tests.rig.forks import fork_server
 
@@ -42,14 +45,19 @@ class Secured:
 
     def service(self, name: str) -> Program:
         """A service as a process."""
-        env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder / "index")}
+        env = {"IOA_NATS_SEED": str(self.folder / name / "seed"), "IOA_INDEX_FOLDER": str(self.folder.with_name("index"))}
         return Program(f"ioa_{name}", f"ioa_{name}", (), env)
 
-    def agent(self, file: str, pool: str, key: str) -> Program:
-        """An example agent as a process: of its pool, or, with a number at the end of its key, a replica."""
-        env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder / "agents")}
+    def agent(self, file: str, pool: str, key: str, at: Path = EXAMPLES / "agents") -> Program:
+        """An agent of a folder as a process: of its pool, or, with a number at the end of its key, a replica."""
+        env = {"IOA_NATS_SEED": str(self.folder / pool / key), "IOA_AGENT_DATA": str(self.folder.with_name("agents"))}
         replica = () if key == pool else (key.removeprefix(f"{pool}-"),)
-        return Program(key, "ioa.hosting", (f"{EXAMPLES}/agents/{file}.py:agent", *replica), env)
+        return Program(key, "ioa.hosting", (f"{at}/{file}.py:agent", *replica), env)
+
+    @property
+    def pid_file(self) -> Path:
+        """Where nats-server's process id stands, for who has it reload."""
+        return self.folder.with_name("nats.pid")
 
     def log(self) -> str:
         """What nats-server wrote."""
@@ -61,10 +69,22 @@ async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secu
     """Run a nats-server with credentials for the services, pools such as `writer:2`, a user, an observer and an admin."""
     plan = plan_of(pools, ["user"], ["observer"], ["admin"])
     credentials = folder / "credentials"
-    await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials))
+    await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)
     async with open_nats_server(folder / "nats", None, authorization=authorization) as server:
-        yield Secured(server, credentials, fork_server(folder / "logs", {"IOA_NATS_URL": server.url}))
+        secured = Secured(server, credentials, fork_server(folder / "logs", {"IOA_NATS_URL": server.url}))
+        await asyncio.to_thread(_include_authorization, secured)
+        yield secured
+
+
+def _include_authorization(secured: Secured) -> None:
+    """Have the server's configuration include who is let in, as those do that operators write, for the next time it reloads."""
+    configuration = secured.server.log_path.with_name("nats-server.conf")
+    written = {key: value for key, value in json.loads(configuration.read_text()).items() if key != "accounts"}
+    lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in written.items()]
+    included = os.path.relpath(secured.folder / AUTHORIZATION / "authorization.conf", configuration.parent)
+    configuration.write_text("\n".join([*lines, f"include '{included}'", ""]))
+    secured.pid_file.write_text(str(secured.server.pid))
 
 
 @asynccontextmanager

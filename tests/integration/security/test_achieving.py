@@ -20,7 +20,7 @@ from ioa.adapters.nats.goals import TICKET
 from ioa.adapters.nats.keys import stream_of
 from ioa.adapters.nats.request_reply import NatsRequester
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
-from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, FILES, GOALS, LOG, RESULTS, WORK
+from ioa.adapters.nats.topology import ANY_AGENT, CARDS, DEAD, GOALS, LOG, RESULTS, WORK
 from ioa.beside import beside
 from ioa.errors import ForbiddenError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, Accepted, LaunchGroup
@@ -69,10 +69,11 @@ class Agent:
         ticket = self.given.ticket_of(goal_id)
         request = LaunchGroup(owner=self.agent_id, members=(), goal_id=goal_id, session=self.session.session, ticket=ticket)
         state = (await self.network.launch(request)).state
-        state = await self._say(state, ConcludeGroupDiscussion(), 0)
-        await self._say(state, Conclusion(content=content), 1)
+        state = await self.say(state, ConcludeGroupDiscussion(), 0)
+        await self.say(state, Conclusion(content=content), 1)
 
-    async def _say(self, state: GroupState, payload: ConcludeGroupDiscussion | Conclusion, number: int) -> GroupState:
+    async def say(self, state: GroupState, payload: ConcludeGroupDiscussion | Conclusion, number: int) -> GroupState:
+        """Say something, and return what it led to."""
         header = Header(
             message_id=MessageId(f"{state.comm_id}-{number}"),
             comm_id=state.comm_id,
@@ -100,7 +101,7 @@ class Town:
     async def ask_for(self, *goals: str) -> list[GoalId]:
         """Launch goals for bob and wait until he has been given them: from then on anybody may know their ids."""
         launched = [await self.user.launch(GoalOrder(goal=goal, agent=BOB)) for goal in goals]
-        await eventually(lambda: all(_is_given(self.bob.given, goal_id) for goal_id in launched), within=_SOON)
+        await eventually(lambda: all(is_given(self.bob.given, goal_id) for goal_id in launched), within=_SOON)
         return launched
 
     async def outcome(self, goal_id: GoalId) -> tuple[Reason, str]:
@@ -110,7 +111,8 @@ class Town:
         return result.reason, result.content
 
 
-def _is_given(given: GivenGoals, goal_id: GoalId) -> bool:
+def is_given(given: GivenGoals, goal_id: GoalId) -> bool:
+    """Whether an agent was given a goal."""
     try:
         return bool(given.ticket_of(goal_id))
     except NotFoundError:
@@ -221,7 +223,7 @@ async def _forged_replies(town: Town, goals: Sequence[GoalId]) -> list[str]:
         await eventually(lambda: js.consumer_info(WORK, ANY_AGENT), lambda queue: queue.num_pending == 1, within=_SOON)
         before = await kept()
         for target in targets:
-            await client.publish(f"$JS.API.STREAM.MSG.GET.OBJ_{FILES}", b'{"seq":1}', reply=target)
+            await client.publish(subjects.sync(MALLORY), b"", reply=target)
         # What waits for anybody is msgpack, and names a goal just as a cancellation does.
         await client.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.{ANY_AGENT}", b'{"batch":1,"no_wait":true}', reply=subjects.CANCEL)
         queue = await client.jetstream().pull_subscribe_bind(ANY_AGENT, WORK)

@@ -61,6 +61,15 @@ BY_ADA = {
     "reading a stream": f"$JS.API.STREAM.MSG.GET.{LOG}",
     "a consumer": "$JS.API.CONSUMER.CREATE.OBJ_IOA_FILES",
     "a user's upload": "$O.IOA_ARTIFACTS.M.YQ==",
+    "a file's bytes": "$O.IOA_FILES.C.agent-ada.1.1",
+    "what is said of a file": "$O.IOA_FILES.M.YQ==",
+    "reading files": "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES",
+    "reading many files": "$JS.API.DIRECT.GET.OBJ_IOA_FILES",
+    "listing files": "$JS.API.STREAM.INFO.OBJ_IOA_FILES",
+    "reading what users put": "$JS.API.STREAM.MSG.GET.OBJ_IOA_ARTIFACTS",
+    "reading a file as another": "ioa.v1.groups.file.bob",
+    "putting a file as another": "ioa.v1.groups.put.bob",
+    "reading as a user": "ioa.v1.uploads.get.user",
     "a consumer of work": f"$JS.API.CONSUMER.DURABLE.CREATE.{WORK}.mine",
     "what the account holds": "$JS.API.INFO",
     "the key of tickets": "$JS.API.STREAM.MSG.GET.KV_IOA_KEYS",
@@ -104,6 +113,15 @@ BY_OTHERS = [
     ("user", "ioa.v1.groups.prune"),
     ("user", "ioa.v1.registry.remove"),
     ("user", "$KV.IOA_ENDED.g1"),
+    *(
+        (name, subject)
+        for name in ("user", "observer")
+        for subject in ("$O.IOA_FILES.M.YQ==", "$O.IOA_ARTIFACTS.M.YQ==", "$JS.API.STREAM.INFO.OBJ_IOA_FILES")
+    ),
+    ("user", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
+    ("user", "ioa.v1.groups.put.ada"),
+    ("observer", "ioa.v1.uploads.get.user"),
+    ("router", "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES"),
     ("observer", f"$JS.API.DIRECT.GET.{LOG}"),
     ("registry", f"$JS.API.STREAM.PURGE.{LOG}"),
     ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
@@ -218,20 +236,18 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
     async with open_connection(secured.settings("admin")) as admin:
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
-            await ada.publish("$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES", reply=forged)
             await user.publish("ioa.v1.goal", b"Count to ten.", reply=forged)
             await user.publish("$JS.API.INFO", reply=forged)
-            await _heard(ada, "$JS.API.STREAM.MSG.GET.OBJ_IOA_FILES")
+            await _heard(ada, "ioa.v1.groups.file.ada")
             await _heard(user, "$JS.API.INFO")
         assert (await admin.jetstream().stream_info(LOG)).state.messages == 0
 
 
-@pytest.mark.parametrize(("name", "key", "subject"), [("user", "seed", "ioa.v1.goal"), ("ada", "ada", "$O.IOA_FILES.C.a")])
-async def test_nobody_rolls_up_a_stream(secured: Secured, name: str, key: str, subject: str) -> None:
+async def test_nobody_rolls_up_a_stream(secured: Secured) -> None:
     """A header that would delete every other message of the stream is refused by the stream; permissions do not cover headers."""
-    async with open_intruder(secured, name, key) as client:
-        first = json.loads((await client.request(subject, b"Count to ten.")).data)
-        answer = json.loads((await client.request(subject, b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
+    async with open_intruder(secured, "user") as client:
+        first = json.loads((await client.request("ioa.v1.goal", b"Count to ten.")).data)
+        answer = json.loads((await client.request("ioa.v1.goal", b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
         assert (first["seq"], answer["error"]["description"]) == (1, "rollup not permitted")
 
 

@@ -13,6 +13,7 @@ import pytest
 from ioa import Agent, InvalidInputError, TurnView
 from ioa.agent import hooks
 from ioa.agent.function_executor import Functions
+from ioa.agent.history import GroupHistory
 from ioa.agent.hooks import MAX_OBSERVATION_CHARS, Hooks, Said
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.workspace import GroupFiles
@@ -20,7 +21,7 @@ from ioa.ports.agent_store import Observation
 from ioa.ports.brain import GroupView
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import comm_id_of_goal
+from ioa.protocol.ids import CommId, comm_id_of_goal
 from ioa.testing import ScriptedBrain, ScriptedModel
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_store import MemoryStore
@@ -49,7 +50,7 @@ class _Rig:
 
     def __init__(self, agent: Agent, folder: Path) -> None:
         self.store = MemoryStore()
-        self.files = GroupFiles(MemoryNetwork(ManualClock()), folder)
+        self.files = GroupFiles(MemoryNetwork(ManualClock()), ANN, GroupHistory(CommId("room")), folder)
         self._hooks = Hooks(agent, self.store, Functions(agent.agent_id, 1, timedelta(0)))
 
     async def observed(self) -> str:

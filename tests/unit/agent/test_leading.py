@@ -298,6 +298,20 @@ async def test_a_team_in_doubt_is_no_hurry(age: int, formations: int) -> None:
     assert len(desk.brain.missions) == formations
 
 
+async def test_no_team_is_formed_for_a_goal_that_another_one_leads_meanwhile() -> None:
+    """Whoever has only just come looks again, and sees first whether the group was opened elsewhere."""
+    desk = Desk(Costly(NobodyFits(needs=("a poem",))))
+    await desk.open(card(WORKER, pool=LEAD))
+    form, ticket = desk.brain.form_team, await desk.ticket()
+
+    async def form_while_another_launches(mission: Mission, tools: TeamTools) -> Team | NobodyFits:
+        await desk.network.launch(LaunchGroup(owner=WORKER, members=(), goal_id=GOAL.goal_id, ticket=ticket))
+        return await form(mission, tools)
+
+    desk.brain.form_team = form_while_another_launches  # type: ignore[method-assign]
+    assert (await desk.deliver(), len(desk.brain.missions)) == (None, 1)
+
+
 async def test_an_agent_that_has_only_just_come_does_not_look_for_ever() -> None:
     """After three formations it is told that nobody fits."""
     desk = Desk(Costly(*[NobodyFits(needs=("a poem",))] * 3))

@@ -328,7 +328,7 @@ async def test_a_million_characters_are_concluded_whole(company: Company, at_onc
     await company.start(idle("lead"), brain)
     result = await company.has_done()
     [file] = result.artifacts
-    stored = await company.network.get_file(file)
+    stored = await company.network.artifacts.get(file)
     assert (result.reason, result.content[:1_000], stored.decode()) == (Reason.CONCLUDED, whole[:1_000], whole)
     assert result.content.endswith("all 1,000,000 characters of this answer are in the file answer.md]")
 

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from ioa.agent.definition import TaskContext
+from ioa.client.calls import calls_of
 from ioa.errors import InvalidInputError
 from ioa.group.requests import Accepted, Rejected
 from ioa.ports.brain import Alone, GroupView, Mission, NobodyFits, TaskView, Team, TeamTools, Utterance
@@ -21,10 +22,11 @@ from ioa.protocol.messages import (
     Message,
     SyncTaskAssignment,
 )
+from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import Overhead, Usage
 from ioa.testing.scripted_brain import ScriptedBrain
 from tests.rig.deadline import eventually
-from tests.unit.agent.company import GOAL, Company, idle, one_task, task, working
+from tests.unit.agent.company import GOAL, T1, Company, idle, one_task, task, working
 
 ROOM = comm_id_of_goal(GOAL.goal_id)
 THOUGHT = Usage(tokens_in=100, tokens_out=10)
@@ -40,11 +42,13 @@ class DearBrain(ScriptedBrain):
     async def form_team(self, mission: Mission, tools: TeamTools) -> Team | NobodyFits:
         """Play the next team, at a price."""
         mission.meter.add(THOUGHT)
+        mission.meter.note(ModelCall(purpose="form", usage=THOUGHT))
         return await super().form_team(mission, tools)
 
     async def speak(self, view: GroupView) -> Utterance:
         """Play the next utterance, at a price."""
         view.meter.add(THOUGHT)
+        view.meter.note(ModelCall(purpose="speak", usage=THOUGHT))
         return await super().speak(view)
 
     async def conclude(self, view: GroupView) -> Conclusion:
@@ -55,6 +59,7 @@ class DearBrain(ScriptedBrain):
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do the task alone, at a price."""
         task.group.meter.add(THOUGHT)
+        task.group.meter.note(ModelCall(purpose="approach", usage=THOUGHT))
         return await super().approach(task, tools)
 
 
@@ -88,6 +93,24 @@ async def test_a_refused_thought_is_paid_with_the_next_message(company: Company)
     headers = [message.header for message in await company.messages(ROOM)]
     assert [header.usage for header in headers] == [THOUGHT.plus(THOUGHT), THOUGHT]
     assert [header.overhead for header in headers] == [Overhead(refused=THOUGHT), None]
+    assert [[(call.came_to, call.about) for call in header.calls] for header in headers] == [
+        [("rejected", "bad_next_speaker"), ("taken", "")],
+        [],
+    ]
+
+
+async def test_each_call_of_a_model_stands_with_what_was_decided(company: Company) -> None:
+    """The team's, a turn's and an assignee's decisions say what was asked for them, in the group's order."""
+    await company.start(working(lambda words: "done"), DearBrain())
+    await company.start(idle("lead"), _one_task())
+    await company.has_done()
+    log = [stored.entry for stored in await company.network.entries(ROOM)]
+    assert [(one.turn, one.agent_id, one.decided, one.call.purpose) for one in calls_of(log)] == [
+        (0, "lead", "team", "form"),
+        (1, "lead", "SYNC_TASK_ASSIGNMENT", "speak"),
+        (1, "worker", T1, "approach"),
+        (2, "lead", "CONCLUDE_GROUP_DISCUSSION", "speak"),
+    ]
 
 
 async def test_a_budget_cuts_the_discussion_short(company: Company) -> None:

@@ -299,7 +299,7 @@ async def test_a_very_long_answer_goes_by_reference(company: Company) -> None:
     await _give_task(company, lambda words: answer)
 
     result = await company.task_result(ROOM)
-    whole = await company.network.get_file(result.artifacts[0])
+    whole = await company.network.artifacts.get(result.artifacts[0])
 
     assert (result.outcome, result.artifacts[0].name, whole.decode() == answer, answer.startswith(result.task_conclusion[:-4])) == (
         TaskOutcome.DONE,

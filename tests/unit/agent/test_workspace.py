@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -12,17 +13,17 @@ from ioa.agent.chatting import CHAT, ChatAnswer, ChatQuestion, Chatting
 from ioa.agent.conversation import GivenOut
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.agent.searching import Searching
-from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask
+from ioa.agent.workspace import Circumstances, RunningTask
 from ioa.errors import InvalidInputError, NotFoundError
 from ioa.ports.brain import WholeConclusion
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
+from ioa.protocol.goals import Artifact
 from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId
 from ioa.protocol.messages import MAX_ARTIFACTS, Conclusion
-from ioa.protocol.object_names import object_name
 from ioa.protocol.search import Need
-from ioa.testing.manual_clock import ManualClock
 from tests.rig.memory_network import MemoryNetwork
+from tests.rig.told_files import files_of_group
 
 T1 = TaskId("t1")
 AROUND = Circumstances("the goal", GoalId("g1"), CommId("c1"), GivenOut(AgentId("boss")))
@@ -40,12 +41,6 @@ def _nobody_asks(question: ChatQuestion, hear: Hear) -> Chatting:
 def running(tmp_path: Path) -> RunningTask:
     """A task that runs in an empty workspace."""
     return RunningTask(T1, 1, AROUND, (), (), tmp_path / "work", Meter(), _nobody_searches, _nobody_asks)
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> GroupFiles:
-    """The files of a group, none of which is here yet."""
-    return GroupFiles(MemoryNetwork(ManualClock()), tmp_path / "group")
 
 
 async def test_cancelling_a_task_gives_up_what_it_asked_for(tmp_path: Path) -> None:
@@ -131,18 +126,18 @@ def test_news_is_taken_once(running: RunningTask) -> None:
 @pytest.mark.parametrize(
     ("name", "local"), [("../../etc/passwd", "passwd"), ("..", "file"), ("a\\b.csv", "b.csv"), ("x" * 300, "x" * 200)]
 )
-async def test_files_of_others_stay_in_their_folder(files: GroupFiles, tmp_path: Path, name: str, local: str) -> None:
+async def test_files_of_others_stay_in_their_folder(tmp_path: Path, name: str, local: str) -> None:
     """However a file is named by whoever sent it, its copy lies in the group's folder."""
-    artifact = (await files._network.put_file("o", "n", b"data", "text/plain")).model_copy(update={"name": name})
+    files, [artifact] = await files_of_group(tmp_path / "group", ("rows.csv", b"data"))
 
-    [fetched] = await files.fetch([artifact])
+    [fetched] = await files.fetch([artifact.model_copy(update={"name": name})])
 
     assert (fetched.path.name, fetched.path.is_relative_to(tmp_path / "group"), fetched.path.read_bytes()) == (local, True, b"data")
 
 
-async def test_a_file_is_fetched_once(files: GroupFiles) -> None:
+async def test_a_file_is_fetched_once(tmp_path: Path) -> None:
     """Tasks that want a file at the same time share one copy, which none of them can write."""
-    artifact = await files._network.put_file("o", "a.csv", b"1,2", "text/csv")
+    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
 
     copies = await asyncio.gather(*(files.fetch([artifact]) for _ in range(5)))
     paths = {copy.path for [copy] in copies}
@@ -150,16 +145,17 @@ async def test_a_file_is_fetched_once(files: GroupFiles) -> None:
     assert (len(paths), oct(paths.pop().stat().st_mode)[-3:]) == (1, "444")
 
 
-async def test_a_file_that_is_gone_is_reported(files: GroupFiles) -> None:
-    """An input that nobody stores any more is an error of its own."""
-    artifact = await files._network.put_file("o", "a.csv", b"1,2", "text/csv")
+async def test_a_file_that_nobody_told_of_is_reported(tmp_path: Path) -> None:
+    """What no entry of the group names is not asked for, and is an error of its own."""
+    files, [artifact] = await files_of_group(tmp_path, ("a.csv", b"1,2"))
 
-    with pytest.raises(NotFoundError):
+    with pytest.raises(NotFoundError, match="told"):
         await files.fetch([artifact.model_copy(update={"object_name": "elsewhere"})])
 
 
-async def test_each_attempt_has_an_empty_folder(files: GroupFiles) -> None:
+async def test_each_attempt_has_an_empty_folder(tmp_path: Path) -> None:
     """What an attempt that was killed left behind is not seen by the next."""
+    files, _ = await files_of_group(tmp_path)
     first = await files.create_workspace(T1, 1)
     (first / "left.txt").write_text("left")
     again, second = await files.create_workspace(T1, 1), await files.create_workspace(T1, 2)
@@ -167,14 +163,18 @@ async def test_each_attempt_has_an_empty_folder(files: GroupFiles) -> None:
     assert (again == first, again == second, list(again.iterdir()), list(second.iterdir())) == (True, False, [], [])
 
 
-async def test_uploading_again_stores_under_the_same_names(files: GroupFiles, running: RunningTask) -> None:
-    """A repeated upload replaces and does not add."""
-    running.artifact("a.csv", "1,2")
+async def test_uploading_again_stores_once(tmp_path: Path, running: RunningTask) -> None:
+    """A repeated upload is the same file; what another attempt made of the same name is another one, and both can be read."""
+    files, _ = await files_of_group(tmp_path)
+    stored: list[Artifact] = []
+    for content in ("1,2", "1,2", "3,4"):
+        running.artifact("a.csv", content)
+        stored += await files.upload(T1, running.made)
 
-    once = await files.upload(CommId("g1"), T1, running.made)
-    twice = await files.upload(CommId("g1"), T1, running.made)
-
-    assert (once, [artifact.object_name for artifact in twice]) == (twice, [object_name(CommId("g1"), "t1", "a.csv")])
+    names = [file.object_name for file in stored]
+    assert (names[0] == names[1], names[1] == names[2], {file.name for file in stored}) == (True, False, {"a.csv"})
+    store = cast(MemoryNetwork, files._network).artifacts
+    assert [await store.get(file) for file in stored] == [b"1,2", b"1,2", b"3,4"]
 
 
 @pytest.mark.parametrize(
@@ -184,21 +184,19 @@ async def test_uploading_again_stores_under_the_same_names(files: GroupFiles, ru
 )
 async def test_a_conclusion_arrives_whole(text: str, tmp_path: Path) -> None:
     """What fits into a message is the message; of what does not, the file holds all, and the message names it."""
-    network = MemoryNetwork(ManualClock())
-    files = GroupFiles(network, tmp_path / "group")
-    other = await network.put_file("comm/t1/a.txt", "a.txt", b"1", "text/plain")
-    said = await files.fitting(WholeConclusion(content=text, artifacts=(other,)), CommId("comm"), 7)
+    files, [other] = await files_of_group(tmp_path, ("a.txt", b"1"))
+    said = await files.fitting(WholeConclusion(content=text, artifacts=(other,)), 7)
     names = [file.name for file in said.artifacts]
     assert (type(said), len(said.content.encode()) <= MAX_TEXT_BYTES, names[-1]) == (Conclusion, True, "a.txt")
     if len(text.encode()) <= MAX_TEXT_BYTES:
         assert (said.content, names) == (text, ["a.txt"])
     else:
-        whole = await network.get_file(said.artifacts[0])
+        whole = await cast(MemoryNetwork, files._network).artifacts.get(said.artifacts[0])
         assert (whole.decode(), names, "are in the file answer.md]" in said.content) == (text, ["answer.md", "a.txt"], True)
 
 
 async def test_a_conclusion_keeps_its_name_on_every_attempt(tmp_path: Path) -> None:
     """A process that starts anew within a turn stores the same file once."""
-    files = GroupFiles(MemoryNetwork(ManualClock()), tmp_path / "group")
+    files, _ = await files_of_group(tmp_path)
     said = WholeConclusion(content="a" * 200_000, artifacts=())
-    assert await files.fitting(said, CommId("comm"), 7) == await files.fitting(said, CommId("comm"), 7)
+    assert await files.fitting(said, 7) == await files.fitting(said, 7)

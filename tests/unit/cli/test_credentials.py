@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_seed
+from ioa.adapters.nkey_seeds import create_seed, public_key_of, read_key
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
+from ioa.cli.key_rotation import KeyFolder, expire, revoke, rotate
 from ioa.cli.terminal import Terminal
-from ioa.errors import InvalidInputError
+from ioa.errors import InvalidInputError, UnavailableError
+from ioa.testing.manual_clock import NEW_YEAR
 
 _QUIET = Terminal(as_json=True)
+_NOW = NEW_YEAR
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -22,7 +28,7 @@ def _files(folder: Path) -> dict[str, bytes]:
 
 def test_everybody_gets_a_seed(tmp_path: Path) -> None:
     """Each service, each replica of a pool, a pool of one agent and each other have a file that only its owner may read."""
-    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET)
+    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET, now=_NOW)
     seeds = {name for name in _files(tmp_path) if not name.startswith("nats/")}
     services = {f"{name}/seed" for name in ("registry", "groups", "router", "discovery")}
     others = {"writer/writer-0", "writer/writer-1", "solo/solo", "anna/seed", "grafana/seed", "root/seed"}
@@ -32,7 +38,7 @@ def test_everybody_gets_a_seed(tmp_path: Path) -> None:
 
 def test_the_authorization_names_who_has_a_seed(tmp_path: Path) -> None:
     """The server is told the public key of everybody, and of nobody else, and never a seed."""
-    create_credentials(tmp_path, plan_of(["solo"], ["anna"], [], []), _QUIET)
+    create_credentials(tmp_path, plan_of(["solo"], ["anna"], [], []), _QUIET, now=_NOW)
     text = (tmp_path / "nats" / "authorization.conf").read_text()
     users = {user["nkey"] for account in json.loads(text)["accounts"].values() for user in account["users"]}
     seeds = [data.decode() for name, data in _files(tmp_path).items() if not name.startswith("nats/")]
@@ -42,11 +48,11 @@ def test_the_authorization_names_who_has_a_seed(tmp_path: Path) -> None:
 
 def test_a_seed_that_is_there_stays(tmp_path: Path) -> None:
     """Made again, with more to make, everything that was there is as it was; who is not named is let in no more."""
-    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET)
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET, now=_NOW)
     before = _files(tmp_path)
-    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET)
+    create_credentials(tmp_path, plan_of(["writer:1"], ["anna"], [], []), _QUIET, now=_NOW)
     assert _files(tmp_path) == before
-    create_credentials(tmp_path, plan_of(["writer:2"], [], [], []), _QUIET)
+    create_credentials(tmp_path, plan_of(["writer:2"], [], [], []), _QUIET, now=_NOW)
     after, authorization = _files(tmp_path), "nats/authorization.conf"
     assert {name: after[name] for name in before if name != authorization} == {
         name: data for name, data in before.items() if name != authorization
@@ -57,12 +63,97 @@ def test_a_seed_that_is_there_stays(tmp_path: Path) -> None:
 
 def test_an_authorization_is_brought_up_to_date_without_naming_anybody(tmp_path: Path) -> None:
     """Whoever an older version let in is let in with what this one allows; seeds stay, and doing it again changes nothing."""
-    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET)
+    create_credentials(tmp_path, plan_of(["writer:2", "solo"], ["anna"], ["grafana"], ["root"]), _QUIET, now=_NOW)
     current, file = _files(tmp_path), tmp_path / "nats" / "authorization.conf"
     file.write_text(file.read_text().replace("ioa.v1.registry.register.solo.solo", "ioa.v1.registry.register.old"))
     for _ in range(2):
         upgrade_credentials(tmp_path, _QUIET)
         assert _files(tmp_path) == current
+
+
+def _let_in(folder: Path) -> set[str]:
+    accounts = json.loads((folder / "nats" / "authorization.conf").read_text())["accounts"].values()
+    return {user["nkey"] for account in accounts for user in account["users"]}
+
+
+def _public(folder: Path, name: str) -> str:
+    return public_key_of(read_key(str(folder / name)).seed)
+
+
+def test_an_old_key_is_let_in_for_its_grace_and_no_longer(tmp_path: Path) -> None:
+    """Old and new are let in until it is over, whatever else is done to the folder meanwhile; then only the new one."""
+    plan, keys = plan_of(["writer:2"], ["anna"], [], []), KeyFolder(tmp_path, None)
+    create_credentials(tmp_path, plan, _QUIET, now=_NOW)
+    before, other = _public(tmp_path, "writer/writer-0"), _public(tmp_path, "writer/writer-1")
+    rotate(keys, "writer-0", timedelta(hours=1), _NOW, _QUIET)
+    after = _public(tmp_path, "writer/writer-0")
+    create_credentials(tmp_path, plan, _QUIET, now=_NOW)
+    upgrade_credentials(tmp_path, _QUIET)
+    expire(keys, _NOW + timedelta(minutes=59), _QUIET)
+    assert {before, after, other} <= _let_in(tmp_path)
+    expire(keys, _NOW + timedelta(hours=1), _QUIET)
+    assert (before in _let_in(tmp_path), {after, other} <= _let_in(tmp_path)) == (False, True)
+    assert not list(tmp_path.rglob("*.retiring"))
+
+
+def test_a_holder_reads_its_answers_where_it_began(tmp_path: Path) -> None:
+    """A process that lives through any number of rotations goes on hearing what it asked, as does one that starts later."""
+    create_credentials(tmp_path, plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    first = _public(tmp_path, "anna/seed")
+    for _ in range(3):
+        rotate(KeyFolder(tmp_path, None), "anna", timedelta(0), _NOW, _QUIET)
+    create_credentials(tmp_path, plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    key = read_key(str(tmp_path / "anna" / "seed"))
+    text = (tmp_path / "nats" / "authorization.conf").read_text()
+    users = [user for account in json.loads(text)["accounts"].values() for user in account["users"]]
+    [reads] = [user["permissions"]["subscribe"]["allow"] for user in users if user["nkey"] == public_key_of(key.seed)]
+    assert (key.inbox_owner, reads[-1]) == (first, f"_INBOX.{first}.>")
+
+
+async def test_who_is_revoked_is_let_in_by_no_key(tmp_path: Path) -> None:
+    """Neither by the one that he has nor by one in its grace; his seed is gone, and everybody else is let in as before."""
+    create_credentials(tmp_path, plan_of(["writer:2"], ["anna"], [], []), _QUIET, now=_NOW)
+    keys, everybody = KeyFolder(tmp_path, None), _let_in(tmp_path)
+    old = _public(tmp_path, "writer/writer-0")
+    rotate(keys, "writer-0", timedelta(hours=1), _NOW, _QUIET)
+    await revoke(keys, "writer-0", None, _NOW, _QUIET)
+    assert (_let_in(tmp_path), {name for name in _files(tmp_path) if "writer-0" in name}) == (everybody - {old}, set())
+
+
+def test_the_server_is_told_by_its_pid_file(tmp_path: Path) -> None:
+    """It reloads at once where its pid file is named; where none is, or it is stale, the command says what to run."""
+    create_credentials(tmp_path / "keys", plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    (tmp_path / "pid").write_text(f"{os.getpid()}\n")
+    heard: list[int] = []
+    before = signal.signal(signal.SIGHUP, lambda number, _: heard.append(number))
+    try:
+        rotate(KeyFolder(tmp_path / "keys", tmp_path / "pid"), "anna", timedelta(0), _NOW, _QUIET)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert heard == [signal.SIGHUP]
+    with pytest.raises(UnavailableError, match="--signal reload"):
+        rotate(KeyFolder(tmp_path / "keys", tmp_path / "none"), "anna", timedelta(0), _NOW, _QUIET)
+
+
+@pytest.mark.parametrize("name", ["bob", "seed", "nats", "../anna", "*"])
+def test_nobody_is_rotated_who_is_not_there(tmp_path: Path, name: str) -> None:
+    """A name that is nobody's, or a pattern, changes nothing."""
+    create_credentials(tmp_path, plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    before = _files(tmp_path)
+    with pytest.raises(InvalidInputError, match="no key of"):
+        rotate(KeyFolder(tmp_path, None), name, timedelta(0), _NOW, _QUIET)
+    assert _files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("folder", "mode"), [("anna", 0o750), ("nats", 0o755), (".", 0o770)])
+def test_a_folder_that_others_may_enter_is_refused(tmp_path: Path, folder: str, mode: int) -> None:
+    """Whoever reads a seed, or puts another authorization in the place of ours, holds the system; the error says what to do."""
+    create_credentials(tmp_path, plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    (tmp_path / folder).chmod(mode)
+    with pytest.raises(InvalidInputError, match="chmod 700"):
+        create_credentials(tmp_path, plan_of([], ["anna"], [], []), _QUIET, now=_NOW)
+    with pytest.raises(InvalidInputError, match="chmod 700"):
+        rotate(KeyFolder(tmp_path, None), "anna", timedelta(0), _NOW, _QUIET)
 
 
 def test_what_is_not_there_cannot_be_brought_up_to_date(tmp_path: Path) -> None:
@@ -94,17 +185,17 @@ def test_a_seed_is_given_as_itself_or_by_its_file(tmp_path: Path) -> None:
     seed = create_seed()
     (tmp_path / "seed").write_text(f"{seed}\n")
     (tmp_path / "other").write_text("no seed")
-    assert (read_seed(seed), read_seed(str(tmp_path / "seed"))) == (seed, seed)
+    assert (read_key(seed).seed, read_key(str(tmp_path / "seed")).seed) == (seed, seed)
     for path, why in (("other", "holds no nkey seed"), ("missing", "cannot be read")):
         with pytest.raises(InvalidInputError, match=why):
-            read_seed(str(tmp_path / path))
+            read_key(str(tmp_path / path))
 
 
 @pytest.mark.parametrize("damage", ["{} ", "\t{}\n"])
 def test_a_seed_with_blanks_around_it_is_the_seed(damage: str) -> None:
     """A blank that was copied with it makes it no other seed."""
     seed = create_seed()
-    assert read_seed(damage.format(seed)) == seed
+    assert read_key(damage.format(seed)).seed == seed
 
 
 @pytest.mark.parametrize("damage", ["x{}", "{}A", "{}?", "SA{}"])
@@ -112,5 +203,5 @@ def test_a_damaged_seed_is_shown_to_nobody(damage: str) -> None:
     """What may be a seed, or most of one, does not stand in the error that refuses it."""
     seed = create_seed()
     with pytest.raises(InvalidInputError) as caught:
-        read_seed(damage.format(seed))
+        read_key(damage.format(seed))
     assert seed[2:20] not in f"{caught.value} {caught.value!r}"

@@ -28,11 +28,13 @@ from ioa.cli.examination import (
     queues_finding,
     sandbox_finding,
     server_finding,
+    stores_finding,
     topology_finding,
     written_finding,
 )
-from ioa.ports.inspection import DeadLetterKind, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
+from ioa.protocol.files import OwnerBytes, StoredBytes
 from ioa.runtime.exit_code import ExitCode
 from ioa.sandbox import level_here
 from ioa_testkit.memory_inspection import MemoryInspection
@@ -183,7 +185,7 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "queues", "dead letters"),
+        *("services", "agents", "agent models", "index", "stores", "queues", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 
@@ -210,6 +212,21 @@ async def test_what_lies_behind_an_ill_is_not_asked(
         True,
         True,
     )
+
+
+def test_a_full_store_is_a_problem() -> None:
+    """From four fifths on a stream with a bound, or all of JetStream, is named with who stores most; below, how full each is."""
+    files = StoredBytes(owners=(OwnerBytes(owner="agent-eve", size_bytes=79_000_000, files=12),), size_bytes=79_000_000)
+    found = [
+        stores_finding(StorageFacts(3, stored, limit, (StreamShare("OBJ_IOA_FILES", stored, 100_000_000),)), files)
+        for stored, limit in ((79_000_000, None), (80_000_000, None), (1_000_000, 1_250_000))
+    ]
+    assert [one.health for one in found] == [Health.OK, Health.PROBLEM, Health.PROBLEM]
+    assert found[0].message == "full by share: OBJ_IOA_FILES 79%. Most files are those of agent-eve 79.0 MB in 12."
+    assert found[1].message.startswith("A full store: OBJ_IOA_FILES holds 80.0 of 100.0 MB. Most files are those of agent-eve")
+    assert found[2].message.startswith("A full store: JetStream holds 1.0 of 1.2 MB.")
+    nobody = stores_finding(StorageFacts(3, 5, None), StoredBytes(owners=(), size_bytes=0))
+    assert nobody.message == "no stream has a bound of its own. Nobody stores files."
 
 
 def test_the_sandbox_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ from functools import reduce
 
 import pytest
 
-from ioa.cli.goals import cost_table, costs_document
+from ioa.cli.goals import call_document, call_table, cost_table, costs_document
 from ioa.cli.terminal import Terminal
+from ioa.client.calls import calls_of
 from ioa.client.costs import Purpose, costs_of
 from ioa.group.events import Said
 from ioa.protocol.ids import AgentId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult
+from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import NOTHING, Overhead, Usage
 from tests.unit.cli.logs import log_of
 from tests.unit.group.scenario import Scenario, launched, said
@@ -76,6 +78,22 @@ def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.Captur
     shown = capsys.readouterr().out
     assert [line.split()[:2] for line in shown.splitlines() if line.startswith("all")] == [["all", "142"]]
     assert "15% of it for working together" in shown
+
+
+def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was asked stands in its order, with how long it took and what came of it; what decided nothing is named."""
+    calls = (
+        ModelCall(purpose="speak", came_to="not_legal", about="PAUSE", milliseconds=1_240, usage=tokens(1_000)),
+        ModelCall(purpose="speak", milliseconds=800, usage=tokens(1_100)),
+    )
+    turn = said("ada", Discussion(content="Well?", next_speaker=AgentId("bob")), 1, calls=calls)
+    asked = [*calls_of(stored.entry for stored in log_of(launched("ada", "bob").happens(turn)))]
+    Terminal(as_json=False).print(call_table(asked))
+    assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["1", "ada", "DISCUSSION", "speak", "not", "legal", "PAUSE", "1.2", "1,000", "0"],
+        ["speak", "taken", "0.8", "1,100", "0"],
+    ]
+    assert call_document(asked[0]).items() >= {"turn": 1, "agent_id": "ada", "came_to": "not_legal", "milliseconds": 1_240}.items()
 
 
 def test_what_cost_nothing_is_said_to() -> None:

@@ -54,6 +54,7 @@ from ioa.protocol.messages import (
     TaskSpec,
     Thinking,
 )
+from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
 from ioa.repetition import sketches_of
@@ -124,6 +125,7 @@ def said(
     usage: Usage | None = None,
     by: DecidedBy | None = None,
     overhead: Overhead | None = None,
+    calls: tuple[ModelCall, ...] = (),
 ) -> Said:
     """A message as the router hands it to the machine."""
     header = Header(
@@ -137,6 +139,7 @@ def said(
         usage=usage,
         decided_by=by,
         overhead=overhead,
+        calls=calls,
     )
     return Said(at=at, message=Message(header=header, payload=payload), sketches=sketches_of(payload))
 

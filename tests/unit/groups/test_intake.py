@@ -218,10 +218,10 @@ async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
     """An error of our own while a goal is read is kept with its kind, and the goal does not come back for ever."""
     plane = Plane()
 
-    async def fail(object_name: str) -> Artifact:
-        raise ZeroDivisionError(f"of {object_name}")
+    async def fail(name: str) -> Artifact:
+        raise ZeroDivisionError(f"of {name}")
 
-    plane.artifacts.describe = fail  # type: ignore[method-assign]
+    plane.files.describe = fail  # type: ignore[method-assign]
     await plane.intake.accept(subjects.GOAL, order(inputs=["x"]), "1")
     assert [(letter.reason, letter.why) for letter in plane.dead.letters] == [("failed", "ZeroDivisionError: of x")]
     assert await plane.reason() is Reason.FAILED

@@ -12,17 +12,18 @@ import pytest
 
 from ioa.adapters.kubernetes_secrets import KubernetesSecrets, open_kubernetes_secrets
 from ioa.adapters.nats.permissions import Service, of_agent, of_service
-from ioa.adapters.nkey_seeds import create_seed, public_key_of
+from ioa.adapters.nkey_seeds import create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, UnavailableError
-from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, make_credentials
+from ioa.hosting.cluster_credentials import AUTHORIZATION, ROUTE_PASSWORD, ROUTES, Plan, Rotation, make_credentials
 from ioa.protocol.ids import AgentId, PoolId
+from ioa.testing.manual_clock import NEW_YEAR
 
 pytest.importorskip("nkeys")
 
 
 def test_every_identity_gets_a_seed_of_its_own(api: Api, secrets: KubernetesSecrets) -> None:
     """No two pods can pass for each other."""
-    make_credentials(_plan(agents=3), secrets)
+    make_credentials(_plan(agents=3), secrets, NEW_YEAR)
 
     seeds = [seed for name in ("router", "writer") for seed in api.secret(name).values()]
     assert len({public_key_of(seed.decode()) for seed in seeds}) == 4
@@ -30,7 +31,7 @@ def test_every_identity_gets_a_seed_of_its_own(api: Api, secrets: KubernetesSecr
 
 def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: KubernetesSecrets) -> None:
     """An agent's key bears that agent's permissions, and a service's that service's."""
-    make_credentials(_plan(agents=1), secrets)
+    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
 
     keys = {name: public_key_of(next(iter(api.secret(name).values())).decode()) for name in ("router", "writer")}
     accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"]
@@ -43,18 +44,18 @@ def test_the_server_learns_public_keys_and_what_each_may_do(api: Api, secrets: K
 
 def test_making_them_again_changes_nothing(api: Api, secrets: KubernetesSecrets) -> None:
     """An upgrade locks nobody out."""
-    make_credentials(_plan(), secrets)
+    make_credentials(_plan(), secrets, NEW_YEAR)
     before = dict(api.stored)
 
-    assert (make_credentials(_plan(), secrets), api.stored) == ([], before)
+    assert (make_credentials(_plan(), secrets, NEW_YEAR), api.stored) == ([], before)
 
 
 def test_a_pool_that_grows_keeps_the_keys_it_has(api: Api, secrets: KubernetesSecrets) -> None:
     """Only the agents that are new get new keys, and the server learns of them."""
-    make_credentials(_plan(agents=1), secrets)
+    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
     before = api.secret("writer")
 
-    done = make_credentials(_plan(agents=2), secrets)
+    done = make_credentials(_plan(agents=2), secrets, NEW_YEAR)
 
     after = api.secret("writer")
     assert (done, {key: after[key] for key in before}, len(after)) == (
@@ -64,17 +65,17 @@ def test_a_pool_that_grows_keeps_the_keys_it_has(api: Api, secrets: KubernetesSe
 
 def test_a_pool_that_shrinks_may_not_connect_with_old_keys(api: Api, secrets: KubernetesSecrets) -> None:
     """What the plan does not name is not authorized, even if its seed is still there."""
-    make_credentials(_plan(agents=2), secrets)
+    make_credentials(_plan(agents=2), secrets, NEW_YEAR)
     gone = public_key_of(api.secret("writer")["writer-1"].decode())
 
-    make_credentials(_plan(agents=1), secrets)
+    make_credentials(_plan(agents=1), secrets, NEW_YEAR)
 
     assert gone not in api.secret("authorization")[AUTHORIZATION].decode()
 
 
 def test_the_authorization_of_as_many_agents_as_the_chart_allows_fits_into_a_secret(api: Api, secrets: KubernetesSecrets) -> None:
     """Kubernetes takes 1 MiB; the chart refuses more than 800 agents."""
-    make_credentials(_plan(agents=800), secrets)
+    make_credentials(_plan(agents=800), secrets, NEW_YEAR)
 
     assert sum(map(len, api.secret("authorization").values())) < 1_048_576
 
@@ -84,7 +85,7 @@ def test_secrets_that_were_given_are_only_read(api: Api, secrets: KubernetesSecr
     seed = create_seed()
     api.put("mine", {"seed": f"{seed}\n".encode()})
 
-    make_credentials(_plan(given="mine"), secrets)
+    make_credentials(_plan(given="mine"), secrets, NEW_YEAR)
 
     assert api.secret("mine") == {"seed": f"{seed}\n".encode()}
     assert public_key_of(seed) in api.secret("authorization")[AUTHORIZATION].decode()
@@ -102,17 +103,17 @@ def test_a_given_secret_that_holds_no_seed_is_told(
         api.put("mine", holds)
 
     with pytest.raises(InvalidInputError) as caught:
-        make_credentials(_plan(given="mine"), secrets)
+        make_credentials(_plan(given="mine"), secrets, NEW_YEAR)
 
     assert caught.value.message == complaint
 
 
 def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: KubernetesSecrets) -> None:
     """A node that restarts while others run must still be let in."""
-    make_credentials(_plan(), secrets)
+    make_credentials(_plan(), secrets, NEW_YEAR)
     password = api.secret("authorization")[ROUTE_PASSWORD].decode()
 
-    make_credentials(_plan(agents=2), secrets)
+    make_credentials(_plan(agents=2), secrets, NEW_YEAR)
 
     assert api.secret("authorization")[ROUTES].decode() == (
         f'authorization {{ user: "ioa", password: "{password}" }}\n'
@@ -122,7 +123,7 @@ def test_nodes_know_each_other_by_a_password_that_stays(api: Api, secrets: Kuber
 
 def test_what_is_made_bears_the_labels_of_the_plan(api: Api, secrets: KubernetesSecrets) -> None:
     """So that they can be found when the release is gone."""
-    make_credentials(_plan(), secrets)
+    make_credentials(_plan(), secrets, NEW_YEAR)
 
     assert {name: api.labels[name] for name in api.stored} == {name: {"a": "b"} for name in ("router", "writer", "authorization")}
 
@@ -132,7 +133,7 @@ def test_a_refusal_of_the_api_is_told(secrets: KubernetesSecrets, api: Api) -> N
     api.forbidden = True
 
     with pytest.raises(UnavailableError) as caught:
-        make_credentials(_plan(), secrets)
+        make_credentials(_plan(), secrets, NEW_YEAR)
 
     assert caught.value.message == "The Kubernetes API refuses the Secret router: you may not (403)."
 
@@ -230,3 +231,29 @@ def _plan(agents: int = 1, given: str | None = None) -> Plan:
             "labels": {"a": "b"},
         }
     )
+
+
+def _let_in(api: Api) -> set[str]:
+    accounts = json.loads(api.secret("authorization")[AUTHORIZATION])["accounts"].values()
+    return {user["nkey"] for account in accounts for user in account["users"]}
+
+
+def test_a_rotation_is_made_once_and_lets_in_both_keys_until_it_is_ended(api: Api, secrets: KubernetesSecrets) -> None:
+    """The pods are replaced in their own time; a rotation that is forgotten or over lets in no old key, nor does the next one."""
+
+    def make(*rotation: Rotation) -> tuple[str, set[str]]:
+        plan = _plan(agents=1)
+        make_credentials(plan.model_copy(update={"rotation": rotation[0] if rotation else None}), secrets, NEW_YEAR)
+        held = parse_key(api.secret("writer")["writer-0"].decode())
+        assert held is not None
+        return public_key_of(held.seed), _let_in(api)
+
+    first, _ = make()
+    second, let_in = make(Rotation(id="a", of=("writer",)))
+    assert make(Rotation(id="a", of=("writer",))) == (second, let_in)
+    assert {first, second} <= let_in
+    _, let_in = make(Rotation(id="a", of=("writer",), ended=True))
+    assert (first in let_in, second in let_in) == (False, True)
+    third, let_in = make(Rotation(id="b", of=("writer",)))
+    assert (first in let_in, {second, third} <= let_in) == (False, True)
+    assert make()[1] & {first, second, third} == {third}

@@ -25,13 +25,14 @@ from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.testing.manual_clock import NEW_YEAR, CountedIds, ManualClock
-from ioa.testing.memory_artifacts import MemoryArtifacts
 from ioa.testing.memory_delivery import MemoryDeadLetters, MemoryInboxes, MemoryProgress, MemoryResults, MemoryTimers
+from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from ioa.testing.memory_log import MemoryGroupLog
 from ioa.testing.memory_open_groups import MemoryMemberships, MemoryOpenGroups
 from ioa.testing.memory_registry import MemoryCards, MemoryLeases, MemoryRegistryView, MemorySessions
 from ioa.testing.memory_retention import MemoryEndedGoals, MemoryGoalPages, MemoryGoalRemoval
+from ioa_groups.files import FileQuotas, FileService
 from ioa_groups.intake import Intake, IntakePorts
 from ioa_groups.janitor import Janitor
 from ioa_groups.leaders import Leaders
@@ -47,6 +48,7 @@ ROOM = comm_id_of_goal(GOAL)
 TICKET = ticket_of(MemoryTickets.key, GOAL)
 """What the goal is given with when it came by the intake."""
 LEASE = timedelta(seconds=10)
+QUOTAS = FileQuotas(agent_bytes=3_000_000, user_bytes=4_000_000)
 TIMEOUTS = GroupTimeouts(
     max_depth=2,
     floor_timeout=timedelta(seconds=60),
@@ -78,7 +80,7 @@ class Plane:
     def __init__(self) -> None:
         self.clock, self.ids = ManualClock(), CountedIds()
         self.log, self.timers, self.inboxes = MemoryGroupLog(), MemoryTimers(self.clock), MemoryInboxes()
-        self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryArtifacts()
+        self.results, self.dead, self.artifacts = MemoryResults(), MemoryDeadLetters(), MemoryFileStore()
         self.goals, self.work, self.tickets = MemoryGoalRecords(), MemoryWorkQueue(), MemoryTickets()
         self.memberships, self.open_groups = MemoryMemberships(), MemoryOpenGroups()
         self.cards, self.leases = MemoryCards(), MemoryLeases(self.clock, LEASE)
@@ -112,11 +114,19 @@ class Plane:
         )
         self.setup = GroupSetup(ports, TIMEOUTS)
         self.leaders = Leaders(self.discovery, self.work, self.view, self.clock)
+        self.files = FileService(
+            self.artifacts,
+            self.log,
+            self.ledgers[0],
+            self.tickets,
+            self.clock,
+            QUOTAS,
+        )
         self.intake_ports = IntakePorts(
             goals=self.goals,
             work=self.work,
             timers=self.timers,
-            artifacts=self.artifacts,
+            files=self.files,
             dead=self.dead,
             registry=self.view,
             open_groups=self.open_groups,

@@ -13,11 +13,10 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from ioa.adapters.nats.artifacts import NatsArtifacts
 from ioa.adapters.nats.connection import at_renewal
 from ioa.adapters.nats.goals import TICKET, deadline_of
 from ioa.adapters.nats.queues import Delivery, consume
-from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.sinks import MessageSink
 from ioa.adapters.nats.topology import ANY_AGENT, WORK, pool_consumer
 from ioa.errors import InvalidInputError, IoaError, UnavailableError, reason_of
@@ -39,6 +38,7 @@ from ioa.group.state import GroupState
 from ioa.ports.agent_network import GoalLeader, GoalOffer
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
+from ioa.protocol.files import Announced, FilePiece, GetFile, PutFile, Standing, Stored, get_in_pieces, put_in_pieces
 from ioa.protocol.goals import Artifact, Goal
 from ioa.protocol.ids import AgentId, CommId, PoolId
 from ioa.protocol.messages import TASK_REPORTS, Header, Message
@@ -80,12 +80,11 @@ class _Inbox:
 
 
 class NatsAgentNetwork:
-    """Requests to the services, the inbox, the queue of goals and the artifact store, on one connection."""
+    """Requests to the services, the inbox, the queue of goals and the store of files, on one connection."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._requester = NatsRequester(client)
-        self._artifacts = NatsArtifacts(client.jetstream())
         self._routers: OrderedDict[CommId, str] = OrderedDict()
         """Who pushed the last entry of a group. Any router is right for any group; this one has the head in memory."""
         self._inboxes: dict[AgentId, _Inbox] = {}
@@ -247,13 +246,24 @@ class NatsAgentNetwork:
             for durable in (pool_consumer(pool), *([ANY_AGENT] if anybodys else [])):
                 group.create_task(consume(self._client, WORK, durable, work, set_aside=give_up, max_concurrent=max_concurrent))
 
-    async def put_file(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+    async def put_file(self, agent_id: AgentId, comm_id: CommId, place: str, name: str, data: bytes, media_type: str) -> Artifact:
         """Store a file."""
-        return await self._artifacts.put(object_name, name, data, media_type)
 
-    async def get_file(self, artifact: Artifact) -> bytes:
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            request = PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=piece)
+            return await self._requester.request(subjects.put_file(agent_id), request, Stored, timeout=FILE_TIMEOUT)
+
+        return await put_in_pieces(name, data, media_type, put)
+
+    async def get_file(self, agent_id: AgentId, comm_id: CommId, seq: int, artifact: Artifact) -> bytes:
         """Fetch a file."""
-        return await self._artifacts.get(artifact)
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+
+        async def get(after: int) -> FilePiece:
+            request = GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named)
+            return await self._requester.request(subjects.get_file(agent_id), request, FilePiece, timeout=FILE_TIMEOUT)
+
+        return await get_in_pieces(artifact, get)
 
 
 def _offer(delivery: Delivery) -> GoalOffer:

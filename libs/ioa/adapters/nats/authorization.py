@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ioa.adapters.nats.permissions import (
@@ -26,6 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, PoolId
 from ioa.protocol.subjects import inbox_prefix_of
 
+_INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
@@ -66,18 +68,26 @@ def read_authorization(rendered: str) -> dict[str, Permissions]:
         raise InvalidInputError(
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
         ) from None
-    return {key: _role(key, publish, subscribe) for key, (publish, subscribe) in allowed.items()}
+    return {
+        key: replace(_role(key, publish, subscribe), inbox_of=_other_inbox(key, subscribe))
+        for key, (publish, subscribe) in allowed.items()
+    }
+
+
+def _other_inbox(key: str, subscribe: Sequence[str]) -> str | None:
+    owners = [match[1] for one in subscribe if (match := _INBOX.fullmatch(one)) and match[1] != key]
+    return owners[0] if owners else None
 
 
 def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permissions:
     """Tell who somebody is by what no other role may do, in any version."""
     if ">" in publish:
         return of_admin()
-    services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))}
+    services = {match[1] for one in subscribe if (match := _SERVICE.fullmatch(one))} & set(Service)
     agents = {match[1] for one in publish if (match := _AGENT.fullmatch(one))}
     pools = {match[1] for one in publish if (match := _POOL.fullmatch(one))}
     match [*services], [*agents], [*pools]:
-        case [service], [], [] if service in {known.value for known in Service}:
+        case [service], [], []:
             return of_service(Service(service))
         case [], [agent], [pool]:
             return of_agent(AgentId(agent), PoolId(pool))
@@ -106,9 +116,10 @@ def _exported(kind: str, subject: str, importers: Sequence[str]) -> dict[str, An
 
 
 def _user(public_key: str, may: Permissions) -> dict[str, Any]:
+    owners = dict.fromkeys((public_key, may.inbox_of or public_key))
     permissions: dict[str, Any] = {
         "publish": {"allow": list(may.publish)},
-        "subscribe": {"allow": [*may.subscribe, f"{inbox_prefix_of(public_key)}.>"]},
+        "subscribe": {"allow": [*may.subscribe, *(f"{inbox_prefix_of(owner)}.>" for owner in owners)]},
     }
     if may.answering is not None:
         permissions["allow_responses"] = {"max": may.answering.times, "expires": f"{may.answering.seconds}s"}

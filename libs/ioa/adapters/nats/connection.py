@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +18,7 @@ import structlog
 from nats.aio.client import Client
 
 from ioa.adapters.nats.traffic import nats_errors, traffic
-from ioa.adapters.nkey_seeds import public_key_of, read_seed
+from ioa.adapters.nkey_seeds import read_key
 from ioa.adapters.system_folder import USER, password_for
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
@@ -34,6 +34,9 @@ _ATTEMPT_TIMEOUT = timedelta(seconds=2)
 _FLUSH_SECONDS = 2
 _PENDING_BYTES = 64 * 1024 * 1024
 _REFUSED = "authorization violation"
+_NOT_PERMITTED = "permissions violation"
+_REFUSED_SECONDS = 5.0
+"""How long somebody waits at most who is let in no more before asking again."""
 _WHO = "IOA_NATS_SEED names the seed; for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
 
 Connection: TypeAlias = Client
@@ -160,8 +163,39 @@ def _unreachable(url: str, error: Exception, *, refused: bool) -> UnavailableErr
     )
 
 
+class _LastingClient(Client):
+    """nats-py's client, for whom no word of the server is the last one, and whose key may be replaced while it runs.
+
+    What the server refuses on a standing connection (this key is let in no more, this token has run out) ends that connection;
+    nats-py's own client would close for good.
+    """
+
+    def __init__(self, seed: str | None) -> None:
+        super().__init__()
+        self._given_seed = seed
+
+    async def _process_err(self, err_msg: str) -> None:
+        if _NOT_PERMITTED in err_msg:
+            await super()._process_err(err_msg)
+        else:
+            _log.warning("nats_ends_connection", error=err_msg.strip("'"))
+            await self._process_op_err(nats.errors.Error(f"nats: {err_msg}"))
+
+    def _connect_command(self) -> bytes:
+        if self._given_seed is not None:
+            with suppress(InvalidInputError):  # it may be just being replaced, or gone: the last one is shown again
+                self._nkeys_seed_str = read_key(self._given_seed).seed
+                self._setup_nkeys_seed_connect()
+        return super()._connect_command()
+
+
 async def _attempt(settings: NatsSettings) -> Client:
+    client, refusals = _LastingClient(settings.seed), list[str]()
+    pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
+
     async def reconnected() -> None:
+        nonlocal pause
+        pause = pauses(_RECONNECT_EVERY.total_seconds(), _REFUSED_SECONDS)
         _log.info("nats_reconnected", url=settings.url)
         announce_renewal(client)
 
@@ -175,20 +209,22 @@ async def _attempt(settings: NatsSettings) -> Client:
         if asyncio.current_task() is client._reconnection_task:
             _leave_attempt(client)
         nats_errors.labels(type(error).__name__).inc()
+        log("nats_error", error=str(error) or type(error).__name__)
         if _REFUSED in str(error).lower():
             refusals.append(str(error))
-        log("nats_error", error=str(error) or type(error).__name__)
+            if asyncio.current_task() is client._reconnection_task:  # it may be let in again; until then it asks ever less often
+                _log.warning("nats_refused", url=settings.url, error=str(error), hint=_WHO)
+                await asyncio.sleep(next(pause))
 
-    client, refusals = Client(), list[str]()
     tls = await asyncio.to_thread(_tls_of, settings)
-    seed = None if settings.seed is None else await asyncio.to_thread(read_seed, settings.seed)
-    inbox_prefix = "_INBOX" if seed is None else inbox_prefix_of(public_key_of(seed))
+    key = None if settings.seed is None else await asyncio.to_thread(read_key, settings.seed)
+    inbox_prefix = "_INBOX" if key is None else inbox_prefix_of(key.inbox_owner)
     password = await asyncio.to_thread(settings.password)
     connecting = client.connect(
         settings.url.split(","),
         name=settings.name,
         user_credentials=settings.credentials,
-        nkeys_seed_str=seed,
+        nkeys_seed_str=None if key is None else key.seed,
         user=None if password is None else USER,
         password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
         inbox_prefix=inbox_prefix.encode(),

@@ -14,15 +14,18 @@ from nats.js.errors import APIError, NotFoundError
 
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.stream_stats import NatsStreamStats
+from ioa.adapters.nats.streams import stream_names
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import CONSUMERS, DEAD, LOG, STREAMS, TIMERS
 from ioa.adapters.nats.translated_errors import heeding_cancellation
-from ioa.ports.inspection import DeadLetterKind, ServerFacts, StorageFacts, TopologyFacts
+from ioa.ports.inspection import DeadLetterKind, ServerFacts, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import StreamStats
 from ioa.ports.system_client import SystemClient
 from ioa.protocol import subjects
 
 _ANSWER_SECONDS = 3.0
+_PAGE = 256
+"""How many streams the server lists at once."""
 _PING_SECONDS = 1.0
 
 
@@ -49,14 +52,18 @@ class NatsInspection:
         """Ask what JetStream holds; None if it is off or does not answer."""
         try:
             account = await self._js.account_info()
+            streams = [stream for at in range(0, account.streams, _PAGE) for stream in await self._js.streams_info(offset=at)]
         except (nats.errors.Error, TimeoutError, APIError):
             return None
         limit = account.limits.max_storage
-        return StorageFacts(account.streams, account.storage, limit if limit > 0 else None)
+        bound = ((str(one.config.name), one.state.bytes, one.config.max_bytes or 0) for one in streams)
+        shares = tuple(StreamShare(*share) for share in bound if share[-1] > 0)
+        return StorageFacts(account.streams, account.storage, limit if limit > 0 else None, shares)
 
     async def topology(self) -> TopologyFacts:
         """Look for every stream, bucket and shared consumer."""
-        missing = [name for name in STREAMS if await _is_missing(self._js.stream_info, name)]
+        there = await stream_names(self._client)
+        missing = [name for name in STREAMS if name not in there]
         missing += [
             f"{stream}/{name}"
             for stream, name, _ in CONSUMERS

@@ -71,12 +71,17 @@ class Answering:
 
 @dataclass(frozen=True)
 class Permissions:
-    """What one credential may do, besides reading the answers to its own requests."""
+    """What one credential may do, besides reading the answers to its own requests.
+
+    Attributes:
+        inbox_of: The public key before it under which its holder goes on reading answers, see `nkey_seeds.Key`.
+    """
 
     account: str
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
     answering: Answering | None = None
+    inbox_of: str | None = None
 
 
 _ANSWERS_ONCE = Answering(times=1, seconds=60)
@@ -86,17 +91,18 @@ _ACKNOWLEDGES = Answering(times=10_000, seconds=3_600)
 
 def of_service(service: Service) -> Permissions:
     """Return what a service of the control plane may do."""
-    name = f"ioa-{service}"
+    names = (f"ioa-{service}", *(["ioa-files"] if service is Service.GROUPS else []))
     answers = (
         *_SERVED[service],
-        *(f"$SRV.{verb}{of}" for verb in ("PING", "INFO", "STATS") for of in ("", f".{name}", f".{name}.*")),
+        *(f"$SRV.{verb}" for verb in ("PING", "INFO", "STATS")),
+        *(f"$SRV.{verb}.{name}{of}" for verb in ("PING", "INFO", "STATS") for name in names for of in ("", ".*")),
     )
     topology = () if service is Service.DISCOVERY else _making_topology()
     return Permissions(CONTROL_PLANE, (f"{_API}.STREAM.NAMES", *topology, *_NEEDED[service]), answers, _ANSWERS_ONCE)
 
 
 def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
-    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, exchange files."""
+    """Return what an agent may do: speak as itself, read its own inbox, take goals of its pool and of all, ask for files."""
     publish = (
         subjects.register(pool, agent_id),
         subjects.renew(pool, agent_id),
@@ -111,10 +117,11 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
         subjects.memberships(agent_id),
         subjects.SEARCH,
         subjects.report(agent_id),
+        subjects.get_file(agent_id),
+        subjects.put_file(agent_id),
         subjects.say(CommId(_ANY), agent_id),
         f"{subjects.say(CommId(_ANY), agent_id)}.{_ANY}",
         *(f"{_API}.CONSUMER.MSG.NEXT.{WORK}.{queue}" for queue in (ANY_AGENT, pool_consumer(pool) if pool != _ANY else _ANY)),
-        *_exchanging_files(),
     )
     return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
@@ -130,8 +137,8 @@ def of_user() -> Permissions:
         subjects.SEARCH,
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
-        *_exchanging_files(),
-        *_uploading(),
+        subjects.ANY_GET_UPLOAD,
+        subjects.ANY_PUT_UPLOAD,
     )
     return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
@@ -213,23 +220,25 @@ def _looking() -> tuple[str, ...]:
         f"{_API}.INFO",
         f"{_API}.STREAM.NAMES",
         f"{_API}.STREAM.LIST",
-        f"{_API}.STREAM.INFO.*",
+        *(f"{_API}.STREAM.INFO.{stream}" for stream in STREAMS if stream not in (_OBJECTS, _UPLOADS)),
         f"{_API}.CONSUMER.NAMES.*",
         f"{_API}.CONSUMER.LIST.*",
         f"{_API}.CONSUMER.INFO.*.*",
         subjects.GET_AGENTS,
         subjects.LIST_AGENTS,
         subjects.INDEX_STATUS,
+        subjects.STORED,
     )
 
 
-def _exchanging_files() -> tuple[str, ...]:
-    return (f"$O.{FILES}.C.*", f"$O.{FILES}.M.*", _reading(_OBJECTS), _reading(_UPLOADS))
-
-
-def _uploading() -> tuple[str, ...]:
-    """Put objects into the store that other programs know, as `nats object put` does. Not for agents: it lets one delete."""
-    return (f"$O.{ARTIFACTS}.C.*", f"$O.{ARTIFACTS}.M.*")
+def _keeping_files() -> tuple[str, ...]:
+    """Read and write files: for group setup alone, which knows who may see which."""
+    return (
+        *(f"$O.{FILES}.{kind}" for kind in ("C.>", "M.*", "P.*")),
+        _reading(_OBJECTS),
+        _listing(_OBJECTS),
+        _reading(_UPLOADS),
+    )
 
 
 def _making_topology() -> tuple[str, ...]:
@@ -310,6 +319,11 @@ _SERVED = {
         subjects.GET_GROUP,
         subjects.CANCEL,
         subjects.PRUNE,
+        subjects.ANY_GET_FILE,
+        subjects.ANY_PUT_FILE,
+        subjects.ANY_GET_UPLOAD,
+        subjects.ANY_PUT_UPLOAD,
+        subjects.STORED,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
@@ -346,7 +360,7 @@ _NEEDED = {
         _reading(RESULTS),
         *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
         *(_removing(stream) for stream in _OF_GOALS),
-        *_exchanging_files(),
+        *_keeping_files(),
         *_working_off(GOALS, INTAKE),
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
     ),

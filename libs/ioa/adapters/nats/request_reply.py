@@ -38,6 +38,8 @@ _PATIENCE = "Ioa-Patience"
 """How many ms the caller of a request waits for the answer."""
 _USUAL_PATIENCE = timedelta(seconds=5)
 """How long a caller waits that does not say; headers would cost every message some microseconds."""
+FILE_TIMEOUT = timedelta(seconds=30)
+"""How long to wait for a piece of a file: those of others are served in between."""
 
 _log = structlog.get_logger(__name__)
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -15,7 +15,7 @@ from nats.aio.client import Client
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
-from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.nats.files import NatsFileStore
 from ioa.adapters.nats.handles import BucketHandle
 from ioa.adapters.nats.keys import erase, last_message, publish_onto, stream_of, subject_of
 from ioa.adapters.nats.reading import previous_messages
@@ -107,7 +107,7 @@ class NatsGoalRemoval:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._js = client.jetstream()
-        self._artifacts = NatsArtifacts(self._js)
+        self._files = NatsFileStore(client)
 
     async def belongings(self, comm_id: CommId) -> Belongings:
         """Read the log as plain data, so that entries of any version tell what they name, and garbage names nothing."""
@@ -129,7 +129,7 @@ class NatsGoalRemoval:
 
     async def remove_file(self, object_name: str) -> None:
         """Remove the bytes, then what says where they lie."""
-        await self._artifacts.remove(object_name)
+        await self._files.remove(object_name)
 
     async def remove_memberships(self, agent_ids: Sequence[AgentId], comm_id: CommId) -> None:
         """Remove the keys."""

@@ -45,8 +45,12 @@ class StreamPage:
     complete: bool
 
 
-async def next_messages(client: Client, stream: str, subject: str, *, after: int, limit: int) -> StreamPage:
+async def next_messages(
+    client: Client, stream: str, subject: str, *, after: int, limit: int, max_bytes: int | None = None
+) -> StreamPage:
     """Read up to `limit` messages behind a sequence, on a subject that may hold wildcards, by one request (NATS ADR-31).
+
+    With `max_bytes` the last message is the one that reaches it.
 
     Any replica of the stream answers, so what was stored a moment ago may be missing. The stream must allow direct access.
 
@@ -58,7 +62,8 @@ async def next_messages(client: Client, stream: str, subject: str, *, after: int
         inbox = client.new_inbox()
         subscription = await client.subscribe(inbox, future=MessageSink(batch.take))
         try:
-            request = to_json({"seq": after + 1, "next_by_subj": subject, "batch": limit})
+            asked = {"seq": after + 1, "next_by_subj": subject, "batch": limit}
+            request = to_json(asked if max_bytes is None else {**asked, "max_bytes": max_bytes})
             await client.publish(f"$JS.API.DIRECT.GET.{stream}", request, reply=inbox)
             async with asyncio.timeout(_TIMEOUT.total_seconds()):
                 return await batch.page

@@ -11,8 +11,7 @@ from pathlib import Path
 import structlog
 from nats.aio.client import Client
 
-from ioa.adapters.input_files import read_inputs
-from ioa.adapters.nats.artifacts import NatsArtifacts
+from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
 from ioa.adapters.nats.dead_letters import NatsDeadLetterBox
 from ioa.adapters.nats.delivery import NatsProgress, NatsResults
@@ -20,7 +19,7 @@ from ioa.adapters.nats.following import follow_subject
 from ioa.adapters.nats.goals import NatsGoalRecords
 from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
-from ioa.adapters.nats.request_reply import NatsRequester
+from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
@@ -36,6 +35,18 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentStatus
 from ioa.protocol.codec import decode
+from ioa.protocol.files import (
+    Announced,
+    AskStored,
+    FilePiece,
+    GetUpload,
+    PutUpload,
+    Standing,
+    Stored,
+    StoredBytes,
+    get_in_pieces,
+    put_in_pieces,
+)
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
 from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
@@ -44,6 +55,7 @@ from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
+USER = AgentId("user")
 _PAGE = 200
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
@@ -53,15 +65,15 @@ _log = structlog.get_logger(__name__)
 class NatsSystemClient:
     """A `SystemClient` over one connection. Made by `open_system`."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, user: AgentId = USER) -> None:
         self._client = client
+        self._user = user
         self._js = client.jetstream()
         self._requester = NatsRequester(client)
         self._log = NatsGroupLog(client)
         self._goals = NatsGoalRecords(self._js)
         self._results = NatsResults(self._js)
         self._progress = NatsProgress(client)
-        self._artifacts = NatsArtifacts(self._js)
         self._ended = NatsEndedGoals(self._js)
         self._lists = Lists(client)
         self._dead_letters = NatsDeadLetterBox(self._js)
@@ -79,10 +91,7 @@ class NatsSystemClient:
             UnavailableError: The system does not take it.
         """
         goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
-        stored = [
-            await self._artifacts.put(one.object_name, one.name, one.data, one.media_type)
-            async for one in read_inputs(goal_id, files)
-        ]
+        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
         with unavailable_unless_answered("The goal's stream"):
@@ -221,7 +230,24 @@ class NatsSystemClient:
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
-        return await self._artifacts.get(artifact)
+        named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
+
+        async def get(after: int) -> FilePiece:
+            request = GetUpload(user=self._user, after=after, **named)
+            return await self._requester.request(subjects.get_upload(self._user), request, FilePiece, timeout=FILE_TIMEOUT)
+
+        return await get_in_pieces(artifact, get)
+
+    async def stored(self) -> StoredBytes:
+        """Ask whose files fill the store."""
+        return await self._requester.request(subjects.STORED, AskStored(), StoredBytes)
+
+    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            request = PutUpload(user=self._user, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            return await self._requester.request(subjects.put_upload(self._user), request, Stored, timeout=FILE_TIMEOUT)
+
+        return await put_in_pieces(given.name, given.data, given.media_type, put)
 
     async def _status(self, record: GoalRecord) -> GoalStatus:
         comm_id = comm_id_of_goal(record.goal.goal_id)

@@ -11,7 +11,7 @@ from ioa.adapters.nats.topology import KEYS, LAUNCH_KEY
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
 from ioa.protocol.ids import GoalId
-from ioa.protocol.tickets import KEY_BYTES, ticket_of
+from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
 
 class NatsTickets:
@@ -23,13 +23,20 @@ class NatsTickets:
 
     async def of(self, goal_id: GoalId) -> str:
         """Make a goal's ticket; the key is read for the first one."""
-        if not self._key:
-            self._key = await self._read()
-        return ticket_of(self._key, goal_id)
+        return ticket_of(await self._known(), goal_id)
+
+    async def seal(self, words: str) -> str:
+        """Seal words with the same key."""
+        return seal_of(await self._known(), words)
 
     def forget(self) -> None:
         """Read the key anew: the server may have come back with another store."""
         self._key = b""
+
+    async def _known(self) -> bytes:
+        if not self._key:
+            self._key = await self._read()
+        return self._key
 
     async def _read(self) -> bytes:
         stream, subject = stream_of(KEYS), subject_of(KEYS, LAUNCH_KEY)

@@ -68,14 +68,24 @@ def pool_consumer(pool: PoolId) -> str:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """How many bytes the largest streams may hold. What is full refuses more, and the others have room all the same."""
+
+    log: int
+    files: int
+    artifacts: int
+
+
+@dataclass(frozen=True)
 class Topology:
-    """How durable the system is: the number of replicas of everything, and how long a goal is kept.
+    """How durable the system is: replicas of everything, how long a goal is kept, and which stream has which share of the store.
 
     What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams.
     """
 
     replicas: int = 1
     keep: timedelta = timedelta(days=30)
+    shares: Shares | None = None
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
@@ -90,6 +100,10 @@ class Topology:
             await js.object_store(ARTIFACTS)
         except BucketNotFoundError:
             await js.create_object_store(ARTIFACTS, ObjectStoreConfig(bucket=ARTIFACTS, replicas=self.replicas))
+        if self.shares is not None:
+            await _bound(js, LOG, self.shares.log)
+            await _bound(js, f"OBJ_{FILES}", self.shares.files)
+            await _bound(js, f"OBJ_{ARTIFACTS}", self.shares.artifacts)
 
     def streams(self) -> tuple[StreamConfig, ...]:
         """Every stream that is no bucket, with the subjects it keeps."""
@@ -116,8 +130,9 @@ class Topology:
             # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
             stream(
                 f"OBJ_{FILES}",
-                f"$O.{FILES}.C.*",
+                f"$O.{FILES}.C.>",
                 f"$O.{FILES}.M.*",
+                f"$O.{FILES}.P.*",
                 max_age=(self.keep + _LONGEST_GOAL + _FILES_KEPT_LONGER).total_seconds(),
             ),
             # Scheduling does not go with refusing new messages, but without a limit nothing is ever discarded either.
@@ -158,6 +173,14 @@ async def _ensure_stream(js: JetStreamContext, config: StreamConfig) -> None:
         if error.err_code != _STREAM_NAME_IN_USE:
             raise
         await js.update_stream(config)
+
+
+async def _bound(js: JetStreamContext, name: str, share: int) -> None:
+    """Give a stream its share, or a fourth more than it holds if that is more: an upgrade leaves nobody without room."""
+    info = await js.stream_info(name)
+    most = max(share, info.state.bytes * 5 // 4)
+    if info.config.max_bytes != most:
+        await js.update_stream(info.config.evolve(max_bytes=most))
 
 
 _STREAM_NAME_IN_USE = 10058

@@ -8,7 +8,7 @@ from types import TracebackType
 import nats.errors
 from nats.js.errors import APIError
 
-from ioa.errors import ERRORS, PayloadTooLargeError, UnavailableError, row_of
+from ioa.errors import ERRORS, PayloadTooLargeError, StoreFullError, UnavailableError, row_of
 
 ERRORS[nats.errors.Error] = row_of(UnavailableError)
 ERRORS[nats.errors.MaxPayloadError] = row_of(PayloadTooLargeError)
@@ -19,6 +19,10 @@ write to the subject is on its way."""
 
 _MESSAGE_TOO_LARGE = 10054
 """JetStream's code for a message beyond the stream's `max_msg_size`."""
+
+
+_FULL = (10023, 10047, 10077)
+"""JetStream's codes for no room: in the server, in the account, and under the stream's `max_bytes`."""
 
 
 def lost_race(error: APIError) -> bool:
@@ -84,6 +88,10 @@ def _raise_unavailable(what: str, error: BaseException | None) -> None:
     if isinstance(error, nats.errors.MaxPayloadError) or (isinstance(error, APIError) and error.err_code == _MESSAGE_TOO_LARGE):
         raise PayloadTooLargeError(
             f"{what} does not take a message of this size.", hint="Send large content as a file: it travels by reference."
+        ) from error
+    if isinstance(error, APIError) and error.err_code in _FULL:
+        raise StoreFullError(
+            f"{what} has no room left ({error.description}).", hint="`ioa doctor` says what is full and who fills it."
         ) from error
     if isinstance(error, APIError):
         raise UnavailableError(f"{what} was refused by JetStream: {error.description or error}.") from error

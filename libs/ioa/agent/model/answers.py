@@ -8,7 +8,7 @@ A further kind of message is one more class in `Decision`, with a line in `legal
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, Field
 
@@ -21,13 +21,21 @@ def _mended(value: object) -> object:
 Text = Annotated[str, BeforeValidator(_mended)]
 
 
+class Typed(Protocol):
+    """A decision, which names its kind."""
+
+    @property
+    def type(self) -> str:
+        """The word for what is decided."""
+
+
 class Answer(BaseModel):
     """What each answer begins with, and the decision that it takes."""
 
     thought: Text = ""
 
     if TYPE_CHECKING:
-        decision: object  # a field of each kind of answer, behind what it says before it decides
+        decision: Typed  # a field of each kind of answer, behind what it says before it decides
 
 
 class SearchClient(BaseModel):

@@ -186,7 +186,8 @@ class ModelBrain:
             return alone
         self.tally.decisions["approach"] += 1
         try:
-            question = Question(self._approach_question(task), task.group.meter, sits_out=_SITS_OUT, about=_about(task.group))
+            text, about = self._approach_question(task), _about(task.group)
+            question = Question(text, task.group.meter, sits_out=_SITS_OUT, about=about, purpose="approach")
             said = await self._dialogue.decide(question, Approach, lambda said: None)
         except NoUsableAnswer as failure:
             if self._fallback is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -9,9 +10,11 @@ from ioa.agent.chatting import ChatAnswer, ChatQuestion, Left
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import read_answer
 from ioa.agent.model.prompts import Prompts
+from ioa.agent.model.tally import Cause
 from ioa.errors import ModelError
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Hear, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
+from ioa.protocol.model_calls import TAKEN, ModelCall
 
 _LEAST_ANSWER_TOKENS = 64
 
@@ -39,19 +42,23 @@ class ModelChat:
         own, messages = Meter(), list(question.messages)
         schema, is_doubled, repairs = question.schema, False, 0
         while True:
-            asked = replace(question, messages=tuple(messages))
+            asked, began = replace(question, messages=tuple(messages)), asyncio.get_running_loop().time()
             answer = await self._answer(asked, left, hear if question.stream else None, times=2 if is_doubled else 1)
             usage = self._budget.usage_of(answer)
             meter.add(usage)
             own.add(usage)
-            if schema is None or answer.tool_calls:
-                is_complete = answer.finish not in ("length", "filter")
-                return ChatAnswer(answer.text, None, answer.tool_calls, is_complete, own.total)
-            problem = "it was cut off at its limit."
-            if answer.finish != "length":
+            parsed, problem = None, "it was cut off at its limit."
+            if schema is not None and answer.finish != "length" and not answer.tool_calls:
                 parsed, problem = read_answer(answer.text, schema)
-                if parsed is not None:
-                    return ChatAnswer(answer.text, parsed, usage=own.total)
+            is_complete = answer.finish not in ("length", "filter")
+            is_taken = parsed is not None or (is_complete if schema is None else bool(answer.tool_calls))
+            came_to = TAKEN if is_taken else Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
+            took = round((asyncio.get_running_loop().time() - began) * 1_000)
+            meter.note(ModelCall(purpose="task", came_to=came_to, milliseconds=took, usage=usage))
+            if schema is None or answer.tool_calls:
+                return ChatAnswer(answer.text, None, answer.tool_calls, is_complete, own.total)
+            if parsed is not None:
+                return ChatAnswer(answer.text, parsed, usage=own.total)
             if is_doubled if answer.finish == "length" else repairs == self._budget.repairs:
                 raise ModelError(f"The model gave no {schema.__name__}: {problem}")
             if answer.finish == "length":

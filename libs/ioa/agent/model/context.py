@@ -103,11 +103,11 @@ def _below(*parts: str) -> str:
 
 
 def _leads(view: GroupView) -> str:
-    leader = "You lead it" if view.me == view.charter.owner else f"{view.charter.owner} leads it"
+    leader = "You lead the group" if view.me == view.charter.owner else f"{view.charter.owner} leads the group"
     if view.charter.parent is not None:
         whose = "your" if view.me == view.charter.owner else "its"
         return f"{leader}. It is a nested team: the goal is {whose} task {view.charter.parent.task_id} of another group."
-    return f"{leader}: {'your' if view.me == view.charter.owner else 'that'} agent took the goal and formed the team."
+    return f"{leader}, having taken the goal and formed the team."
 
 
 def _member(card: AgentCard, view: GroupView, share: int) -> str:
@@ -156,7 +156,7 @@ def _left_over(view: GroupView) -> Iterator[str]:
         yield f"Cost: {cost / MICROS:g} of {state.limits.max_cost_micros / MICROS:g} left."
     if view.at is not None:
         minutes = (state.limits.deadline - view.at).total_seconds() / 60
-        yield f"The goal's time ends in {minutes:.0f} minutes." if minutes >= 1 else "The goal's time ends within a minute."
+        yield f"Time: {minutes:.0f} minutes left." if minutes >= 1 else "Time: less than a minute left."
 
 
 def _warning(view: GroupView, prompt_tokens: int) -> Iterator[str]:

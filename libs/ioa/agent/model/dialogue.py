@@ -22,6 +22,7 @@ from ioa.json_text import find_object
 from ioa.ports.chat_model import AnswerLimits, ChatMessage, ChatModel, Effort, ModelAnswer, PromptTooLongError
 from ioa.ports.meter import Meter
 from ioa.protocol.codec import in_words
+from ioa.protocol.model_calls import NOT_LEGAL, READ, TAKEN, ModelCall
 from ioa.protocol.usage import NOTHING, Overhead
 from ioa.retry import pauses
 
@@ -57,6 +58,8 @@ class Question:
         reader: Answers what the model wants to read first; None if there is nothing to read.
         sits_out: How long to ask again a model that is away; None: as long as the decision may take.
         about: What questions with the same beginning have in common, such as the agent and the group.
+        purpose: What is decided, as it is told of the calls.
+        rules: The prompt that holds for all questions of this kind, and is the system message.
     """
 
     text: Callable[[int], str]
@@ -65,6 +68,8 @@ class Question:
     reader: Reader | None = None
     sits_out: timedelta | None = None
     about: tuple[str, ...] = ()
+    purpose: str = "speak"
+    rules: str = "system"
 
 
 Sleep = Callable[[float], Awaitable[None]]
@@ -99,12 +104,16 @@ class Dialogue:
                 return await self._rounds(asking, question, shape, objection)
         except TimeoutError:
             if asking.away is not None:
+                asking.note(Cause.UNAVAILABLE)
                 raise NoUsableAnswer(Cause.UNAVAILABLE, str(asking.away)) from None
+            asking.note(Cause.TOO_SLOW)
             self._tally.missed()
             raise NoUsableAnswer(Cause.TOO_SLOW, f"no usable answer within {timeout.total_seconds():g} s") from None
         except UnavailableError as error:
+            asking.note(Cause.UNAVAILABLE)
             raise NoUsableAnswer(Cause.UNAVAILABLE, str(error)) from None
         except ModelError as error:
+            asking.note(Cause.REFUSED)
             self._tally.missed()
             raise NoUsableAnswer(Cause.REFUSED, str(error)) from None
 
@@ -114,19 +123,23 @@ class Dialogue:
             answer = await asking.ask(shape)
             said, problem = _read(answer, shape)
             cause = Cause.CUT if answer.finish == "length" else Cause.USELESS_ANSWER
+            came_to, about = str(cause), ""
             if answer.finish == "length":
                 problem = self._prompts.fill("shorter", tokens=f"{asking.limit:,}")
             elif said is not None:
                 reader = question.reader if isinstance(said.decision, Read) else None
                 if isinstance(said.decision, Read) and reader is not None and not reader.is_spent:
                     asking.set_apart(Overhead(read=asking.spent))
+                    asking.note(READ)
                     asking.go_on(answer.text, await reader.read(said.decision, await asking.bytes_to_read()))
                     continue
                 told = objection(said) if reader is None else reader.spent()
                 if told is None:
+                    asking.note(TAKEN)
                     return said
-                problem = told
+                problem, came_to, about = told, NOT_LEGAL, said.decision.type
             asking.set_apart(Overhead(repair=asking.spent))
+            asking.note(came_to, about)
             if repairs == self._budget.repairs:
                 raise NoUsableAnswer(cause, problem)
             repairs += 1
@@ -154,7 +167,7 @@ class _Asking:
         self.away: UnavailableError | None = None
         """Why the model is away; None while it answers."""
         self._model = model
-        self._system = prompts.system
+        self._system = prompts.fill(question.rules)
         self._cache_key = cache_key(VERSION, *question.about)
         self._question = question
         self._budget = budget
@@ -165,6 +178,15 @@ class _Asking:
         self.limit = budget.max_answer
         self.spent = NOTHING
         """What the last answer has cost."""
+        self._noted = self._began
+
+    def note(self, came_to: str, about: str = "") -> None:
+        """Tell what the last call came to."""
+        began, self._noted = self._noted, asyncio.get_running_loop().time()
+        milliseconds, purpose = round((self._noted - began) * 1_000), self._question.purpose
+        spent, self.spent = self.spent, NOTHING
+        call = ModelCall(purpose=purpose, came_to=came_to, about=about, milliseconds=milliseconds, usage=spent)
+        self._question.meter.note(call)
 
     def set_apart(self, overhead: Overhead) -> None:
         """Count what of the decision's cost came to nothing by itself."""
@@ -199,6 +221,7 @@ class _Asking:
             else:
                 return answer
             self.set_apart(Overhead(repair=self.spent))
+            self.note(Cause.CUT)
 
     async def _answer(self, shape: type[BaseModel]) -> ModelAnswer:
         learned, waits = 0, pauses(FIRST_PAUSE, LONGEST_PAUSE, lambda: 0.5)

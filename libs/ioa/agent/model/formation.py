@@ -17,7 +17,7 @@ from ioa.group.state import MAX_MEMBERS
 from ioa.ports.brain import Contact, Mission, NobodyFits, Team, TeamTools
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.ids import AgentId
-from ioa.protocol.search import MAX_NEED_CHARS, Hit, Need, NeedHits, SearchResult
+from ioa.protocol.search import MAX_NEED_CHARS, MAX_NEEDS, Hit, Need, NeedHits, SearchResult
 from ioa.repetition import normalised
 
 _SITS_OUT = timedelta(seconds=30)
@@ -79,14 +79,19 @@ class TeamFormation:
         """Form a team for the mission; `findings` holds what the searches brought, even if this fails.
 
         The mission's own words are searched first. After that the model may launch, search on, or say that nobody fits, with what
-        is needed and why; nobody's being near is for it to judge.
+        is needed and why; nobody's being near is for it to judge. If it said so a moment ago, it is asked anew only where the same
+        searches find others than they did then.
 
         Raises:
             NoUsableAnswer: The model failed before it launched.
             UnavailableError: Discovery does not answer.
         """
         contacts = await tools.contacts()
-        may_search = await self._search([mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
+        before = mission.before
+        searched = before.searched if before else ()
+        may_search = await self._search(searched or [mission.text.strip()[:MAX_NEED_CHARS]], tools, findings)
+        if before and searched and before.found == findings.cards.keys():
+            return before
         for call in range(1, self._budget.calls):
             may_search = may_search and call < self._budget.calls - 1
             step = await self._step(mission, contacts, findings, self._budget.calls - call, may_search=may_search)
@@ -109,7 +114,8 @@ class TeamFormation:
             searched = bool(findings.found)
             return objection_to_step(said, findings.cards, findings.needs, may_search=may_search, has_searched=searched)
 
-        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=(mission.me.agent_id, mission.text))
+        about = (mission.me.agent_id, mission.text)
+        question = Question(text, mission.meter, sits_out=_SITS_OUT, about=about, purpose="form", rules="system_forming")
         return await self._dialogue.decide(question, Formation, objection)
 
     async def _search(self, wanted: Sequence[str], tools: TeamTools, findings: Findings) -> bool:
@@ -139,31 +145,34 @@ class TeamFormation:
             goal=context.goal(mission.text, room // 2),
             inputs=context.inputs(mission.inputs),
             contacts=fenced("contacts", "\n".join(known)),
-            found=fenced("found", "\n".join(_found(findings, share, mission.me.agent_id))),
+            found=fenced("found", "\n".join(_found(findings, share, mission))),
             closed="" if may_search else fenced("closed", "search_client: the searches are used up"),
         )
 
 
-def _found(findings: Findings, share: int, me: AgentId) -> list[str]:
-    """Return the hits by need, the best first; an agent is described where it is found first."""
+def _found(findings: Findings, share: int, mission: Mission) -> list[str]:
+    """Return the hits by need, the best first; an agent is described where it stands first, and the goal is above."""
     lines: list[str] = []
-    described: set[AgentId] = set()
+    described = {mission.me.agent_id}
     for hits in findings.found:
-        told = [_hit(hit, share, me, is_new=hit.card.agent_id not in described) for hit in hits.hits]
+        is_goal = hits.need.text == mission.text.strip()
+        need = "(the goal)" if is_goal else cut(in_one_line(hits.need.text), _MAX_NEED_BYTES)
+        told = [_hit(hit, share, mission.me.agent_id, is_new=hit.card.agent_id not in described) for hit in hits.hits]
         described |= {hit.card.agent_id for hit in hits.hits}
-        lines += ["<need>", cut(in_one_line(hits.need.text), _MAX_NEED_BYTES), "</need>", *(told or ["nobody"])]
+        lines += ["<need>", need, "</need>", *(told or ["nobody"])]
     return lines
 
 
 def _hit(hit: Hit, share: int, me: AgentId, *, is_new: bool) -> str:
     record, load = hit.record, hit.load
+    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
+    matched = f"“{cut(in_one_line(hit.matched_example), share)}”" if hit.matched_example else ""
     facts = ["this is you"] if hit.card.agent_id == me else []
-    facts += [f"similarity {hit.similarity:.2f}"]
-    facts += [f"matched “{cut(in_one_line(hit.matched_example), share)}”"] if hit.matched_example else []
+    facts += [f"similarity {hit.similarity:.2f}{' to the first example' if matched and matched in about else ''}"]
+    facts += [f"matched {matched}"] if matched and matched not in about else []
     facts += [f"record {record.done} of {record.done + record.failed}"] if record.done + record.failed else ["not tried yet"]
     facts += [f"busy {load.tasks} of {load.slots}"] if load.tasks else []
     facts += ["offline"] if not hit.online else []
-    about = context.agent_line(hit.card, share, hit.matched_example) if is_new else f"{hit.card.agent_id}: see above"
     return f"{about}\n  {' · '.join(facts)}"
 
 
@@ -171,4 +180,5 @@ def _nobody(report: ReportNobodyFits, mission: Mission, findings: Findings) -> N
     needs = tuple(filter(None, (need.strip() for need in report.needs))) or (mission.text[:500],)
     why = report.why.strip()
     sentence = f"{why}{'' if why.endswith(('.', '!', '?', '。')) else '.'}" if why else ""
-    return NobodyFits(needs=needs, nearest=" ".join(filter(None, (sentence, findings.nearest()))))
+    nearest = " ".join(filter(None, (sentence, findings.nearest())))
+    return NobodyFits(needs, nearest, searched=tuple(findings.needs[:MAX_NEEDS]), found=frozenset(findings.cards))

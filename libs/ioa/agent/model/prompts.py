@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 
 VERSION = "v2"
-_TAGS = (
+TAGS = (
     "agent",
     "brief",
     "closed",
@@ -34,7 +34,10 @@ _TAGS = (
     "team",
     "thought",
 )
-_TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(_TAGS)})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(\s*+/?+\s*+(?:{'|'.join(TAGS)})\b)", re.IGNORECASE)
+
+_UNSEEN = re.compile("[\u00ad\u061c\u070f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]")
+"""Letters without a shape (Unicode category Cf)."""
 
 
 class Prompts:
@@ -49,11 +52,6 @@ class Prompts:
         filled = Template(self._texts[name]).substitute({key: str(value) for key, value in values.items()})
         return re.sub(r"\n{3,}", "\n\n", filled).strip()
 
-    @property
-    def system(self) -> str:
-        """The rules that hold for everything, without a name or a state, so that every agent's requests begin alike."""
-        return self.fill("system")
-
 
 def fenced(tag: str, text: str, attributes: str = "") -> str:
     """Put data between tags it cannot close; nothing at all for no text."""
@@ -61,8 +59,11 @@ def fenced(tag: str, text: str, attributes: str = "") -> str:
 
 
 def defused(text: str) -> str:
-    """Take the force out of anything in the data that looks like one of the prompts' own tags."""
-    return _TAG.sub(r"‹\1", text)
+    """Take the force out of anything in the data that looks like one of the prompts' own tags.
+
+    Letters that nobody sees could stand within a tag, which a model reads nevertheless: in a text that holds any no bracket opens.
+    """
+    return text.replace("<", "‹") if _UNSEEN.search(text) else _TAG.sub(r"‹\1", text)
 
 
 def in_one_line(text: str) -> str:

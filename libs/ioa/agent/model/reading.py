@@ -55,7 +55,7 @@ class Reader:
         try:
             text = await self._text(asked.what.strip().strip("`<>"))
         except Unreadable as why:
-            return str(why)
+            return fenced("read", str(why))
         start = min(max(0, asked.start), len(text))
         wanted = asked.end if asked.end > start else len(text)
         end = min(wanted, len(text), start + min(MAX_READ_CHARS, MAX_CHARS - self.chars))
@@ -64,11 +64,12 @@ class Reader:
             return "There is no room for more. Decide with what you have seen."
         end = start + len(part)
         self.chars += end - start
-        where = f"{in_one_line(asked.what)} from {start} to {end} of {len(text)} characters"
-        left = f"{MAX_READS - self.reads} reads and {MAX_CHARS - self.chars:,} characters are left"
+        name = in_one_line(asked.what)
         missing = min(wanted, len(text)) - end
-        mark = f"\n[… {missing:,} of {len(text):,} characters: READ {in_one_line(asked.what)} from {end} …]" if missing else ""
-        return f"{fenced('read', defused(part) or '(nothing)', where)}{mark}\nNow decide, or READ on: {left}."
+        more = f" ({missing:,} more: READ {name} from {end})" if missing else ""
+        shown = f"{name} from {start} to {end} of {len(text)} characters{more}:\n{defused(part) or '(nothing)'}"
+        left = f"{MAX_READS - self.reads} reads and {MAX_CHARS - self.chars:,} characters are left"
+        return f"{fenced('read', shown)}\nNow decide, or READ on: {left}."
 
     async def _text(self, what: str) -> str:
         """Return what something holds.

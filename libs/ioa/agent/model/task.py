@@ -14,6 +14,7 @@ from ioa.ports.chat_model import ChatMessage
 MAX_TEXT_BYTES = 60_000
 """The most that one text has in a question: a result, or a file that came with the goal."""
 _MAX_SAID_BYTES = 2_000
+_MAX_TASK_CHARS = 200
 _LATEST = 40
 
 
@@ -59,17 +60,17 @@ def _told(task: str, ctx: TaskContext, texts: Sequence[InputText]) -> Iterator[s
         )
         yield fenced(tag, cut(defused(one.content), _MAX_SAID_BYTES), f"{about} from {one.sender}")
     for result in ctx.results:
-        taken = f" rejected: {in_one_line(result.rejected)}" if result.rejected else ""
-        named = f"{result.task_id} from {result.agent_id}: {in_one_line(result.task_desc)[:200]}{taken}"
-        yield fenced("result", cut(defused(result.content), MAX_TEXT_BYTES), named)
+        of = f"{in_one_line(result.task_desc)[:_MAX_TASK_CHARS]}:"
+        named = f"{result.task_id} from {result.agent_id}"
+        yield fenced("result", f"{of}\n{cut(defused(result.content), MAX_TEXT_BYTES)}", named)
         yield fenced("rejected", cut(defused(result.rejected), _MAX_SAID_BYTES), result.task_id)
     for text in texts:
         shown = "(no text)" if text.text is None else cut(defused(text.text), MAX_TEXT_BYTES) or "(empty)"
-        yield fenced("read", shown, in_one_line(text.name))
-    why = f"{ctx.asked_by} gives you this task: {in_one_line(ctx.reason)}" if ctx.reason else f"{ctx.asked_by} gives you this task."
+        yield fenced("read", f"{in_one_line(text.name)}:\n{shown}")
     if ctx.rejected:
-        why += f"\nWhat was done before was not taken: {in_one_line(ctx.rejected)}"
-    yield f"{why}\n{fenced('task', defused(task), ctx.task_id)}"
+        yield f"What was done before was not taken:\n{fenced('rejected', cut(defused(ctx.rejected), _MAX_SAID_BYTES))}"
+    why = fenced("message", cut(defused(ctx.reason), _MAX_SAID_BYTES), f"from {ctx.asked_by}")
+    yield "\n".join(filter(None, (f"{ctx.asked_by} gives you this task.", why, fenced("task", defused(task), ctx.task_id))))
 
 
 def _read(file: InputFile) -> InputText:

@@ -363,11 +363,12 @@ SITUATIONS: tuple[Callable[[], Awaitable[str]], ...] = (
 
 
 def written() -> dict[str, str]:
-    """All files: the system message, the three schemas, and what is asked in each situation."""
+    """All files: the rules of a group and of forming one, the three schemas, and what is asked in each situation."""
     shapes = (Formation, Approach, Speech)
     schemas = {f"schema-{shape.__name__.lower()}.json": json.dumps(strict_schema(shape), indent=1) for shape in shapes}
     asked_in = {f"{one.__name__.replace('_', '-')}.md": asyncio.run(_one(one)) for one in SITUATIONS}
-    return {"system.md": Prompts().system, **schemas, **asked_in}
+    rules = {f"{name.replace('_', '-')}.md": Prompts().fill(name) for name in ("system", "system_forming")}
+    return {**rules, **schemas, **asked_in}
 
 
 async def _one(situation: Callable[[], Awaitable[str]]) -> str:

@@ -667,6 +667,17 @@ async def test_reports_that_nobody_fits_with_why_and_who_came_nearest() -> None:
     assert formed == NobodyFits(needs=("a juggler",), nearest=nearest)
 
 
+@pytest.mark.parametrize(("come", "asked"), [(0, 1), (1, 2)])
+async def test_who_found_nobody_is_asked_again_only_when_somebody_has_come(come: int, asked: int) -> None:
+    """The same searches are made again; while they find the same agents, the model's answer stands."""
+    nobody = decision(type="report_nobody_fits", needs=["a juggler"], why="Both only count")
+    ann, model = brain(nobody, nobody)
+    first = await ann.form_team(Mission("draws torches", (), CARDS[0], 0), WordSearch(CARDS[: len(CARDS) - come]))
+    assert isinstance(first, NobodyFits)
+    again = await ann.form_team(Mission("draws torches", (), CARDS[0], 0, before=first), WordSearch(CARDS))
+    assert (again is first, len(model.asked)) == (not come, asked)
+
+
 async def test_leads_alone_if_nobody_else_is_needed() -> None:
     """A team of nobody else is one."""
     ann, _ = brain(decision(type="launch_group_chat", members=[]))

@@ -191,8 +191,8 @@ async def test_a_model_that_does_a_task_again_is_told_why(tmp_path: Path) -> Non
     earlier = upstream("sum up", "12", rejected="the year is wrong")
     ctx = RecordingContext(tmp_path, results=[earlier], rejected="the year is wrong", model=(model := ScriptedModel(["13"])))
     assert await do_task("", "sum up again", ctx) == "13"
-    assert "What was done before was not taken: the year is wrong" in model.asked[0].prompt
-    assert "sum up rejected: the year is wrong>" in model.asked[0].prompt
+    assert "What was done before was not taken:\n<rejected>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
+    assert "sum up:\n12\n</result>\n\n<rejected t0>\nthe year is wrong\n</rejected>" in model.asked[0].prompt
 
 
 async def test_an_agent_of_instructions_does_its_tasks(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_what_a_model_sees_is_what_was_reviewed() -> None:
 def test_what_every_request_begins_with_is_small() -> None:
     """The rules have room for a hundred words more, and so has the largest schema, which is the same in every situation."""
     schemas = [json.dumps(strict_schema(shape)) for shape in (Formation, Approach, Speech)]
-    assert (len(Prompts().system) <= 3_800, max(map(len, schemas)) <= 4_200, len(set(schemas))) == (True, True, 3)
+    assert (len(Prompts().fill("system")) <= 3_800, max(map(len, schemas)) <= 4_200, len(set(schemas))) == (True, True, 3)
 
 
 async def user_message(team: Group, me: AgentId = ANN, budget: Budget | None = None, context: int = 128_000) -> str:
@@ -167,7 +167,7 @@ async def test_a_long_log_is_cut_in_steps() -> None:
     breaks = sum(not later.startswith(earlier) for earlier, later in pairwise(seen))
     room = max(map(tokens_of, seen))
     assert 0 < breaks <= tokens_of(above(await user_message(team))) / (0.3 * room)
-    assert room + tokens_of(Prompts().system) <= 8_000
+    assert room + tokens_of(Prompts().fill("system")) <= 8_000
 
 
 def test_what_is_left_out_is_marked() -> None:
@@ -195,7 +195,7 @@ def test_nothing_above_the_tail_is_ever_rewritten() -> None:
     """In 200 random groups each prompt of an agent begins with all that stood above the tail of its prompt before."""
     pairs = [(seed, *pair) for seed in range(200) for pair in walked(seed)]
     assert [seed for seed, earlier, later in pairs if not later.startswith(above(earlier))] == []
-    rules = len(Prompts().system)
+    rules = len(Prompts().fill("system"))
     shares = [(len(above(earlier)) + rules) / (len(earlier) + rules) for _, earlier, _ in pairs]
     assert (len(shares) > 200, min(shares) > 0.8) == (True, True)
 

@@ -46,7 +46,7 @@ async def test_reads_exactly_what_is_asked_for() -> None:
     some, rest, message, goal = await told(
         team, {"what": "t1-x", "start": 11, "end": 22}, {"what": "t1-x", "start": 100}, {"what": "m2"}, {"what": "goal"}
     )
-    assert "<read t1-x from 11 to 22 of 55000 characters>\nrow 000001\n\n</read>" in some
+    assert "<read>\nt1-x from 11 to 22 of 55000 characters:\nrow 000001\n\n</read>" in some
     assert (LONG[100:20_100] in rest, LONG[100:20_101] in rest, "from 100 to 20100" in rest) == (True, False, True)
     assert (LONG[:20_000] in message, team.charter.goal in goal) == (True, True)
 
@@ -60,7 +60,7 @@ async def test_a_decision_reads_so_much_and_no_more() -> None:
     assert (len(model.asked), brain.tally.repairs, "used up" in model.asked[-1].messages[-1].content) == (10, 1, True)
     reads: list[dict[str, object]] = [{"what": "t1-x", "start": at} for at in (0, 20_000, 40_000)]
     large = await told(team, *reads)
-    assert "".join(one.partition("characters>\n")[2].partition("\n</read>")[0] for one in large) == LONG
+    assert "".join(one.partition(":\n")[2].partition("\n</read>")[0] for one in large) == LONG
 
 
 async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_apart() -> None:
@@ -71,7 +71,14 @@ async def test_what_was_read_for_a_decision_and_what_was_of_no_use_is_counted_ap
     view = team.view(ANN)
     await ModelBrain(ScriptedModel([reads, *wrong, ModelAnswer(CONCLUDE, prompt_tokens=150)]), CurtBrain()).speak(view)
     overhead = Overhead(read=Usage(tokens_in=100, tokens_out=5), repair=Usage(tokens_in=250, tokens_out=17))
-    assert view.meter.take() == (Usage(tokens_in=500, tokens_out=22), overhead)
+    usage, told, calls = view.meter.take()
+    assert (usage, told) == (Usage(tokens_in=500, tokens_out=22), overhead)
+    assert [(call.came_to, call.usage.tokens_in) for call in calls] == [
+        ("read", 100),
+        ("useless_answer", 120),
+        ("cut", 130),
+        ("taken", 150),
+    ]
 
 
 async def test_reads_are_a_part_of_the_prompt() -> None:
@@ -82,7 +89,7 @@ async def test_reads_are_a_part_of_the_prompt() -> None:
     assert all(sum(tokens_of(one.content) for one in asked.messages) <= 9_000 for asked in model.asked)
     first = model.asked[1].messages[3].content
     shown = int(first.partition("from 0 to ")[2].partition(" ")[0])
-    assert f"[… {55_000 - shown:,} of 55,000 characters: READ t1-x from {shown} …]" in first
+    assert f" of 55000 characters ({55_000 - shown:,} more: READ t1-x from {shown}):\n" in first
 
 
 async def test_every_round_stays_in_sight() -> None:
@@ -104,7 +111,7 @@ async def test_reads_files_by_their_kind() -> None:
         team, {"what": "t1-x/a.csv"}, {"what": "t1-x/b.html"}, {"what": "`t1-x/c.png`"}, {"what": "input/a.csv"}
     )
     assert ("x,y\n1,2" in csv, "One two\n| 3" in html, "x,y\n1,2" in given) == (True, True, True)
-    assert image == f"`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text."
+    assert image == f"<read>\n`c.png` (image/png, 4 bytes, sha256 {made['c_png'].sha256}) cannot be shown as text.\n</read>"
 
 
 @pytest.mark.parametrize("what", ["t9-x", "m99", "t1-x/../a", "input/none.csv", ""])
@@ -112,10 +119,8 @@ async def test_what_is_not_there_is_answered_with_what_is(what: str) -> None:
     """An unknown id costs a read and no repair."""
     team, _ = await with_files(a_csv=("text/csv", b"1"))
     [said] = await told(team, {"what": what})
-    assert (
-        f"There is nothing called `{what}` to read. There are goal, the messages m1 to m2, t1-x, t1-x/a.csv, input/sales.csv."
-        == said
-    )
+    there = "There are goal, the messages m1 to m2, t1-x, t1-x/a.csv, input/sales.csv."
+    assert said == f"<read>\nThere is nothing called `{what}` to read. {there}\n</read>"
 
 
 async def test_a_file_that_is_gone_is_said_to_be() -> None:

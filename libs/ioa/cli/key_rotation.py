@@ -1,0 +1,200 @@
+"""Replacing and revoking the keys of a folder while the system runs: `ioa credentials rotate`, `revoke` and `expire`.
+
+A key is replaced in three steps, each of which can be done again: its public key is noted as retiring, the new seed takes its
+place, and the authorization lets in both. Who runs reads its seed anew whenever its connection ends, and goes on under the new key;
+nothing of it is restarted. nats-server closes, when it reloads, each connection whose key it lets in no more.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ioa.adapters.nats.permissions import AGENTS, Permissions
+from ioa.adapters.nkey_seeds import public_key_of
+from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, read_known, write_known
+from ioa.cli.place import open_reached_system
+from ioa.cli.terminal import Terminal
+from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
+from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
+from ioa.hosting.cluster_credentials import RETIRING, key_in, replaced, still_let_in
+from ioa.protocol.ids import AgentId, is_token
+from ioa.protocol.registry import RemoveAgent
+
+_SEED = "seed"
+"""What the key of a service or user is called, which is nobody's name."""
+_BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
+_RELOAD = "nats-server --signal reload"
+
+
+@dataclass(frozen=True)
+class KeyFolder:
+    """Where keys are, and how the server that lets them in is told of a change.
+
+    Attributes:
+        folder: What `ioa credentials create` made.
+        pid_file: Where nats-server notes its process id (`pid_file` in its configuration); None if it is told by hand.
+    """
+
+    folder: Path
+    pid_file: Path | None
+
+    @property
+    def included(self) -> Path:
+        """What nats-server includes."""
+        return self.folder / AUTHORIZATION / CONFIGURATION
+
+    def reload(self) -> bool:
+        """Have the server read who is let in, if it is known how; returns whether it was told.
+
+        Raises:
+            UnavailableError: No server runs by the pid file, or it is another user's.
+        """
+        if self.pid_file is None:
+            return False
+        try:
+            os.kill(int(self.pid_file.read_text(encoding="ascii")), signal.SIGHUP)
+        except (OSError, ValueError) as error:
+            raise UnavailableError(
+                f"The nats-server of {self.pid_file} was not told: {getattr(error, 'strerror', None) or error}.",
+                hint=f"What it includes is written; tell it with `{_RELOAD}`.",
+            ) from None
+        return True
+
+
+def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal: Terminal) -> None:
+    """Replace the keys that bear a name: those of a pool, service or user, or of one agent. The old ones are let in for a while.
+
+    Raises:
+        InvalidInputError: Nobody of this name is let in, or the folder is open to others.
+        UnavailableError: The server could not be told; all is written.
+    """
+    kept = FolderSecrets(keys.folder)
+    known = read_known(kept, keys.folder)
+    until = now + grace
+    changed = _named(kept, name)
+    for secret, key in changed:
+        there = kept.read(secret) or {}
+        old = key_in(secret, key, there)
+        may = known.get(public_key_of(old.seed))
+        if may is None:
+            raise InvalidInputError(f"{key} is not let in as it is.", hint="Run `ioa credentials create`, and name everybody.")
+        new = replaced(secret, key, there, until, now)
+        kept.extend(secret, new)
+        known[public_key_of(key_in(secret, key, new).seed)] = replace(may, inbox_of=old.inbox_owner)
+    _end_graces(kept, known, now)
+    write_known(kept, known)
+    told = keys.reload()
+    files = [str(keys.folder / secret / key) for secret, key in changed]
+    if terminal.as_json:
+        terminal.document(
+            {"seeds": files, "old_let_in_until": until.isoformat(), "reloaded": told, "authorization": str(keys.included)}
+        )
+        return
+    terminal.note(f"{len(files)} keys are replaced: who runs goes on, and shows the new one when it connects again")
+    if grace:
+        terminal.note(f"the old ones are let in until {until:%Y-%m-%d %H:%M:%S} UTC; then run `ioa credentials expire`")
+    _tell_reload(keys, told, terminal)
+
+
+def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
+    """Let in no more the old keys whose time is over.
+
+    Raises:
+        InvalidInputError: There are no credentials, or the folder is open to others.
+        UnavailableError: The server could not be told; all is written.
+    """
+    kept = FolderSecrets(keys.folder)
+    known = read_known(kept, keys.folder)
+    ended, waiting = _end_graces(kept, known, now)
+    told = write_known(kept, known) and keys.reload()
+    if terminal.as_json:
+        soonest = min(waiting).isoformat() if waiting else None
+        terminal.document({"ended": ended, "next": soonest, "reloaded": told, "authorization": str(keys.included)})
+        return
+    rest = f"; of {len(waiting)} the first one on {min(waiting):%Y-%m-%d at %H:%M:%S} UTC" if waiting else ""
+    terminal.note(f"{ended} old keys are let in no more{rest}")
+    if ended:
+        _tell_reload(keys, told, terminal)
+
+
+async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, terminal: Terminal) -> None:
+    """Let in no more whoever bears a name, by any key, and have the registry forget those of them that are agents.
+
+    Raises:
+        InvalidInputError: There is nobody of this name, or the folder is open to others.
+        UnavailableError: The server could not be told; all is written.
+    """
+    kept = FolderSecrets(keys.folder)
+    known = read_known(kept, keys.folder)
+    agents: list[AgentId] = []
+    for secret, key in _named(kept, name):
+        there = kept.read(secret) or {}
+        public_keys = [public_key_of(key_in(secret, key, there).seed), *(one.public_key for one in still_let_in(there, key, now))]
+        let_in = [may for one in public_keys if (may := known.pop(one, None)) is not None]
+        agents += [AgentId(key)] if any(may.account == AGENTS for may in let_in) else []
+        kept.remove(secret, key)
+        kept.remove(secret, f"{key}{RETIRING}")
+    _end_graces(kept, known, now)
+    write_known(kept, known)
+    told = keys.reload()
+    forgotten, why = await _forget(agents, url) if told else ([], "")
+    if terminal.as_json:
+        terminal.document({"revoked": name, "forgotten": forgotten, "reloaded": told, "authorization": str(keys.included)})
+        return
+    terminal.note(f"{name} is let in no more" + ("; its connections are closed" if told else ""))
+    _tell_reload(keys, told, terminal)
+    for agent_id in sorted({*agents} - {*forgotten}):
+        terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
+
+
+async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId], str]:
+    """Have the registry forget agents, which takes an admin; returns whom it has forgotten, and why not the others."""
+    forgotten: list[AgentId] = []
+    if agents:
+        try:
+            async with open_reached_system(url) as system:
+                for agent_id in agents:
+                    with suppress(NotFoundError):  # it has never registered
+                        await system.remove_agent(RemoveAgent(agent_id=agent_id, force=True))
+                    forgotten.append(agent_id)
+        except IoaError as error:
+            return forgotten, f"the card stays ({error.message}); "
+    return forgotten, ""
+
+
+def _named(kept: FolderSecrets, name: str) -> Sequence[tuple[str, str]]:
+    """Return Secret and key of each seed that bears a name: all of the Secret that is called so, else that of the agent."""
+    found = []
+    if name not in (AUTHORIZATION, _SEED) and is_token(name):
+        found = [*kept.find(name, "*"), *kept.find("*", name)]
+    seeds = [(secret, key) for secret, key in dict.fromkeys(found) if not key.startswith(".") and not key.endswith(RETIRING)]
+    if not seeds:
+        raise InvalidInputError(f"There is no key of {name!r}.", hint="Name a service, a pool, an agent or a user.")
+    return seeds
+
+
+def _end_graces(kept: FolderSecrets, known: dict[str, Permissions], now: datetime) -> tuple[int, list[datetime]]:
+    """Take the retiring keys whose time is over off those that are let in; returns how many, and when that of others is over."""
+    waiting: list[datetime] = []
+    ended = 0
+    for secret, name in kept.find("*", f"*{RETIRING}"):
+        every = still_let_in(kept.read(secret) or {}, name.removesuffix(RETIRING), _BEFORE_ALL)
+        over = [one for one in every if one.until is not None and one.until <= now]
+        ended += sum(known.pop(one.public_key, None) is not None for one in over)
+        waiting += [one.until for one in every if one.until is not None and one.until > now]
+        if len(over) == len(every):
+            kept.remove(secret, name)
+    return ended, waiting
+
+
+def _tell_reload(keys: KeyFolder, told: bool, terminal: Terminal) -> None:
+    if told:
+        terminal.note("nats-server was told to reload")
+    else:
+        terminal.note(f"now have nats-server read {keys.included}: {_RELOAD}, or give --pid-file the next time")

@@ -1,0 +1,171 @@
+"""Files on their way into the store and out of it, piece by piece: nobody but group setup reads or writes the store.
+
+A file is announced with its size and its digest and comes in pieces, one request each, which any replica takes. Between the pieces
+no replica keeps anything: where a put stands is told to whoever puts, sealed, and comes back with the next piece. Readers find the
+whole when its last piece is there, and never before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from pydantic import Field
+
+from ioa.errors import InvalidInputError, NotFoundError
+from ioa.protocol.goals import Artifact, FileName
+from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField
+from ioa.protocol.model import Carrier, Model
+
+PIECE_BYTES = 512 * 1024
+"""What goes with one request; the last piece of a file has less."""
+
+Place = Annotated[str, Field(min_length=1, max_length=512)]
+"""What a file is called among those that its writer put into the same group, or for the same goal."""
+_Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Size = Annotated[int, Field(ge=0)]
+
+
+class Announced(Model):
+    """A file as its writer announces it. No byte beyond `size_bytes` is taken; readers hold it to the digest."""
+
+    name: FileName
+    size_bytes: _Size
+    sha256: _Digest
+    media_type: Annotated[str, Field(max_length=200)] = "application/octet-stream"
+
+
+class Standing(Model):
+    """How far a put has come. It means nothing to whoever puts; the seal tells group setup that it is its own word.
+
+    Attributes:
+        upload: Where the bytes lie.
+        seq: The number of the last piece in its stream.
+        size_bytes: How many bytes lie there.
+        pieces: How many pieces that are.
+    """
+
+    upload: Annotated[str, Field(max_length=200)]
+    seq: _Size
+    size_bytes: _Size
+    pieces: _Size
+    seal: Annotated[str, Field(max_length=64, repr=False)]
+
+
+class PutFile(Carrier):
+    """Put the next piece of a file into an open group that the agent is in; the first one has no `standing`."""
+
+    agent_id: AgentIdField
+    comm_id: CommIdField
+    place: Place
+    file: Announced
+    standing: Standing | None = None
+
+
+class PutUpload(Carrier):
+    """Put the next piece of a file that a user is about to send with a goal."""
+
+    user: AgentIdField
+    goal_id: GoalIdField
+    place: Place
+    file: Announced
+    standing: Standing | None = None
+
+
+class Stored(Model):
+    """Where a put stands. With `artifact` the file is there, and that is how it is referred to; else the next piece is awaited."""
+
+    standing: Standing | None = None
+    artifact: Artifact | None = None
+
+
+class GetFile(Model):
+    """Ask for a piece of a file by the entry of a group's log that told the asker of it. `after` is what the last piece said."""
+
+    agent_id: AgentIdField
+    comm_id: CommIdField
+    seq: _Size
+    object_name: Annotated[str, Field(max_length=512)]
+    sha256: _Digest
+    after: _Size = 0
+
+
+class GetUpload(Model):
+    """Ask, as a user, for a piece of a file that a goal was given, or has made."""
+
+    user: AgentIdField
+    object_name: Annotated[str, Field(max_length=512)]
+    sha256: _Digest
+    after: _Size = 0
+
+
+class FilePiece(Carrier):
+    """Bytes of a file, and from where to go on; no bytes if there are no more."""
+
+    after: _Size
+
+
+class AskStored(Model):
+    """Ask who stores most."""
+
+
+class OwnerBytes(Model):
+    """What somebody stores: `agent-` or `user-` and a name, or `goals` for texts that came with goals themselves."""
+
+    owner: str
+    size_bytes: _Size
+    files: _Size
+
+
+class StoredBytes(Model):
+    """Who stores most, and what all files have together that have an owner."""
+
+    owners: tuple[OwnerBytes, ...]
+    size_bytes: _Size
+
+
+async def put_in_pieces(
+    name: str, data: bytes, media_type: str, put: Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]
+) -> Artifact:
+    """Put a whole file by as many requests as it needs, one after the other.
+
+    Args:
+        name: What people call it.
+        data: The file.
+        media_type: What it is.
+        put: Makes one request.
+    """
+    announced = Announced(name=name, size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest(), media_type=media_type)
+    standing: Standing | None = None
+    while True:
+        at = 0 if standing is None else standing.size_bytes
+        stored = await put(announced, standing, data[at : at + PIECE_BYTES])
+        if stored.artifact is not None:
+            return stored.artifact
+        standing = stored.standing
+
+
+async def get_in_pieces(artifact: Artifact, get: Callable[[int], Awaitable[FilePiece]]) -> bytes:
+    """Fetch a whole file by as many requests as it needs, and hold it to its reference.
+
+    Args:
+        artifact: The reference. Nothing is read beyond the size that it tells.
+        get: Asks for the piece that follows.
+
+    Raises:
+        NotFoundError: It is gone, or not all of it is there.
+        InvalidInputError: It is not the file that was referenced.
+    """
+    data, after = bytearray(), 0
+    while True:
+        piece = await get(after)
+        data += piece.data
+        after = piece.after
+        if len(data) >= artifact.size_bytes:
+            break
+        if not piece.data:
+            raise NotFoundError(f"Of the file {artifact.name!r} only {len(data):,} of {artifact.size_bytes:,} bytes are stored.")
+    if len(data) != artifact.size_bytes or hashlib.sha256(data).hexdigest() != artifact.sha256:
+        raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
+    return bytes(data)

@@ -1,0 +1,135 @@
+"""Files in a dictionary."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.ports.file_store import OwnBytes, Page, StoredFile
+from ioa.protocol.goals import Artifact
+from ioa.testing.manual_clock import NEW_YEAR
+
+
+@dataclass
+class _Upload:
+    owner: str
+    object_name: str
+    size_bytes: int
+    begun: datetime
+    pieces: list[bytes] = field(default_factory=list)
+    complete: bool = False
+
+
+class MemoryFileStore:
+    """`FileStore` for unit tests. False in this: files are lost with the process, and nothing is ever out of reach or full.
+
+    What is put by other means lies among all others, and counts as nobody's.
+    """
+
+    def __init__(self) -> None:
+        self._uploads: dict[str, _Upload] = {}
+        self._files: dict[str, StoredFile] = {}
+        self._count = 0
+
+    async def find(self, object_name: str, sha256: str) -> StoredFile | None:
+        """Find a file."""
+        found = self._files.get(object_name)
+        return found if found is not None and found.artifact.sha256 == sha256 else None
+
+    async def named(self, object_name: str) -> Artifact | None:
+        """Find a file by its name."""
+        found = self._files.get(object_name)
+        return None if found is None else found.artifact
+
+    async def describe(self, object_name: str) -> Artifact:
+        """Build the reference of an object that was put by other means."""
+        found = self._files.get(object_name)
+        if found is None:
+            raise NotFoundError(f"There is no object {object_name!r} in the store of files.")
+        return found.artifact
+
+    async def read(self, stored: StoredFile, after: int) -> Page:
+        """Read a piece."""
+        upload = self._uploads.get(stored.upload)
+        if upload is None or after >= len(upload.pieces):
+            return Page(b"", after)
+        return Page(upload.pieces[after], after + 1)
+
+    async def begin(self, owner: str, object_name: str, size_bytes: int, at: datetime) -> str:
+        """Begin an upload."""
+        self._drop(object_name)
+        self._count += 1
+        self._uploads[str(self._count)] = _Upload(owner, object_name, size_bytes, at)
+        return str(self._count)
+
+    async def append(self, upload: str, data: bytes, after: int) -> int:
+        """Store a piece."""
+        begun = self._uploads.get(upload)
+        if begun is None or begun.complete or len(begun.pieces) != after:
+            raise ConflictError("The upload has been dropped, or goes on elsewhere.")
+        begun.pieces.append(data)
+        return after + 1
+
+    async def complete(self, upload: str, artifact: Artifact, pieces: int) -> bool:
+        """Let everybody see the file."""
+        if artifact.object_name in self._files:
+            self._drop(artifact.object_name)
+            return False
+        self._uploads[upload].complete = True
+        self._files[artifact.object_name] = StoredFile(artifact, "files", upload)
+        return True
+
+    async def stored_by(self, owner: str) -> int:
+        """Add up sizes."""
+        return (await self.owners()).get(owner, OwnBytes()).size_bytes
+
+    async def owners(self) -> Mapping[str, OwnBytes]:
+        """Add up sizes, by owner."""
+        counted: dict[str, OwnBytes] = {}
+        for one in self._uploads.values():
+            if one.owner:
+                before = counted.get(one.owner, OwnBytes())
+                counted[one.owner] = OwnBytes(before.size_bytes + max(one.size_bytes, 4_096), before.files + 1)
+        return counted
+
+    async def drop_interrupted(self, begun_before: datetime) -> Sequence[str]:
+        """Remove what is not complete."""
+        names = [one.object_name for one in self._uploads.values() if not one.complete and one.begun < begun_before]
+        for name in names:
+            self._drop(name)
+        return names
+
+    async def remove(self, object_name: str) -> None:
+        """Remove a file, as retention does."""
+        found = self._files.get(object_name)
+        if found is not None:
+            del self._files[object_name]
+            self._uploads.pop(found.upload)
+
+    async def put(self, object_name: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Put an object by other means, as an operator does by hand; the same name again replaces it."""
+        sha256 = hashlib.sha256(data).hexdigest()
+        artifact = Artifact(name=name, object_name=object_name, size_bytes=len(data), sha256=sha256, media_type=media_type)
+        self._uploads[f"by hand {object_name}"] = _Upload("", object_name, len(data), NEW_YEAR, [data], complete=True)
+        self._files[object_name] = StoredFile(artifact, "", f"by hand {object_name}")
+        return artifact
+
+    async def get(self, artifact: Artifact) -> bytes:
+        """Read a whole file by its reference."""
+        found = self._files.get(artifact.object_name)
+        if found is None:
+            raise NotFoundError(f"There is no object {artifact.object_name!r} in the store of files.")
+        if found.artifact.sha256 != artifact.sha256:
+            raise InvalidInputError(f"The file {artifact.name!r} has changed since it was referenced.")
+        return b"".join(self._uploads[found.upload].pieces)
+
+    def stored(self) -> Sequence[str]:
+        """Return the names of all objects."""
+        return list(self._files)
+
+    def _drop(self, object_name: str) -> None:
+        for place in [at for at, one in self._uploads.items() if one.object_name == object_name and not one.complete]:
+            del self._uploads[place]

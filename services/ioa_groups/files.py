@@ -1,0 +1,295 @@
+"""Files behind a service: who may read which, who may put which, and how much of the store is whose.
+
+An agent reads what an entry of a log told it of, and puts files into open groups that it is in. A file's name follows from the
+group, the writer and what the writer calls it, so that nobody writes in another's place; a file never changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from weakref import WeakValueDictionary
+
+import structlog
+
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    NotFoundError,
+    PayloadTooLargeError,
+    StoreFullError,
+    reason_of,
+)
+from ioa.group.events import files_of
+from ioa.ports.clock import Clock
+from ioa.ports.delivery import Tickets
+from ioa.ports.file_store import FileStore, StoredFile
+from ioa.ports.group_log import GroupLog
+from ioa.protocol.files import (
+    PIECE_BYTES,
+    Announced,
+    AskStored,
+    FilePiece,
+    GetFile,
+    GetUpload,
+    OwnerBytes,
+    PutFile,
+    PutUpload,
+    Standing,
+    Stored,
+    StoredBytes,
+    put_in_pieces,
+)
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.object_names import object_name
+from ioa.protocol.tickets import is_seal
+from ioa.runtime.ledger import GroupLedger
+
+INTERRUPTED_AFTER = timedelta(hours=1)
+"""After which time an upload counts as interrupted that is not complete."""
+SWEEP_EVERY = timedelta(minutes=10)
+_OF_GOALS = "goals"
+"""Whose the texts are that come with goals themselves."""
+_COUNTED_FOR = timedelta(seconds=10)
+"""How long it is believed how much an owner stores; what this replica takes from him meanwhile is added."""
+_REMEMBERED = 4_096
+_NAMED_OWNERS = 10
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class FileQuotas:
+    """How many bytes may be stored at a time: of one agent, and of one user."""
+
+    agent_bytes: int
+    user_bytes: int
+
+
+class FileService:
+    """Answer the requests for files.
+
+    Args:
+        store: Where they lie.
+        log: Tells who was told of which.
+        ledger: Tells who is in which group.
+        tickets: Seals where a put stands.
+        clock: Says when an upload began.
+        quotas: How much may be stored.
+    """
+
+    def __init__(
+        self, store: FileStore, log: GroupLog, ledger: GroupLedger, tickets: Tickets, clock: Clock, quotas: FileQuotas
+    ) -> None:
+        self._store = store
+        self._log = log
+        self._ledger = ledger
+        self._tickets = tickets
+        self._clock = clock
+        self._quotas = quotas
+        self._opened: OrderedDict[tuple[object, ...], StoredFile] = OrderedDict()
+        """Files by who may read them, why, and what they are: an entry is looked at once and not for each piece."""
+        self._counted: OrderedDict[str, tuple[int, datetime]] = OrderedDict()
+        self._counting: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def get(self, request: GetFile) -> FilePiece:
+        """Read a piece of a file that an entry told the asker of.
+
+        Raises:
+            NotFoundError: The entry is not there, was told to others, or tells of no such file; or the file is gone.
+        """
+        agent_id, comm_id, seq = request.agent_id, request.comm_id, request.seq
+        key = (agent_id, comm_id, seq, request.object_name, request.sha256)
+        return await self._read(request, key, lambda: self._check_told(request))
+
+    async def get_upload(self, request: GetUpload) -> FilePiece:
+        """Read a piece of a file as a user, who reads all logs: by a true reference, which tells the digest.
+
+        Raises:
+            NotFoundError: There is no such file.
+        """
+        return await self._read(request, (None, request.object_name, request.sha256), _nothing)
+
+    async def put(self, request: PutFile) -> Stored:
+        """Take the next piece of an agent's file.
+
+        Raises:
+            NotFoundError: The group is not there, or the agent is not in it.
+            ConflictError: The group has ended, another file has this place, or the upload was dropped.
+            InvalidInputError: The piece does not fit to what was announced.
+            PayloadTooLargeError: No agent may store that much.
+            StoreFullError: The agent stores too much at present, or the store has no room.
+        """
+        if request.standing is None:
+            await self._check_member(request.comm_id, request.agent_id)
+        name = object_name(request.comm_id, request.agent_id, request.place)
+        return await self._put(f"agent-{request.agent_id}", self._quotas.agent_bytes, name, request)
+
+    async def put_upload(self, request: PutUpload) -> Stored:
+        """Take the next piece of a file that a user sends with a goal.
+
+        Raises:
+            ConflictError: Another file has this place, or the upload was dropped.
+            InvalidInputError: The piece does not fit to what was announced.
+            PayloadTooLargeError: No user may store that much.
+            StoreFullError: The user stores too much at present, or the store has no room.
+        """
+        name = object_name(request.goal_id, request.user, request.place)
+        return await self._put(f"user-{request.user}", self._quotas.user_bytes, name, request)
+
+    async def keep(self, stored_as: str, name: str, data: bytes, media_type: str) -> Artifact:
+        """Store a text that came with a goal itself.
+
+        Raises:
+            ConflictError: Another text is stored under the name.
+        """
+
+        async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+            return await self._take(_OF_GOALS, _artifact(file, stored_as), standing, piece)
+
+        return await put_in_pieces(name, data, media_type, put)
+
+    async def describe(self, name: str) -> Artifact:
+        """Refer to an object that was put into the users' store by other means.
+
+        Raises:
+            NotFoundError: There is no such object.
+        """
+        return await self._store.describe(name)
+
+    async def stored(self, request: AskStored) -> StoredBytes:
+        """Tell who stores most."""
+        owners = await self._store.owners()
+        largest = sorted(owners.items(), key=lambda item: item[1].size_bytes, reverse=True)[:_NAMED_OWNERS]
+        return StoredBytes(
+            owners=tuple(OwnerBytes(owner=name, size_bytes=own.size_bytes, files=own.files) for name, own in largest),
+            size_bytes=sum(own.size_bytes for own in owners.values()),
+        )
+
+    async def sweep(self, every: timedelta = SWEEP_EVERY) -> None:
+        """Remove what interrupted uploads have left, and look again `every` so often, for ever."""
+        while True:
+            try:
+                for name in await self._store.drop_interrupted(self._clock.now() - INTERRUPTED_AFTER):
+                    _log.info("upload_dropped", object_name=name)
+            except Exception as error:
+                _log.warning("sweep_put_off", error=reason_of(error))
+            await asyncio.sleep(every.total_seconds())
+
+    async def _read(self, request: GetFile | GetUpload, key: tuple[object, ...], check: Callable[[], Awaitable[None]]) -> FilePiece:
+        stored = self._opened.get(key)
+        if stored is None:
+            await check()
+            stored = await self._store.find(request.object_name, request.sha256)
+            if stored is None:
+                raise NotFoundError("The file is stored no more.")
+            self._opened[key] = stored
+            if len(self._opened) > _REMEMBERED:
+                self._opened.popitem(last=False)
+        page = await self._store.read(stored, request.after)
+        return FilePiece(data=page.data, after=page.after)
+
+    async def _check_told(self, request: GetFile) -> None:
+        found = await self._log.read(request.comm_id, after=max(0, request.seq - 1), limit=1)
+        for stored in found:
+            told = {(file.object_name, file.sha256) for file in files_of(stored.entry.event)}
+            if stored.seq == request.seq and request.agent_id in stored.entry.audience:
+                if (request.object_name, request.sha256) in told:
+                    return
+        raise NotFoundError(f"No entry {request.seq} of {request.comm_id} has told {request.agent_id} of this file.")
+
+    async def _check_member(self, comm_id: CommId, agent_id: AgentId) -> None:
+        head = await self._ledger.head(comm_id)
+        if head is None or not head.entry.state.is_member(agent_id):
+            raise NotFoundError(f"{agent_id} is in no group {comm_id}.")
+        if head.entry.state.phase.is_terminal:
+            raise ConflictError(f"The group {comm_id} has ended; it takes no more files.")
+
+    async def _put(self, owner: str, most: int, stored_as: str, request: PutFile | PutUpload) -> Stored:
+        if request.file.size_bytes > most:
+            raise PayloadTooLargeError(
+                f"{request.file.name!r} has {request.file.size_bytes:,} bytes; {most:,} is what one may store here in all."
+            )
+        return await self._take(owner, _artifact(request.file, stored_as), request.standing, request.data, most)
+
+    async def _take(
+        self, owner: str, artifact: Artifact, standing: Standing | None, piece: bytes, most: int | None = None
+    ) -> Stored:
+        """Take a piece, and with the last one let everybody see the file. The same file again is there already."""
+        stored_bytes = 0 if standing is None else standing.size_bytes
+        if len(piece) != min(PIECE_BYTES, artifact.size_bytes - stored_bytes):
+            raise InvalidInputError(
+                f"A piece of {len(piece):,} bytes does not fit: {artifact.size_bytes - stored_bytes:,} bytes are to come,"
+                f" {PIECE_BYTES:,} at a time."
+            )
+        if standing is None:
+            found = await self._store.named(artifact.object_name)
+            if found is not None:
+                return Stored(artifact=_the_same(found, artifact))
+            upload, seq = await self._begin(owner, artifact, piece, most)
+        else:
+            seal = await self._seal(owner, artifact, standing)
+            if not is_seal(standing.seal, seal):
+                raise ForbiddenError("This upload is not yours to go on with.")
+            upload, seq = standing.upload, await self._store.append(standing.upload, piece, standing.seq)
+        pieces = 1 if standing is None else standing.pieces + 1
+        if stored_bytes + len(piece) < artifact.size_bytes:
+            now = Standing(upload=upload, seq=seq, size_bytes=stored_bytes + len(piece), pieces=pieces, seal="")
+            return Stored(standing=now.model_copy(update={"seal": await self._seal(owner, artifact, now)}))
+        if not await self._store.complete(upload, artifact, pieces):
+            found = await self._store.named(artifact.object_name)
+            return Stored(artifact=_the_same(found, artifact))
+        return Stored(artifact=artifact)
+
+    async def _begin(self, owner: str, artifact: Artifact, piece: bytes, most: int | None) -> tuple[str, int]:
+        """Begin an upload unless its owner stores too much; the first piece stores with it how large the whole will be."""
+        lock = self._counting.setdefault(owner, asyncio.Lock())
+        async with lock:
+            if most is not None:
+                await self._check_room(owner, artifact, most)
+            upload = await self._store.begin(owner, artifact.object_name, artifact.size_bytes, self._clock.now())
+            seq = await self._store.append(upload, piece, 0)
+            if owner in self._counted:
+                stored, until = self._counted[owner]
+                self._counted[owner] = (stored + artifact.size_bytes, until)
+        return upload, seq
+
+    async def _check_room(self, owner: str, artifact: Artifact, most: int) -> None:
+        now = self._clock.now()
+        stored, until = self._counted.get(owner, (0, now))
+        if until <= now or stored + artifact.size_bytes > most:
+            stored = await self._store.stored_by(owner)
+            self._counted[owner] = (stored, now + _COUNTED_FOR)
+            self._counted.move_to_end(owner)
+            if len(self._counted) > _REMEMBERED:
+                self._counted.popitem(last=False)
+        if stored + artifact.size_bytes > most:
+            raise StoreFullError(
+                f"{owner} stores {stored:,} of {most:,} bytes: no room for {artifact.name!r} with {artifact.size_bytes:,}.",
+                hint="Files go with their goals; an operator can remove old goals (`ioa goals prune`) or raise the quota.",
+            )
+
+    async def _seal(self, owner: str, artifact: Artifact, standing: Standing) -> str:
+        said = (standing.upload, standing.seq, standing.size_bytes, standing.pieces)
+        return await self._tickets.seal(json.dumps([owner, artifact.object_name, artifact.size_bytes, artifact.sha256, *said]))
+
+
+async def _nothing() -> None:
+    """Users are asked for no more than a true reference."""
+
+
+def _artifact(file: Announced, stored_as: str) -> Artifact:
+    return Artifact(object_name=stored_as, **file.model_dump())
+
+
+def _the_same(found: Artifact | None, announced: Artifact) -> Artifact:
+    """Return the file that is there if it is the one that was announced."""
+    if found is None or (found.sha256, found.size_bytes) != (announced.sha256, announced.size_bytes):
+        raise ConflictError(f"Another file is stored in the place of {announced.name!r}: what is stored never changes.")
+    return found

@@ -1,0 +1,108 @@
+"""What a stranger's key achieves with files: nothing beyond those that it was told of, and its own."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Awaitable
+from pathlib import Path
+
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.topology import ARTIFACTS, FILES
+from ioa.errors import ConflictError, ForbiddenError, InvalidInputError, IoaError, NotFoundError, StoreFullError
+from ioa.group.events import files_of
+from ioa.group.requests import LaunchGroup, Sync
+from ioa.group.state import GroupState
+from ioa.protocol import subjects
+from ioa.protocol.files import PIECE_BYTES, Announced, PutFile, Stored
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Artifact, Reason
+from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
+from tests.integration.security.test_achieving import BOB, MALLORY, Agent, Town, is_given, town  # noqa: F401
+from tests.rig.deadline import eventually
+
+SALES = b"1000\n2000\n" * 60_000
+
+
+async def test_a_stranger_reads_and_spoils_no_file(town: Town, tmp_path: Path) -> None:  # noqa: F811
+    """Inputs are read as their users sent them, by those alone who were told; who means harm fills no store and hangs nobody."""
+    (tmp_path / "sales.csv").write_bytes(SALES)
+    async with open_connection(town.secured.settings("admin")) as admin:
+        objects = await admin.jetstream().object_store(ARTIFACTS)
+        await objects.put("prices.csv", b"3\n")
+        for name, said in _HANGING.items():
+            await admin.jetstream().publish(_said_of(name), said)
+    for subject in (_said_of("prices.csv", FILES), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
+        await town.mallory.client.publish(subject, json.dumps({"bucket": FILES, "nuid": "x", "size": 2}).encode())
+    goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=("prices.csv",)), [tmp_path / "sales.csv"])
+    hers = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
+    hanging = [await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=(name,))) for name in _HANGING]
+    comm_id, seq, (prices, sales), state = await _open(town.bob, goal_id)
+    read = [await town.bob.network.get_file(BOB, comm_id, seq, file) for file in (prices, sales)]
+
+    achieved = await _attacks(town.mallory, hers, comm_id, seq, sales)
+
+    made = await town.bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain")
+    state = await town.bob.say(state, ConcludeGroupDiscussion(), 0)
+    await town.bob.say(state, Conclusion(content="Added.", artifacts=(made,)), 1)
+    result = await town.user.wait_for_result(goal_id)
+    outcomes = [(await town.outcome(one))[0] for one in hanging]
+    assert (achieved, read, outcomes) == ([], [b"3\n", SALES], [Reason.FAILED] * len(_HANGING))
+    assert (result.reason, await town.user.fetch(made), await town.user.fetch(sales)) == (Reason.CONCLUDED, b"3003", SALES)
+    largest = (await town.user.stored()).owners[0]
+    assert (largest.owner, largest.size_bytes) == (f"agent-{MALLORY}", 200_000_000 + 5_000)
+
+
+async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, int, tuple[Artifact, ...], GroupState]:
+    """Open the group of a goal that was given to an agent; returns its first entry's place and files."""
+    await eventually(lambda: is_given(agent.given, goal_id))
+    ticket = agent.given.ticket_of(goal_id)
+    launch = LaunchGroup(owner=agent.agent_id, members=(), goal_id=goal_id, session=agent.session.session, ticket=ticket)
+    state = (await agent.network.launch(launch)).state
+    [entry] = (await agent.network.sync(Sync(comm_id=state.comm_id, agent_id=agent.agent_id))).entries
+    return state.comm_id, entry.seq, files_of(entry.entry.event), state
+
+
+async def _attacks(mallory: Agent, hers: GoalId, theirs: CommId, seq: int, secret: Artifact) -> list[str]:
+    """T4: read a file of another group, write into it, change what is stored, store more than was announced, and all there is."""
+    network, achieved = mallory.network, []
+    own, first, _, _ = await _open(mallory, hers)
+    await network.put_file(MALLORY, own, "a", "a", b"a" * 5_000, "text/plain")
+
+    async def put(size: int, data: bytes, place: str) -> Stored:
+        file = Announced(name="a", size_bytes=size, sha256=hashlib.sha256(data).hexdigest())
+        request = PutFile(agent_id=MALLORY, comm_id=own, place=place, file=file, data=data)
+        return await mallory.requester.request(subjects.put_file(MALLORY), request, Stored)
+
+    attempts: dict[str, tuple[Awaitable[object], type[IoaError]]] = {
+        "read as a stranger": (network.get_file(MALLORY, theirs, seq, secret), NotFoundError),
+        "read by an entry of hers": (network.get_file(MALLORY, own, first, secret), NotFoundError),
+        "wrote as a stranger": (network.put_file(MALLORY, theirs, "sum", "sum.txt", b"1", "text/plain"), NotFoundError),
+        "changed a file": (network.put_file(MALLORY, own, "a", "a", b"b" * 5_000, "text/plain"), ConflictError),
+        "stored more than announced": (put(10, b"x" * 11, "b"), InvalidInputError),
+        "announced a large file": (put(200_000_000, b"x" * PIECE_BYTES, "c"), ForbiddenError),
+        "filled the store": (put(100_000_000, b"x" * PIECE_BYTES, "d"), StoreFullError),
+    }
+    for name, (attempt, refusal) in attempts.items():
+        try:
+            await attempt
+            achieved.append(name)
+        except refusal:
+            pass
+    achieved.remove("announced a large file")  # it is within what one may store, and counts at once
+    return achieved
+
+
+def _said_of(name: str, bucket: str = ARTIFACTS) -> str:
+    return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+_HANGING = {
+    "null": b"null",
+    "list": b"[]",
+    "bomb": json.dumps({"name": "bomb", "bucket": ARTIFACTS, "nuid": "*", "size": 24, "chunks": 10**9}).encode(),
+    "foreign": json.dumps({"name": "foreign", "bucket": FILES, "nuid": "x", "size": 1, "chunks": 1}).encode(),
+}
+"""What may be said of an object by whoever may put some."""

@@ -1,0 +1,41 @@
+"""Whole files in a store, by its own steps."""
+
+from __future__ import annotations
+
+import hashlib
+
+from ioa.errors import NotFoundError
+from ioa.ports.file_store import FileStore
+from ioa.protocol.files import PIECE_BYTES, FilePiece, get_in_pieces
+from ioa.protocol.goals import Artifact
+from ioa.testing.manual_clock import NEW_YEAR
+
+OWNER = "agent-ada"
+
+
+async def store_file(
+    store: FileStore, object_name: str, name: str, data: bytes, media_type: str = "text/plain", owner: str = OWNER
+) -> Artifact:
+    """Put a file into the store; the name must be free."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    artifact = Artifact(name=name, object_name=object_name, size_bytes=len(data), sha256=sha256, media_type=media_type)
+    upload = await store.begin(owner, object_name, len(data), NEW_YEAR)
+    pieces = [data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES)] or [b""]
+    after = 0
+    for piece in pieces:
+        after = await store.append(upload, piece, after)
+    assert await store.complete(upload, artifact, len(pieces))
+    return artifact
+
+
+async def fetch_file(store: FileStore, artifact: Artifact) -> bytes:
+    """Read a file back and check it."""
+    stored = await store.find(artifact.object_name, artifact.sha256)
+    if stored is None:
+        raise NotFoundError(f"{artifact.object_name} is not stored.")
+
+    async def get(after: int) -> FilePiece:
+        page = await store.read(stored, after)
+        return FilePiece(data=page.data, after=page.after)
+
+    return await get_in_pieces(artifact, get)

@@ -1,0 +1,224 @@
+"""Files behind the service: who may read, who may write, and how much."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import pytest
+
+from ioa.errors import (
+    ConflictError,
+    ForbiddenError,
+    InvalidInputError,
+    IoaError,
+    NotFoundError,
+    PayloadTooLargeError,
+    StoreFullError,
+)
+from ioa.group.requests import CancelGroup
+from ioa.protocol.files import (
+    PIECE_BYTES,
+    Announced,
+    AskStored,
+    FilePiece,
+    GetFile,
+    GetUpload,
+    PutFile,
+    PutUpload,
+    Standing,
+    Stored,
+    get_in_pieces,
+    put_in_pieces,
+)
+from ioa.protocol.goals import Artifact
+from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskSpec
+from ioa_groups.files import INTERRUPTED_AFTER
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
+
+PLACE = "t1/chart.svg"
+ANNA = AgentId("anna")
+TWO_PIECES = b"x" * (PIECE_BYTES + 100)
+
+
+def putting(
+    plane: Plane, agent_id: AgentId, comm_id: CommId = ROOM, place: str = PLACE
+) -> Callable[[Announced, Standing | None, bytes], Awaitable[Stored]]:
+    """How an agent puts pieces."""
+
+    async def put(file: Announced, standing: Standing | None, data: bytes) -> Stored:
+        return await plane.files.put(
+            PutFile(agent_id=agent_id, comm_id=comm_id, place=place, file=file, standing=standing, data=data)
+        )
+
+    return put
+
+
+async def put(plane: Plane, agent_id: AgentId, data: bytes = b"chart", place: str = PLACE) -> Artifact:
+    """Put a whole file."""
+    return await put_in_pieces("chart.svg", data, "image/svg+xml", putting(plane, agent_id, place=place))
+
+
+async def upload(plane: Plane, data: bytes, place: str = "0/a") -> Artifact:
+    """Put a user's file."""
+
+    async def one(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
+        return await plane.files.put_upload(
+            PutUpload(user=ANNA, goal_id=GOAL, place=place, file=file, standing=standing, data=piece)
+        )
+
+    return await put_in_pieces("a", data, "text/plain", one)
+
+
+async def read(plane: Plane, agent_id: AgentId, seq: int, file: Artifact, comm_id: CommId = ROOM) -> bytes:
+    """Read a whole file."""
+
+    async def get(after: int) -> FilePiece:
+        named = {"object_name": file.object_name, "sha256": file.sha256}
+        return await plane.files.get(GetFile(agent_id=agent_id, comm_id=comm_id, seq=seq, after=after, **named))
+
+    return await get_in_pieces(file, get)
+
+
+def announced(data: bytes, size: int | None = None) -> Announced:
+    """A file that is about to be put."""
+    return Announced(name="a", size_bytes=len(data) if size is None else size, sha256=hashlib.sha256(data).hexdigest())
+
+
+@pytest.fixture
+async def plane() -> Plane:
+    """Ada's group with bob, who has a task; eve is in none."""
+    made = Plane()
+    await made.open(ADA, BOB)
+    await made.says(ADA, SyncTaskAssignment(tasks=(TaskSpec(task_id=TaskId("t1"), assignee=BOB, task_desc="Draw."),)))
+    return made
+
+
+async def reported(plane: Plane, file: Artifact) -> int:
+    """Bob reports his task with a file; returns the entry's sequence."""
+    await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="Done.", artifacts=(file,)))
+    return (await plane.entries())[-1].seq
+
+
+async def test_what_an_entry_tells_is_read_by_those_whom_it_told(plane: Plane) -> None:
+    """A member reads a file by the entry that brought it; nobody else, by no other entry, and no other file."""
+    file = await put(plane, BOB, TWO_PIECES)
+    seq = await reported(plane, file)
+    assert await read(plane, ADA, seq, file) == TWO_PIECES
+    forged = file.model_copy(update={"sha256": "0" * 64})
+    for who, where, what in ((EVE, seq, file), (ADA, seq - 1, file), (ADA, seq + 1, file), (ADA, seq, forged)):
+        with pytest.raises(NotFoundError, match="has told"):
+            await read(plane, who, where, what)
+    with pytest.raises(NotFoundError, match="has told"):
+        await read(plane, ADA, seq, file, CommId("elsewhere"))
+
+
+async def test_an_entry_cannot_make_a_file_ones_own(plane: Plane) -> None:
+    """Who makes up a reference, without the digest of what is stored, is told of nothing by it."""
+    secret = await upload(plane, b"secret")
+    made_up = secret.model_copy(update={"sha256": hashlib.sha256(b"guess").hexdigest()})
+    seq = await reported(plane, made_up)
+    with pytest.raises(NotFoundError, match="stored no more"):
+        await read(plane, ADA, seq, made_up)
+
+
+async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
+    """A stranger learns no more than that it is in no such group, and nothing is put where all is over."""
+    for comm_id in (ROOM, CommId("elsewhere")):
+        with pytest.raises(NotFoundError, match="eve is in no group"):
+            await put_in_pieces("a", b"a", "text/plain", putting(plane, EVE, comm_id))
+    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    with pytest.raises(ConflictError, match="has ended"):
+        await put(plane, BOB)
+
+
+async def test_what_is_stored_never_changes(plane: Plane) -> None:
+    """The same file again is the same file, without its bytes; another one in its place is refused; members have places apart."""
+    first = await put(plane, BOB)
+    assert (await put(plane, BOB), (await put(plane, ADA, b"other")).object_name != first.object_name) == (first, True)
+    with pytest.raises(ConflictError, match="never changes"):
+        await put(plane, BOB, b"other")
+    assert await plane.artifacts.get(first) == b"chart"
+
+
+async def test_no_more_is_taken_than_was_announced(plane: Plane) -> None:
+    """A piece too long, too short, or behind the end is refused, and nothing of it can be read."""
+    one = putting(plane, BOB)
+    for data, size in ((b"12345", 4), (b"1234", 5), (b"", 1), (TWO_PIECES, len(TWO_PIECES))):
+        with pytest.raises(InvalidInputError, match="does not fit"):
+            await one(announced(data, size), None, data)
+    assert plane.artifacts.stored() == []
+
+
+async def test_nobody_goes_on_with_anothers_upload(plane: Plane) -> None:
+    """Where a put stands is group setup's word: it holds for that writer, that file and that place, as it was said."""
+    file = announced(TWO_PIECES)
+    standing = (await putting(plane, BOB)(file, None, TWO_PIECES[:PIECE_BYTES])).standing
+    assert standing is not None
+    rest = TWO_PIECES[PIECE_BYTES:]
+    others = (
+        (putting(plane, ADA), file, standing),
+        (putting(plane, BOB, place="t1/b"), file, standing),
+        (putting(plane, BOB), file.model_copy(update={"sha256": "0" * 64}), standing),
+        (putting(plane, BOB), file, standing.model_copy(update={"seq": 0})),
+        (putting(plane, BOB), file, standing.model_copy(update={"seal": "é" * 64})),
+    )
+    for go_on, what, where in others:
+        with pytest.raises(ForbiddenError):
+            await go_on(what, where, rest)
+    stored = await putting(plane, BOB)(file, standing, rest)
+    assert stored.artifact is not None and await plane.artifacts.get(stored.artifact) == TWO_PIECES
+
+
+async def test_an_owner_has_so_much_room(plane: Plane) -> None:
+    """Uploads that are not complete count with their whole size; who is over is told, others have room, and removing makes some."""
+    kept = await put(plane, BOB, b"1" * PIECE_BYTES, "1")
+    for name in ("2", "3", "4", "5"):
+        await putting(plane, BOB, place=name)(announced(TWO_PIECES), None, TWO_PIECES[:PIECE_BYTES])
+    with pytest.raises(StoreFullError, match="agent-bob stores"):
+        await put(plane, BOB, b"6" * PIECE_BYTES, "6")
+    with pytest.raises(PayloadTooLargeError):
+        await putting(plane, BOB)(announced(b"", 3_000_001), None, b"")
+    await put(plane, ADA, b"6" * PIECE_BYTES, "6")
+    await plane.artifacts.remove(kept.object_name)
+    await put(plane, BOB, b"6" * PIECE_BYTES, "6")
+    told = await plane.files.stored(AskStored())
+    assert [(one.owner, one.files) for one in told.owners] == [("agent-bob", 5), ("agent-ada", 1)]
+
+
+async def test_a_user_has_so_much_room(plane: Plane) -> None:
+    """Files that users send with goals are counted as theirs."""
+    for name in range(7):
+        await upload(plane, b"x" * PIECE_BYTES, str(name))
+    with pytest.raises(StoreFullError, match="user-anna stores"):
+        await upload(plane, b"x" * PIECE_BYTES, "7")
+
+
+async def test_interrupted_uploads_make_room(plane: Plane) -> None:
+    """What nobody goes on with is removed after a while."""
+    await putting(plane, BOB)(announced(TWO_PIECES), None, TWO_PIECES[:PIECE_BYTES])
+    plane.clock.advance(INTERRUPTED_AFTER + timedelta(seconds=1))
+    await plane.artifacts.drop_interrupted(plane.clock.now() - INTERRUPTED_AFTER)
+    assert await plane.files.stored(AskStored()) == await Plane().files.stored(AskStored())
+
+
+@pytest.mark.parametrize(
+    ("update", "error"),
+    [({"sha256": "0" * 64}, NotFoundError), ({"object_name": "nowhere"}, NotFoundError), ({"size_bytes": 4}, InvalidInputError)],
+)
+async def test_users_read_by_a_true_reference(plane: Plane, update: dict[str, object], error: type[IoaError]) -> None:
+    """The digest of what is stored opens it, and a reference that says something else is refused."""
+    file = await put(plane, BOB)
+
+    async def fetch(wanted: Artifact) -> bytes:
+        async def get(after: int) -> FilePiece:
+            named = {"object_name": wanted.object_name, "sha256": wanted.sha256}
+            return await plane.files.get_upload(GetUpload(user=ANNA, after=after, **named))
+
+        return await get_in_pieces(wanted, get)
+
+    assert await fetch(file) == b"chart"
+    with pytest.raises(error):
+        await fetch(file.model_copy(update=update))
