@@ -135,6 +135,8 @@ class GroupSetup:
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
             check_levels(cards)
+        if request.policy != ("" if team is None else team.policy.digest):
+            raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
         if parent is not None and not cards[0].may_team_up:

@@ -51,6 +51,8 @@ class LaunchGroup(Instruction):
     """The files that a nested team gets besides those of the goal."""
     ticket: ShownTicket = None
     """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
+    policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
+    """The digest of the policy that the owner has read in its goal; group setup of a release without policies refuses it."""
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
 

@@ -54,6 +54,7 @@ class Role(PolicyPart):
     """A part that members play.
 
     Attributes:
+        name: What it is called, anything but `all`.
         prompt: What its holders are told, besides their own instructions.
         at_most: How many turns a holder has in the whole group.
         timeout: How long a holder has the floor; None: as its card says, or its group.
@@ -72,6 +73,7 @@ class Turns(PolicyPart):
     """Who speaks next in a node.
 
     Attributes:
+        mode: How the next speaker is found.
         by: The hub, which speaks after everybody else: a role.
         follow: Which role speaks after which.
         repeat: Whether one member may speak twice in a row.
@@ -84,7 +86,12 @@ class Turns(PolicyPart):
 
 
 class Opening(PolicyPart):
-    """Who speaks first in a node, and in which words; without words the role finds its own."""
+    """Who speaks first in a node.
+
+    Attributes:
+        role: Who does; it is one of the node's.
+        say: In which words; without them the role finds its own.
+    """
 
     role: Name
     say: Prompt = ""
@@ -105,7 +112,13 @@ class Condition(PolicyPart):
 
 
 class Exit(PolicyPart):
-    """A way out of a node: by a rule, or chosen by whoever has the floor. A rule without a condition is taken at `max`."""
+    """A way out of a node.
+
+    Attributes:
+        to: The node that it leads to, or `end`.
+        when: When it is open; a rule without a condition is taken when the turns of the node are over.
+        by: Whether a rule takes it, or whoever has the floor chooses it.
+    """
 
     to: Name
     when: Condition | None = None
@@ -121,9 +134,13 @@ class Node(PolicyPart):
     """A stretch of the discussion.
 
     Attributes:
+        name: What it is called, anything but `end`.
         roles: Who speaks here.
+        turns: Who speaks next.
+        opens: Who speaks first.
         prompt: What they are told here.
-        max: How many turns a visit has; None: as its exits say, and a round if all of them are bare.
+        max: How many turns a visit has; None: as its exits say, and a round if none of them has a condition.
+        exits: The ways out, in the order in which they are asked.
         again: Whether a further visit counts its turns anew.
         visits: How often the node may be entered; None is no bound.
     """

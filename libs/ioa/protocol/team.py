@@ -97,6 +97,11 @@ _LATER: Mapping[str, frozenset[str]] = {
 _LATER_MODES = ("together", "ask")
 
 
+def later_parts() -> Mapping[str, tuple[str, ...]]:
+    """Name the parts of policies that this release does not know yet, by where they stand."""
+    return {"top of the file" if where == "top" else where: tuple(sorted(names)) for where, names in _LATER.items()}
+
+
 def read_toml(text: str) -> TeamSpec:
     """Read a team file.
 
