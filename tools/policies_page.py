@@ -69,8 +69,8 @@ _RULES = f"""\
    floor ran out, the member passed, or it repeated itself twice. A member whose model is away is waited for, for
    `IOA_MODEL_PATIENCE`.
 4. **The ways out** are asked: what the speaker chose (`go`) · exits of rules whose `when` holds, in the order of the file · at
-   `max` the first exit without a condition, else the first open one, else the end. A node with neither `max` nor anything but such exits
-   lasts one round. An exit to a node whose `visits` are used up is closed.
+   `max` the first exit without a condition, else the first open one, else the end. A node with neither `max` nor anything but such
+   exits lasts one round. An exit to a node whose `visits` are used up is closed.
 5. **Else somebody speaks next**, as `turns` says. A member that is lost while it has the floor is passed over, uncounted; if nobody
    else is present it keeps the floor until its time is over.
 

@@ -10,13 +10,13 @@ import operator
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
-from ioa.protocol.team import TeamField
+from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
@@ -54,10 +54,20 @@ class GoalOrder(BaseModel):
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _turns_are_those_of_the_team(cls, data: object) -> object:
+        """Take the turns of the team, unless the order says otherwise."""
+        team = data.get("team") if isinstance(data, dict) else None
+        turns = (
+            team.max_turns if isinstance(team, TeamSpec) else team.get("max_turns", MAX_TURNS) if isinstance(team, dict) else None
+        )
+        return data if turns is None or not isinstance(data, dict) else {"max_turns": turns, **data}
+
     def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
         """Return the goal as the system keeps it, with every input in the artifact store.
 
-        One with a team goes to who leads that, and has as many turns as the team, unless the order says otherwise.
+        One with a team goes to who leads that, unless the order says otherwise.
         """
         team = self.team
         leader = team.leader.agents[:1] if team is not None else ()
@@ -67,7 +77,7 @@ class GoalOrder(BaseModel):
             agent=self.agent or next(iter(leader), None),
             team=team,
             inputs=inputs,
-            max_turns=team.max_turns if team is not None and "max_turns" not in self.model_fields_set else self.max_turns,
+            max_turns=self.max_turns,
             max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ioa.cli.teams import check_file, draw_file, read_team
+from ioa.cli.teams import check_file, draw_file, order_of_team, read_team, try_file
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError
 from ioa.protocol.team import document_of
@@ -50,3 +50,49 @@ def test_a_picture_goes_to_standard_output(capsys: pytest.CaptureFixture[str]) -
     """Whole lines, to be piped into whatever draws Mermaid."""
     draw_file(SHIPPED / "company.toml", Terminal(as_json=False))
     assert capsys.readouterr().out.startswith("stateDiagram-v2\n    [*] --> n0\n")
+
+
+def test_a_team_is_tried_in_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who speaks when, with what a script has them choose; the end is told too."""
+    script = tmp_path / "script"
+    script.write_text("# the outliner chooses\noutliner -> section: One.\noutliner -> finish: Enough.\n")
+    try_file(SHIPPED / "paper-loop.toml", script, Terminal(as_json=True))
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["speaker"] for one in told] == ["analyst", "reader", "outliner", "writer", "outliner", "editor", "editor"]
+    assert (told[2]["words"], told[-1]) == (
+        "One.",
+        {"event": "end", "turn": 7, "node": "", "speaker": "editor", "words": "states the conclusion"},
+    )
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
+def test_each_team_that_ships_can_be_tried(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever chooses nothing is led by the policy to the end."""
+    try_file(file, None, Terminal(as_json=False))
+    assert capsys.readouterr().out.splitlines()[-1].endswith(("states the conclusion", "the group has ended: concluded"))
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("outliner -> editor: Hm.", "Turn 3, outliner in outline: No way out that you may choose leads to editor"),
+        ("outliner says hm", "Line 1 of the script is not"),
+    ],
+)
+def test_a_script_that_cannot_be_played_says_where(tmp_path: Path, line: str, why: str) -> None:
+    """By the turn, or by the line."""
+    script = tmp_path / "script"
+    script.write_text(line)
+    with pytest.raises(InvalidInputError, match=why):
+        try_file(SHIPPED / "paper-loop.toml", script, Terminal(as_json=True))
+
+
+def test_a_goal_of_a_team_has_its_words_and_its_turns(tmp_path: Path) -> None:
+    """Unless others are given; a team without a goal of its own needs one."""
+    order = order_of_team(SHIPPED / "debate.toml", None, 60)
+    assert (order.goal, order.max_turns, order.timeout) == ("Should the city close its centre to cars?", 100, 60)
+    assert order_of_team(SHIPPED / "debate.toml", "Should it rain?", None).goal == "Should it rain?"
+    bare = tmp_path / "bare.toml"
+    bare.write_text('team = "t"\n[roles]\na = "ada"\n[[nodes]]\nname = "x"\nroles = ["a"]\n')
+    with pytest.raises(InvalidInputError, match="has no goal of its own"):
+        order_of_team(bare, None, None)
