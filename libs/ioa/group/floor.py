@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -47,7 +47,12 @@ class StateRule:
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
     """Count a turn: its holder has spoken. `changed` is what else is another now, since copies take time."""
-    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, "passes": (), **changed})
+    return state.model_copy(update={**turn_taken(state), **changed})
+
+
+def turn_taken(state: GroupState) -> dict[str, object]:
+    """Return what is another in a state when its holder has spoken."""
+    return {"turns_taken": state.turns_taken + 1, "silences": 0, "passes": ()}
 
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -65,6 +70,15 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
     if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
     return state.model_copy(update=_granted(state, agent_id, at, within))
+
+
+def change_and_grant(
+    state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, changed: Mapping[str, object]
+) -> GroupState:
+    """Give the floor to a member, and change what else is another now: both in one copy, unless no turn or budget would be left."""
+    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
+        return grant(state.model_copy(update=changed), agent_id, at, within)
+    return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:

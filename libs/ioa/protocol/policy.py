@@ -191,6 +191,11 @@ class Policy(PolicyPart):
         return any(role.at_most is not None for role in self.roles)
 
     @cached_property
+    def times_floors(self) -> bool:
+        """Whether a role says how long its holders have the floor."""
+        return any(role.timeout is not None for role in self.roles)
+
+    @cached_property
     def digest(self) -> str:
         """Tells this policy from another one."""
         return hashlib.sha256(encode_value(self.model_dump(mode="json"))).hexdigest()[:16]

@@ -35,6 +35,10 @@ class Scene(NamedTuple):
         """Return who is present but one."""
         return tuple([one for one in self.present if one != than])
 
+    def after(self, state: GroupState, course: Course) -> Scene:
+        """See the same node after a turn, which may have been somebody's last one."""
+        return scene_of(self.policy, state, course) if self.policy.counts_totals else self._replace(course=course)
+
     def agent(self, number: int) -> AgentId:
         """Return the id of a member."""
         return self.members[number].agent_id

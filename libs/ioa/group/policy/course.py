@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from ioa.group import floor, lacks
@@ -22,29 +23,37 @@ def begin(state: GroupState, policy: Policy, at: datetime) -> GroupState:
         visits=(0,) * len(policy.nodes),
         total=(0,) * len(state.members) if policy.counts_totals else (),
     )
-    return _enter(state.model_copy(update={"course": course}), policy, policy.nodes[0].name, at, None)
+    return _enter(state, policy, course, policy.nodes[0].name, at, {}, None)
 
 
 def proceed(
-    state: GroupState, policy: Policy, at: datetime, *, go: str | None = None, named: int | None = None, words: str | None = None
+    state: GroupState,
+    scene: Scene,
+    at: datetime,
+    changed: Mapping[str, object],
+    *,
+    go: str | None = None,
+    named: int | None = None,
+    words: str | None = None,
 ) -> GroupState:
-    """Go on after a turn that was counted: by a way out that is open, else to the next speaker.
+    """Go on after a turn: by a way out that is open, else to the next speaker.
 
     Args:
-        state: The group after the turn.
-        policy: What leads it.
+        state: The group before the turn.
+        scene: Its node after the turn was counted.
         at: When.
+        changed: What else in the state is another by the turn, since copies take time.
         go: The way out that the speaker chose.
         named: The next speaker that the speaker named.
         words: What was said; None if the turn was silent.
     """
-    assert state.course is not None
-    scene = scene_of(policy, state, state.course)
     to = way_out(scene, go)
-    if to is not None:
-        return _enter(state, policy, to, at, words)
-    speaker = next_speaker(scene, named)
-    return _enter(state, policy, past(scene), at, words) if speaker is None else _grant(state, scene, speaker, at)
+    if to is None:
+        speaker = next_speaker(scene, named)
+        if speaker is not None:
+            return _grant(state, scene, speaker, at, changed)
+        to = past(scene)
+    return _enter(state, scene.policy, scene.course, to, at, changed, words)
 
 
 def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
@@ -52,7 +61,7 @@ def pass_over(state: GroupState, policy: Policy, at: datetime) -> GroupState:
     assert state.course is not None
     scene = scene_of(policy, state, state.course)
     speaker = next_speaker(scene)
-    return state if speaker is None else _grant(state, scene, speaker, at)
+    return state if speaker is None else _grant(state, scene, speaker, at, {})
 
 
 def grant_again(state: GroupState, policy: Policy, at: datetime) -> GroupState:
@@ -79,21 +88,21 @@ def counted(state: GroupState, policy: Policy) -> Course:
     return course.model_copy(update=changed)
 
 
-def _enter(state: GroupState, policy: Policy, to: str, at: datetime, words: str | None) -> GroupState:
+def _enter(
+    state: GroupState, policy: Policy, course: Course, to: str, at: datetime, changed: Mapping[str, object], words: str | None
+) -> GroupState:
     """Enter a node, or the first one behind it in which somebody is present, or end the discussion."""
-    course = state.course
-    assert course is not None
     for _ in range(len(policy.nodes) + 1):
         if to == END:
-            return _end(state.model_copy(update={"course": course}), policy, at, words)
+            return _end(state.model_copy(update={**changed, "course": course}), policy, at, words)
         course = _entered(policy, course, to, len(state.members))
         scene = scene_of(policy, state, course)
         speaker = first_speaker(scene)
         if speaker is not None:
-            return _grant(state, scene, speaker, at)
+            return _grant(state, scene, speaker, at, changed)
         to = past(scene)
     why = "Nobody is present who could speak in any node that is open."
-    return floor.end(state.model_copy(update={"course": course}), Reason.NO_SPEAKER, why, at)
+    return floor.end(state.model_copy(update={**changed, "course": course}), Reason.NO_SPEAKER, why, at)
 
 
 def _entered(policy: Policy, course: Course, to: str, members: int) -> Course:
@@ -116,17 +125,17 @@ def _entered(policy: Policy, course: Course, to: str, members: int) -> Course:
     )
 
 
-def _grant(state: GroupState, scene: Scene, speaker: int, at: datetime) -> GroupState:
+def _grant(state: GroupState, scene: Scene, speaker: int, at: datetime, changed: Mapping[str, object]) -> GroupState:
     opens = scene.node.opens
     opening = scene.course.last is None and opens is not None and bool(opens.say) and speaker in scene.holders(opens.role)[:1]
     course = scene.course if scene.course.opening is opening else scene.course.model_copy(update={"opening": opening})
-    if course is not state.course:
-        state = state.model_copy(update={"course": course})
-    return floor.grant(state, scene.agent(speaker), at, _floor_time(scene, speaker))
+    return floor.change_and_grant(state, scene.agent(speaker), at, _floor_time(scene, speaker), {**changed, "course": course})
 
 
 def _floor_time(scene: Scene, speaker: int) -> timedelta | None:
     """How long a speaker has the floor by its roles here: the longest; None if they do not say."""
+    if not scene.policy.times_floors:
+        return None
     held = scene.members[speaker].roles
     roles = [scene.policy.roles[scene.policy.role_numbers[name]] for name in scene.node.roles]
     times = [role.timeout for role in roles if role.timeout is not None and scene.policy.role_numbers[role.name] in held]

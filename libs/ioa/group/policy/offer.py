@@ -47,8 +47,12 @@ def offer(policy: Policy, state: GroupState, agent_id: AgentId) -> Offer | None:
     stage, course = state.stage, state.course
     if course is None or not isinstance(stage, Discussing) or stage.holder != agent_id:
         return None
-    scene = scene_of(policy, state, course)
-    if course.opening:
+    return offer_in(scene_of(policy, state, course), state, agent_id)
+
+
+def offer_in(scene: Scene, state: GroupState, agent_id: AgentId) -> Offer:
+    """Say what the holder of the floor may say, in the scene that it is in."""
+    if scene.course.opening:
         assert scene.node.opens is not None
         return Offer(say=scene.node.opens.say)
     me = state.number_of(agent_id)

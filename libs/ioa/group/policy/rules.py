@@ -8,8 +8,9 @@ from typing import Any
 
 from ioa.group import floor, monologue, passing, tasks
 from ioa.group.events import Kind, MemberLost, MemberReturned, RepetitionRefused, Said, TimerFired
+from ioa.group.policy.casting import scene_of
 from ioa.group.policy.course import counted, grant_again, pass_over, proceed
-from ioa.group.policy.offer import check_discussion, check_end, offer
+from ioa.group.policy.offer import check_discussion, check_end, offer, offer_in
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Discussing, GroupState
 from ioa.protocol.goals import Reason
@@ -22,15 +23,16 @@ PolicyRule = Callable[[GroupState, Any, Policy], GroupState]
 def _discussion(state: GroupState, said: Said, policy: Policy) -> GroupState:
     payload, sender = said.message.payload, said.message.header.sender
     assert isinstance(payload, Discussion) and state.course is not None
-    offered = offer(policy, state, sender)
-    assert offered is not None, "the machine has asked whose floor it is"
+    scene = scene_of(policy, state, state.course)
+    offered = offer_in(scene, state, sender)
     check_discussion(offered, payload)
     tasks.reject(state, payload.rejects)
-    is_free = offered.say is None and policy.nodes[state.course.node].turns.mode != "hub"
+    is_free = offered.say is None and scene.node.turns.mode != "hub"
     remarks = monologue.check_remark(state, said) if is_free else None
     named = None if payload.next_speaker is None else state.number_of(payload.next_speaker)
-    after = floor.take_turn(state, course=counted(state, policy), monologue=remarks)
-    return proceed(after, policy, said.at, go=payload.go, named=named, words=payload.content)
+    changed = {**floor.turn_taken(state), "monologue": remarks}
+    after = scene.after(state, counted(state, policy))
+    return proceed(state, after, said.at, changed, go=payload.go, named=named, words=payload.content)
 
 
 def _end(state: GroupState, said: Said, policy: Policy) -> GroupState:
@@ -66,8 +68,8 @@ def _silent(state: GroupState, policy: Policy, at: datetime, reason: Reason) -> 
         holder = state.floor_holder
         why = f"{holder} said nothing." if policy.silent == "end" else f"Nobody speaks: {silences} turns in a row were silent."
         return floor.end(state, reason, why, at)
-    after = state.model_copy(update={"silences": silences, "course": counted(state, policy)})
-    return proceed(after, policy, at)
+    scene = scene_of(policy, state, counted(state, policy))
+    return proceed(state, scene, at, {"silences": silences})
 
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused, policy: Policy) -> GroupState:
