@@ -39,7 +39,7 @@ from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.registry import Agents, GetAgents, Lease, Register, Renew
 from ioa.protocol.retention import Prune, Pruned
 from tests.rig.deadline import eventually
@@ -125,7 +125,7 @@ class Mould:
         yield subject_of(GOAL_RECORDS, comm_id), self._cast(self._record, goal_id, comm_id)
         for entry in self._log:
             yield subjects.log(comm_id), self._cast(entry, goal_id, comm_id)
-        yield subjects.result_of(goal_id), self._cast(self._result, goal_id, comm_id)
+        yield subjects.result_of(GoalName(LOCAL, goal_id)), self._cast(self._result, goal_id, comm_id)
 
     def removed(self, goal_id: GoalId, comm_id: CommId) -> Iterator[tuple[str, bytes]]:
         """What stays of a goal that was removed."""

@@ -24,7 +24,7 @@ from ioa.adapters.nats.topology import ARTIFACTS, CARDS, ENDED, FILES, GOAL_RECO
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.agent.asking import until_answered
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName
 from tests.rig.fleet import WORKERS, Fleet
 from tests.rig.nats_server import crash
 from tests.rig.small_volume import SmallVolume
@@ -273,7 +273,7 @@ class Poison:
         ):
             for data in _GARBAGE:
                 await js.publish(subject, data)
-        await js.publish(subjects.GOAL, _ODD_INPUT)
+        await js.publish(subjects.goal_of(LOCAL), _ODD_INPUT)
 
     async def end(self, site: Site) -> None:
         """Leave it there: nobody tidies up."""
@@ -282,12 +282,12 @@ class Poison:
 _BUCKETS = (CARDS, LEASES, SESSIONS, MEMBERS, GOAL_RECORDS, OPEN, ENDED)
 _POISONED_GROUP = CommId("poisoned")
 _POISONED = (
-    subjects.GOAL,
-    subjects.goal_to(AgentId("nobody")),
+    subjects.goal_of(LOCAL),
+    subjects.goal_to(LOCAL, AgentId("nobody")),
     subjects.WORK,
     subjects.log(_POISONED_GROUP),
     subjects.timer(_POISONED_GROUP),
-    subjects.result_of(GoalId("poisoned")),
+    subjects.result_of(GoalName(LOCAL, GoalId("poisoned"))),
     subjects.dead("unreadable"),
     f"{subjects.ROOT}.outcome.nobody",
     f"$O.{FILES}.M.cG9pc29u",

@@ -37,7 +37,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.nats.topology import ANY_AGENT, GOALS, WORK
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import ROOT, kind_of
 from tests.integration.security.secured import SERVICES, open_intruder, open_processes, open_secured, open_user
 from tests.rig.deadline import eventually
@@ -172,7 +172,7 @@ async def run(frames: int, seed: int, folder: Path) -> Stood:
 
         sent, chance, started = Sent(), random.Random(seed), time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for client, families in ((stranger, _of_stranger()), (other, of_user().publish)):
+            for client, families in ((stranger, _of_stranger()), (other, of_user(UserId("user")).publish)):
                 trespasser = Trespasser(client, families, recorder, random.Random(chance.random()), _STRANGER)
                 group.create_task(trespasser.send(frames // 2, sent))
         seconds = time.monotonic() - started

@@ -11,18 +11,29 @@ import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_observer, of_service, of_user
 from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from tools.generated import write_or_check
 
-_AGENT, _POOL = "AGENT_ID", "POOL"
-_PLACES = {"addressee": "AGENT_OR_POOL", "agent_id": _AGENT, "pool": _POOL, "comm_id": "COMM_ID", "goal_id": "GOAL_ID"}
-_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE", "user": "USER"}
+_AGENT, _POOL, _USER = "AGENT_ID", "POOL", "THE_USER"
+_PLACES = {
+    "addressee": "AGENT_OR_POOL",
+    "agent_id": _AGENT,
+    "pool": _POOL,
+    "comm_id": "COMM_ID",
+    "user": _USER,
+    "goal_id": "GOAL_ID",
+}
+_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE"}
+_GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
+_VALUES: dict[str, Any] = {"goal": _GOAL, "at_ms": _AT_MS}
+"""What a subject is built from besides words."""
 _OF_REQUESTS = {"registry", "discovery", "groups", "uploads", "say"}
 """What is asked and answered: tokens of its subjects."""
 
@@ -73,11 +84,11 @@ class Subject:
         parts = [
             f"<{'at_ms' if part == str(_AT_MS) else part.lower()}>" if part in known else part for part in self.pattern.split(".")
         ]
-        return ".".join(parts).replace("<agent_or_pool>", "<agent or pool>")
+        return ".".join(parts).replace("<agent_or_pool>", "<agent or pool>").replace("<the_user>", "<user>")
 
 
 ROLES: dict[str, Permissions] = {
-    "users": of_user(),
+    "users": of_user(UserId(_USER)),
     "observers": of_observer(),
     "agents": of_agent(AgentId(_AGENT), PoolId(_POOL)),
     "registry": of_service(Service.REGISTRY),
@@ -85,7 +96,7 @@ ROLES: dict[str, Permissions] = {
     "routers": of_service(Service.ROUTER),
     "discovery": of_service(Service.DISCOVERY),
 }
-_ANOTHER = of_agent(AgentId("SOMEBODY"), PoolId("ELSE"))
+_OTHERS = {"agents": of_agent(AgentId("SOMEBODY"), PoolId("ELSE")), "users": of_user(UserId("SOMEBODY"))}
 
 
 def documented() -> list[Subject]:
@@ -118,17 +129,17 @@ def _functions() -> Iterator[Subject]:
     """Return the subjects that are built from ids."""
     for name, function in inspect.getmembers(subjects, inspect.isfunction):
         parameters = list(inspect.signature(function).parameters)
-        builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, "at_ms"}
+        builds = function.__module__ == subjects.__name__ and set(parameters) <= {*_PLACES, *_VALUES}
         if builds and not name.startswith(("_", "any_", "inbox_prefix")):
-            places = [_AT_MS if parameter == "at_ms" else _PLACES[parameter] for parameter in parameters]
+            places = [(_PLACES | _VALUES)[parameter] for parameter in parameters]
             yield Subject(function(*places), (function.__doc__ or "").partition("\n")[0])
 
 
 def publishers(subject: Subject) -> list[str]:
-    """Who may publish on a subject. An agent that may do so for itself alone is `that agent`."""
-    others = any(covers(may, subject.pattern) for may in _ANOTHER.publish)
+    """Who may publish on a subject. An agent or a user that may do so for itself alone is `that` one."""
     found = [role for role, rights in ROLES.items() if any(covers(may, subject.pattern) for may in rights.publish)]
-    return ["that agent" if role == "agents" and not others else role for role in found]
+    alone = {role for role, other in _OTHERS.items() if not any(covers(may, subject.pattern) for may in other.publish)}
+    return [f"that {role.removesuffix('s')}" if role in alone else role for role in found]
 
 
 def readers(subject: Subject) -> list[str]:
@@ -156,7 +167,12 @@ def render() -> str:
     asked = [row for row in rows if set(row.pattern.split(".")) & _OF_REQUESTS]
     requests = [_row(row, publishers(row) or ["admins"], readers(row)) for row in asked]
     messages = [
-        _row(row, publishers(row) or ["JetStream"], readers(row), [f"`{name}`" for name in (stream_of(row),) if name])
+        _row(
+            row,
+            publishers(row) or ["nobody" if row.pattern == subjects.OLD_GOAL else "JetStream"],
+            readers(row),
+            [f"`{name}`" for name in (stream_of(row),) if name],
+        )
         for row in rows
         if row not in asked
     ]

@@ -8,16 +8,16 @@ from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsResults, NatsTimers
 from ioa.adapters.nats.discovery import NatsDiscovery
 from ioa.adapters.nats.files import NatsFileStore
-from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue
+from ioa.adapters.nats.goals import NatsGoalRecords, NatsWorkQueue, since_when_goals_have_users
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.open_groups import NatsMemberships, NatsOpenGroups
 from ioa.adapters.nats.queues import Delivery, consume, into_dead_letters
-from ioa.adapters.nats.request_reply import Bounds, Endpoint, answer, answer_as, open_service
+from ioa.adapters.nats.request_reply import Bounds, Endpoint, answer, answer_as, answer_user, open_service
 from ioa.adapters.nats.retention import NatsEndedGoals, NatsGoalPages, NatsGoalRemoval
 from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.nats.stream_stats import NatsStreamStats
 from ioa.adapters.nats.tickets import NatsTickets
-from ioa.adapters.nats.topology import GOALS, INTAKE
+from ioa.adapters.nats.topology import GOALS, INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
@@ -61,6 +61,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
         results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
+        users_since = await since_when_goals_have_users(js)
         ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
         endings = Endings(results, ended)
         timeouts = GroupTimeouts(
@@ -78,7 +79,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         quotas = FileQuotas(settings.agent_files_bytes, settings.user_files_bytes)
         files = FileService(NatsFileStore(client), log, ledger, tickets, clock, quotas)
         taking = IntakePorts(goals, work, timers, files, dead, registry, open_groups, ledger, endings, leaders, tickets, clock)
-        intake = Intake(taking, settings.lease)
+        intake = Intake(taking, settings.lease, users_are_known=settings.has_own_key)
         garbage = QueueGarbage(work, dead)
         janitor = Janitor(NatsGoalPages(client), results, log, ended, NatsGoalRemoval(client), clock)
         watch = MembershipWatch(ledger, registry, memberships, clock)
@@ -88,11 +89,16 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         async def take(delivery: Delivery) -> None:
             await intake.accept(delivery.subject, delivery.data, delivery.identity)
 
+        async def take_old(delivery: Delivery) -> None:
+            is_of_before = delivery.stored_at < users_since
+            accept = intake.accept_old if is_of_before else intake.refuse_old
+            await accept(delivery.subject, delivery.data, delivery.identity)
+
         endpoints = [
             Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
             Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
-            Endpoint("cancel", subjects.CANCEL, answer(CancelGroup, setup.cancel)),
+            Endpoint("cancel", subjects.ANY_CANCEL, answer_user(CancelGroup, setup.cancel)),
             Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
             Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),
             Endpoint(
@@ -115,6 +121,7 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 async with (
                     background(
                         consume(client, GOALS, INTAKE, take, set_aside=into_dead, max_concurrent=16),
+                        consume(client, OLD_GOALS, INTAKE, take_old, set_aside=into_dead),
                         watch.follow(),
                         janitor.follow(settings.keep),
                         files.sweep(),

@@ -29,7 +29,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
-from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
@@ -44,6 +44,10 @@ INTAKE_NAME = AgentId("intake")
 
 _MAX_WHY_BYTES = 4_000
 _LOOK_AGAIN = timedelta(seconds=1)
+_NAMES_NOBODY = (
+    "A goal is published on ioa.v1.goal.<user>, or on ioa.v1.goal.<user>.<agent or pool>, and this one names no user. Upgrade the"
+    " client; on a system that asks nobody who he is, the user is `local`."
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -81,23 +85,37 @@ class IntakePorts:
     clock: Clock
 
 
+@dataclass(frozen=True)
+class _Published:
+    """A message that is to be a goal; see `Intake.accept`."""
+
+    subject: str
+    data: bytes
+    identity: str
+    user: UserId | None
+    addressee: str | None
+
+
 class Intake:
     """Accept goals as users publish them.
 
     Args:
         ports: What it works with.
         patience: How long a goal waits for an addressee that nobody knows; it may be about to register.
+        users_are_known: Whether the server lets everybody publish as himself alone. If not, who publishes as an agent or
+            a pool is taken for a client of an older version that addresses it.
     """
 
-    def __init__(self, ports: IntakePorts, patience: timedelta) -> None:
+    def __init__(self, ports: IntakePorts, patience: timedelta, *, users_are_known: bool = False) -> None:
         self._ports = ports
         self._patience = patience
+        self._users_are_known = users_are_known
 
     async def accept(self, subject: str, data: bytes, identity: str) -> None:
         """Put a goal on record and offer it to the agents. The same goal again is the same goal; see `_offer`.
 
         Args:
-            subject: Where it was published; may address an agent or a pool.
+            subject: Where it was published; names its user, and may address an agent or a pool.
             data: What was published.
             identity: Names the published message. A goal without an id gets one that follows from it, so that the message is
                 one goal however often it is delivered.
@@ -106,42 +124,74 @@ class Intake:
             UnavailableError: The goal has to come back later; a `NotYetError`, if only to see that somebody leads it.
         """
         try:
-            await self._accept(subject, data, identity)
+            user, addressee = subjects.parse_goal_subject(subject)
+        except InvalidInputError as error:
+            await self._ports.dead.put(DeadReason.UNREADABLE, error.message, subject=subject, data=data, key=identity)
+            return
+        if not self._users_are_known and addressee is None and self._pool_of(AgentId(user)) is not None:
+            await self.refuse_old(subject, data, identity)
+            return
+        await self._accept_or_refuse(_Published(subject, data, identity, user, addressee))
+
+    async def accept_old(self, subject: str, data: bytes, identity: str) -> None:
+        """Accept a goal that an older version's users published before this version came; it has no user.
+
+        Raises:
+            UnavailableError: As for any goal.
+        """
+        await self._accept_or_refuse(_Published(subject, data, identity, None, subjects.old_goal_addressee(subject)))
+
+    async def refuse_old(self, subject: str, data: bytes, identity: str) -> None:
+        """Tell a client of an older version, which does not say whose goal it is, by a dead letter and a result if it named an id.
+
+        Raises:
+            UnavailableError: It has to come back later.
+        """
+        await self._refuse(_Published(subject, data, identity, None, None), InvalidInputError(_NAMES_NOBODY))
+
+    async def _accept_or_refuse(self, published: _Published) -> None:
+        try:
+            await self._accept(published)
         except UnavailableError:
             raise
         except Exception as error:
             if not isinstance(error, IoaError):
-                _log.exception("goal_not_accepted", subject=subject)
-            reason, why = _refusal(error)
-            await self._ports.dead.put(reason, why, subject=subject, data=data, key=identity)
-            await self._fail(find_goal_id(data), shortened(why, _MAX_WHY_BYTES))
+                _log.exception("goal_not_accepted", subject=published.subject)
+            await self._refuse(published, error)
 
-    async def _accept(self, subject: str, data: bytes, identity: str) -> None:
-        order = parse_goal(data, subjects.goal_addressee(subject))
-        goal_id = order.goal_id or _goal_id_of(identity)
-        removed = await self._ports.endings.removed(goal_id)
+    async def _refuse(self, published: _Published, error: Exception) -> None:
+        reason, why = _refusal(error)
+        await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
+        goal_id = find_goal_id(published.data)
+        if goal_id is not None:
+            await self._fail(GoalName(published.user, goal_id), shortened(why, _MAX_WHY_BYTES))
+
+    async def _accept(self, published: _Published) -> None:
+        order = parse_goal(published.data, published.addressee)
+        name = GoalName(published.user, order.goal_id or _goal_id_of(published.identity))
+        removed = await self._ports.endings.removed(name)
         if removed is not None:
             reason, why = _no_second_life(order, removed)
-            await self._ports.dead.put(reason, why, subject=subject, data=data, key=identity)
+            await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return
-        goal = order.accepted(goal_id, await self._inputs(order, goal_id))
-        digest = digest_of_ticket(await self._ports.tickets.of(goal_id))
+        goal = order.accepted(name, await self._inputs(order, name))
+        digest = digest_of_ticket(await self._ports.tickets.of(name))
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
-        if record.goal.model_copy(update={"traceparent": goal.traceparent}) != goal:
-            raise ConflictError(f"The goal id {goal_id} is taken by another goal; that one goes on. Choose another id.")
+        if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
+            raise ConflictError(f"The goal id {name.goal_id} is taken by another goal; that one goes on. Choose another id.")
         reach("groups.goal_recorded")
         await self._offer(record)
 
     async def _offer(self, record: GoalRecord) -> None:
         """Queue the goal unless it has ended or has a group; its deadline is armed first, so that it ends in any case."""
         goal = record.goal
-        comm_id = comm_id_of_goal(goal.goal_id)
+        comm_id = goal.comm_id
         log_context.bind({"goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent})
         await self._ports.timers.schedule(comm_id, record.deadline)
         known = await self._ports.open_groups.find(comm_id)
         head = await self._ports.ledger.head(comm_id)  # afterwards, so that a group which opens meanwhile is seen
-        if head is not None or await self._ports.endings.of(goal.goal_id) is not None:
+        if head is not None or await self._ports.endings.of(goal.name) is not None:
             if head is not None and known is not None and known.offers and head.entry.state.phase.is_terminal:
                 await self._ports.ledger.settle(head.entry.state)  # it may have been noted as open again after its end
             return
@@ -160,7 +210,7 @@ class Intake:
             if self._ports.clock.now() < record.accepted_at + self._patience:
                 raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
-            await self._end(record.goal.goal_id, Reason.NO_AGENT, why)
+            await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
         await self._put(record, pool)
         _count(record, pool)
@@ -179,13 +229,13 @@ class Intake:
         if pool is None:
             return
         offer = Offer(pool=pool, seq=seq, at=self._ports.clock.now())
-        await self._ports.open_groups.put(comm_id_of_goal(goal.goal_id), known.model_copy(update={"offers": (*offers, offer)}))
+        await self._ports.open_groups.put(goal.comm_id, known.model_copy(update={"offers": (*offers, offer)}))
         raise NotYetError(f"The goal {goal.goal_id} was offered to {pool}.", retry_after=TAKEN_WITHIN)
 
     async def _put(self, record: GoalRecord, pool: PoolId | None) -> int:
         if pool is not None:
             await self._ports.work.ensure_pool(pool)
-        ticket = None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.goal_id)
+        ticket = None if record.ticket_digest is None else await self._ports.tickets.of(record.goal.name)
         return await self._ports.work.put(record, pool, ticket)
 
     def _pool_of(self, addressee: AgentId) -> PoolId | None:
@@ -196,24 +246,23 @@ class Intake:
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
 
-    async def _fail(self, goal_id: GoalId | None, why: str) -> None:
-        """Give a goal that was not accepted a result, if its user named it and nothing else bears the name."""
-        if goal_id is None:
-            return
+    async def _fail(self, goal: GoalName, why: str) -> None:
+        """Give a goal that was not accepted a result, if nothing else bears its name."""
         try:
-            if await self._ports.goals.find(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is None:
-                await self._end(goal_id, Reason.FAILED, f"The goal was not accepted: {why}")
+            if await self._ports.goals.find(goal.comm_id) is None and await self._ports.endings.of(goal) is None:
+                await self._end(goal, Reason.FAILED, f"The goal was not accepted: {why}")
         except UnavailableError:
             raise
         except Exception:
             # Whatever holds the id, it is nothing that could be ended here. What was on record ends at its deadline.
-            _log.exception("goal_not_ended", goal_id=goal_id)
+            _log.exception("goal_not_ended", goal_id=goal.goal_id)
 
-    async def _end(self, goal_id: GoalId, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
+    async def _end(self, goal: GoalName, reason: Literal[Reason.NO_AGENT, Reason.FAILED], why: str) -> None:
         event = LaunchAbandoned(
             at=self._ports.clock.now(),
-            comm_id=comm_id_of_goal(goal_id),
-            goal_id=goal_id,
+            comm_id=goal.comm_id,
+            goal_id=goal.goal_id,
+            user=goal.user,
             by=INTAKE_NAME,
             reason=reason,
             content=why,
@@ -221,9 +270,9 @@ class Intake:
         try:
             await self._ports.ledger.record(event.comm_id, event)
         except IllegalEventError:
-            _log.debug("goal_ended_already", goal_id=goal_id)
+            _log.debug("goal_ended_already", goal_id=goal.goal_id)
 
-    async def _inputs(self, order: GoalOrder, goal_id: GoalId) -> tuple[Artifact, ...]:
+    async def _inputs(self, order: GoalOrder, goal: GoalName) -> tuple[Artifact, ...]:
         files: list[Artifact] = []
         for position, given in enumerate(order.inputs):
             match given:
@@ -231,7 +280,7 @@ class Intake:
                     files.append(given)
                 case InlineInput(name=name, text=text):
                     media_type = mimetypes.guess_type(name)[0] or "text/plain"
-                    stored_as = object_name(goal_id, str(position), name)
+                    stored_as = object_name(goal.key, str(position), name)
                     files.append(await self._ports.files.keep(stored_as, name, text.encode(), media_type))
                 case str():
                     files.append(await self._ports.files.describe(given))

@@ -23,7 +23,7 @@ from ioa.ports.delivery import Results
 from ioa.ports.group_log import GroupLog
 from ioa.ports.retention import Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol.goals import EndedGoal, GoalRecord, GoalResult, digest_of
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import CommId
 from ioa.protocol.object_names import folder_of
 from ioa.protocol.retention import Prune, Pruned
 from ioa.runtime.goal_metrics import not_removed, removed
@@ -60,7 +60,7 @@ def ended_goal(record: GoalRecord, result: GoalResult | None, head: GroupState |
         return None
     else:
         reason, at = None, record.deadline
-    return EndedGoal(goal_id=goal.goal_id, reason=reason, ended_at=at, digest=digest_of(goal.goal))
+    return EndedGoal(goal_id=goal.goal_id, user=goal.user, reason=reason, ended_at=at, digest=digest_of(goal.goal))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class Janitor:
 
     async def _take(self, record: GoalRecord, until: datetime, total: _Total, *, dry_run: bool) -> None:
         goal_id = record.goal.goal_id
-        log_context.bind({"goal_id": goal_id, "comm_id": comm_id_of_goal(goal_id), "traceparent": record.goal.traceparent})
+        log_context.bind({"goal_id": goal_id, "comm_id": record.goal.comm_id, "traceparent": record.goal.traceparent})
         try:
             ended = await self._ending(record, until)
             if ended is None:
@@ -154,18 +154,18 @@ class Janitor:
 
     async def _ending(self, record: GoalRecord, until: datetime) -> EndedGoal | None:
         """How the goal ended, if that is long enough ago or its removal has begun already."""
-        goal_id = record.goal.goal_id
-        result, head = await self._results.get(goal_id), None
+        goal = record.goal
+        result, head = await self._results.get(goal.name), None
         if result is None:
-            begun = await self._ended.find(goal_id)
+            begun = await self._ended.find(goal.name)
             if begun is not None:
                 return begun
-            head = await self._log.last(comm_id_of_goal(goal_id))
+            head = await self._log.last(goal.comm_id)
         ended = ended_goal(record, result, head.entry.state if head else None, self._clock.now())
         return ended if ended is not None and ended.ended_at <= until else None
 
     async def _estate(self, record: GoalRecord) -> _Estate:
-        root = comm_id_of_goal(record.goal.goal_id)
+        root = record.goal.comm_id
         groups: dict[CommId, Belongings] = {}
         files = {artifact.object_name for artifact in record.goal.inputs}
         waiting = [root]
@@ -175,13 +175,13 @@ class Janitor:
             waiting += [nested for nested in found.nested if nested not in groups and nested not in waiting]
             files |= found.files
         # A goal may be given files of another one, which go with that one.
-        owners: set[GoalId | CommId] = {record.goal.goal_id, *groups}
+        owners = {record.goal.name.key, *groups}
         # An older version called the folders as their owners.
         folders = {f"{name}/" for owner in owners for name in (owner, folder_of(owner))}
         return _Estate(groups, frozenset(name for name in files if name[: name.find("/") + 1] in folders))
 
     async def _remove(self, record: GoalRecord, ended: EndedGoal, estate: _Estate) -> None:
-        removal, goal_id = self._removal, record.goal.goal_id
+        removal, goal = self._removal, record.goal
         await self._ended.put(ended)
         for object_name in sorted(estate.files):
             await removal.remove_file(object_name)
@@ -190,10 +190,10 @@ class Janitor:
             await removal.remove_memberships(sorted(found.members), comm_id)
             await removal.remove_from_open(comm_id)
             await removal.remove_log(comm_id)
-        await removal.remove_result(goal_id)
-        await removal.remove_record(comm_id_of_goal(goal_id))
+        await removal.remove_result(goal.name)
+        await removal.remove_record(goal.comm_id)
         removed.inc()
-        _log.info("goal_removed", goal_id=goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())
+        _log.info("goal_removed", goal_id=goal.goal_id, reason=ended.reason, ended_at=ended.ended_at.isoformat())
 
 
 class _Total:

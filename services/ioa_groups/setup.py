@@ -38,10 +38,9 @@ from ioa.ports.registry_store import LivenessView, Sessions
 from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
-from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
@@ -79,6 +78,7 @@ class _Mandate:
     """What a new group works for, and within which limits."""
 
     comm_id: CommId
+    user: UserId | None
     goal: str
     inputs: tuple[Artifact, ...]
     depth: int
@@ -124,13 +124,14 @@ class GroupSetup:
         """
         await self._ports.sessions.check(request.owner, request.session)
         parent = request.parent
-        comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else comm_id_of_goal(request.goal_id)
+        comm_id = comm_id_of_task(parent.comm_id, parent.task_id) if parent else request.name.comm_id
         if await self._ports.ledger.head(comm_id) is not None:
             # A repeated launch is answered even when a member has gone offline since.
             return await self._launched_before(comm_id, request.owner)
-        if parent is None and (ending := await self._ports.endings.of(request.goal_id)) is not None:
+        record = None if parent else await self._ports.goals.find(comm_id)
+        if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
-        team = None if parent is not None else await self._team_of(request)
+        team = None if record is None else record.goal.team
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
@@ -141,10 +142,11 @@ class GroupSetup:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
         if parent is not None and not cards[0].may_team_up:
             raise ForbiddenError(f"{request.owner} may not open nested teams: its card says so.")
-        mandate = await (self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request))
+        mandate = await self._mandate_of_task(request, parent) if parent else self._mandate_of_goal(request, record)
         charter = Charter(
             comm_id=mandate.comm_id,
             goal_id=request.goal_id,
+            user=mandate.user,
             goal=mandate.goal,
             owner=request.owner,
             team_members=cards,
@@ -189,9 +191,9 @@ class GroupSetup:
             SupersededError: Another process has taken the id over of who asks.
         """
         await self._ports.sessions.check(request.by, request.session)
-        if await self._has_ended(request.goal_id):
+        record = await self._ports.goals.find(request.name.comm_id)
+        if await self._has_ended(_name(request.name, record)):
             return Acknowledged()
-        record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.by, request.ticket)
@@ -199,22 +201,32 @@ class GroupSetup:
         await self._end_unlaunched(record, request.by, request.reason, request.content, **told)
         return Acknowledged()
 
-    async def cancel(self, request: CancelGroup) -> Acknowledged:
-        """Cancel a goal or a group, wherever it stands; cancelling what has ended changes nothing."""
-        if (request.goal_id is None) == (request.comm_id is None):
-            raise InvalidInputError("Name either the goal or the group to cancel.")
-        if request.comm_id is not None:
-            comm_id = request.comm_id
-        else:
-            assert request.goal_id is not None
-            comm_id = comm_id_of_goal(request.goal_id)
-        if request.goal_id is not None and await self._has_ended(request.goal_id):
-            return Acknowledged()
+    async def cancel(self, user: UserId, request: CancelGroup) -> Acknowledged:
+        """Cancel a goal of a user, or a group that works for one, wherever it stands; cancelling what has ended changes nothing.
+
+        Raises:
+            NotFoundError: There is no such goal of this user, or no such group.
+            ForbiddenError: The group works for a goal of somebody else.
+        """
+        match request.goal_id, request.comm_id:
+            case str(goal_id), None:
+                name = GoalName(user, goal_id)
+                comm_id, what = name.comm_id, f"goal {name}"
+            case None, str(comm_id):
+                what = f"group {comm_id}"
+            case _:
+                raise InvalidInputError("Name either the goal or the group to cancel.")
         record = await self._ports.goals.find(comm_id)
+        if request.goal_id is not None and await self._has_ended(_name(GoalName(user, request.goal_id), record)):
+            return Acknowledged()
         why = request.why or "Cancelled on request."
-        if await self._ports.ledger.head(comm_id) is None:
+        head = await self._ports.ledger.head(comm_id)
+        owned = head.entry.state if head is not None else record.goal if record is not None else None
+        if owned is not None and (owner := GoalName(owned.user, owned.goal_id).owner) != user:
+            raise ForbiddenError(f"The {what} works for a goal of {owner}: nobody else cancels it but an admin.")
+        if head is None:
             if record is None:
-                raise NotFoundError(f"There is no {'group' if request.comm_id else 'goal'} {request.comm_id or request.goal_id}.")
+                raise NotFoundError(f"There is no {what}.")
             try:
                 await self._end_unlaunched(record, SETUP_NAME, Reason.CANCELLED, why)
                 return Acknowledged()
@@ -273,19 +285,12 @@ class GroupSetup:
             previous = stored.seq
         return Entries(entries=tuple(entries), complete=previous >= head.seq, head=head.seq)
 
-    async def _team_of(self, request: LaunchGroup) -> TeamSpec | None:
-        """Return the team that a goal was given with."""
-        record = await self._ports.goals.find(comm_id_of_goal(request.goal_id))
-        return None if record is None else record.goal.team
-
-    async def _mandate_of_goal(self, request: LaunchGroup) -> _Mandate:
-        comm_id = comm_id_of_goal(request.goal_id)
-        record = await self._ports.goals.find(comm_id)
+    def _mandate_of_goal(self, request: LaunchGroup, record: GoalRecord | None) -> _Mandate:
         if record is None:
             raise NotFoundError(f"There is no goal {request.goal_id}.")
         self._check_given(record, request.owner, request.ticket)
         goal = record.goal
-        return _Mandate(comm_id, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
+        return _Mandate(goal.comm_id, goal.user, goal.goal, goal.inputs, 0, self._limits(record), None, goal.traceparent)
 
     def _check_given(self, record: GoalRecord, agent_id: AgentId, ticket: str | None) -> None:
         """Refuse who was not given a goal to lead: it shows no ticket, or is of another pool than the goal addresses.
@@ -334,7 +339,7 @@ class GroupSetup:
             }
         )
         inputs = tuple({file.object_name: file for file in (*charter.inputs, *request.inputs)}.values())
-        return _Mandate(comm_id, request.goal, inputs, state.depth + 1, limits, parent, charter.traceparent)
+        return _Mandate(comm_id, charter.user, request.goal, inputs, state.depth + 1, limits, parent, charter.traceparent)
 
     def _limits(self, record: GoalRecord) -> Limits:
         return Limits(
@@ -379,25 +384,26 @@ class GroupSetup:
             raise ConflictError(f"The group {comm_id} is not {owner}'s to launch: {first.owner} has launched it.")
         return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=first)
 
-    async def _has_ended(self, goal_id: GoalId) -> bool:
+    async def _has_ended(self, goal: GoalName) -> bool:
         """Whether a goal has ended and its log is gone; a log that is there tells by itself what is legal."""
-        return await self._ports.ledger.head(comm_id_of_goal(goal_id)) is None and await self._ports.endings.of(goal_id) is not None
+        return await self._ports.ledger.head(goal.comm_id) is None and await self._ports.endings.of(goal) is not None
 
     async def _end_unlaunched(self, record: GoalRecord, by: AgentId, reason: Reason, content: str, **asked: object) -> None:
         """End a goal before its group; `asked` is what whoever led it says of its own decision."""
-        goal_id = record.goal.goal_id
+        goal = record.goal
         event = LaunchAbandoned.model_validate(
             {
                 "at": self._ports.clock.now(),
-                "comm_id": comm_id_of_goal(goal_id),
-                "goal_id": goal_id,
+                "comm_id": goal.comm_id,
+                "goal_id": goal.goal_id,
+                "user": goal.user,
                 "by": by,
                 "reason": reason,
                 "content": content,
                 **asked,
             }
         )
-        await self._record_once(comm_id_of_goal(goal_id), event)
+        await self._record_once(goal.comm_id, event)
 
     async def _record_once(self, comm_id: CommId, event: Event) -> None:
         try:
@@ -417,6 +423,11 @@ class GroupSetup:
             if isinstance(stored.entry.event, GroupLaunched):
                 return stored.entry.event.charter
         return None
+
+
+def _name(asked: GoalName, record: GoalRecord | None) -> GoalName:
+    """Return how a goal is called: as it is on record, where one of before users has none."""
+    return asked if record is None else record.goal.name
 
 
 def _check_launch_size(launched: GroupLaunched) -> None:

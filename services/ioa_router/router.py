@@ -179,7 +179,7 @@ class Router:
     async def _look_at_unlaunched(self, comm_id: CommId) -> None:
         """Arm the deadline of a goal that waits to be launched; forget what has ended, and nested teams that came to nothing."""
         record, noted = await self._ports.goals.find(comm_id), await self._ports.open_groups.find(comm_id)
-        if record is not None and await self._ports.endings.of(record.goal.goal_id) is None:
+        if record is not None and await self._ports.endings.of(record.goal.name) is None:
             await self._ports.timers.schedule(comm_id, record.deadline)
         elif record is not None or noted is None or noted.deadline < self._ports.clock.now():
             await self._ports.open_groups.remove(comm_id)
@@ -282,7 +282,7 @@ class Router:
         record = await self._ports.goals.find(comm_id)
         if record is None:
             return
-        if await self._ports.endings.of(record.goal.goal_id) is not None:
+        if await self._ports.endings.of(record.goal.name) is not None:
             await self._ports.open_groups.remove(comm_id)
             return
         if now < record.deadline:
@@ -292,6 +292,7 @@ class Router:
             at=now,
             comm_id=comm_id,
             goal_id=record.goal.goal_id,
+            user=record.goal.user,
             by=ROUTER_NAME,
             reason=Reason.DEADLINE,
             content="No agent took the goal before its deadline.",

@@ -45,6 +45,7 @@ class Standstill:
             return
         result = GoalResult(
             goal_id=record.goal.goal_id,
+            user=record.goal.user,
             reason=Reason.FAILED,
             content=f"The group could not go on: {error.message}",
             comm_id=error.comm_id,

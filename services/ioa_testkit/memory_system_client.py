@@ -14,7 +14,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.clock import IdSource
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -33,20 +33,20 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal, complete_id
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId, complete_goal, complete_id
 from ioa.protocol.registry import ListAgents, RemoveAgent
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import IndexStatus, Search, SearchResult
 from ioa_testkit.memory_plane import MemoryControlPlane
 
-_USER = AgentId("user")
 _PAGE = 200
 
 
 class MemorySystemClient:
-    """A `SystemClient` of a control plane in memory. False in this: it is never out of reach, and lists read everything there is.
+    """The `SystemClient` of `LOCAL`, of a control plane in memory.
 
-    Goals are taken in only while the plane's `keep` runs.
+    False in this: it is never out of reach, and lists read everything there is. Goals are taken in only while the plane's `keep`
+    runs.
     """
 
     def __init__(self, plane: MemoryControlPlane, ids: IdSource | None = None) -> None:
@@ -58,40 +58,46 @@ class MemorySystemClient:
         """What could not be processed."""
         return self._plane.dead_letters
 
+    async def user(self) -> UserId:
+        """Whose goals are launched here."""
+        return LOCAL
+
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Store the files and publish the goal."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
         stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
-        subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
+        subject = subjects.goal_to(LOCAL, order.agent) if order.agent else subjects.goal_of(LOCAL)
         await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
         return goal_id
 
-    async def result(self, goal_id: GoalId) -> GoalResult | None:
+    async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result."""
-        return await self._plane.results.get(goal_id)
+        return await self._plane.results.get(_name(goal))
 
-    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+    async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended."""
-        await self._refuse_removed(goal_id)
+        name = _name(goal)
+        await self._refuse_removed(name)
         news = asyncio.Event()
         with self._plane.results.listening(news.set):
-            while (found := await self._plane.results.get(goal_id)) is None:
+            while (found := await self._plane.results.get(name)) is None:
                 await news.wait()
                 news.clear()
         return found
 
-    async def cancel(self, request: CancelGroup) -> None:
+    async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
         """Cancel a goal or a group."""
-        await self._plane.setup.cancel(request)
+        await self._plane.setup.cancel(user or LOCAL, request)
 
-    async def goal(self, goal_id: GoalId) -> GoalStatus:
+    async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal."""
-        record = await self._plane.records.find(comm_id_of_goal(goal_id))
+        name = _name(goal)
+        record = await self._plane.records.find(name.comm_id)
         if record is None:
-            await self._refuse_removed(goal_id)
-            raise NotFoundError(f"There is no goal {goal_id}.", hint="`ioa goals` lists them.")
-        return GoalStatus(record, await self._snapshot(comm_id_of_goal(goal_id)), await self.result(goal_id))
+            await self._refuse_removed(name)
+            raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
+        return GoalStatus(record, await self._snapshot(name.comm_id), await self.result(name))
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
         """List goals on record, newest first, a page at a time."""
@@ -99,18 +105,19 @@ class MemorySystemClient:
         rows = [await self._row(record) for record in records]
         return GoalList([row for row in rows if not (open_only and row.result is not None)], following)
 
-    async def find_goal(self, start: str) -> GoalId:
+    async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal."""
-        if await self._plane.ended.find(GoalId(start)):
-            return GoalId(start)
-        return GoalId(complete_id("goal", start, [record.goal.goal_id for record in self._plane.records.all()], complete=True))
+        ended = await self._plane.ended.find(GoalName(LOCAL, GoalId(start)))
+        if ended is not None:
+            return ended.name
+        return complete_goal(start, LOCAL, [record.goal.name for record in self._plane.records.all()], complete=True)
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
-            return await self._plane.files.get_upload(GetUpload(user=_USER, after=after, **named))
+            return await self._plane.files.get_upload(GetUpload(user=LOCAL, after=after, **named))
 
         return await get_in_pieces(artifact, get)
 
@@ -120,7 +127,7 @@ class MemorySystemClient:
 
     async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
-            request = PutUpload(user=_USER, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            request = PutUpload(user=LOCAL, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
             return await self._plane.files.put_upload(request)
 
         return await put_in_pieces(given.name, given.data, given.media_type, put)
@@ -132,7 +139,7 @@ class MemorySystemClient:
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
         """List the groups of goals on record, nested ones behind their parents."""
         records, following = await self._page(limit, before, open_only=open_only)
-        found = [one for record in records for one in await self._tree(comm_id_of_goal(record.goal.goal_id))]
+        found = [one for record in records for one in await self._tree(record.goal.comm_id)]
         return GroupList([one for one in found if not (open_only and one.state.phase.is_terminal)], following)
 
     async def find_group(self, start: str) -> CommId:
@@ -205,12 +212,12 @@ class MemorySystemClient:
         open_groups = self._plane.open_groups.comm_ids()
         records = [one.record for one in page.records]
         if open_only:
-            records = [record for record in records if comm_id_of_goal(record.goal.goal_id) in open_groups]
+            records = [record for record in records if record.goal.comm_id in open_groups]
         return records, page.next
 
     async def _row(self, record: GoalRecord) -> GoalStatus:
-        result = await self.result(record.goal.goal_id)
-        standing = None if result is not None else await self._snapshot(comm_id_of_goal(record.goal.goal_id))
+        result = await self.result(record.goal.name)
+        standing = None if result is not None else await self._snapshot(record.goal.comm_id)
         return GoalStatus(record, None if standing is None else standing.model_copy(update={"charter": None}), result)
 
     async def _tree(self, comm_id: CommId) -> list[GroupSnapshot]:
@@ -227,7 +234,11 @@ class MemorySystemClient:
         charter = first.charter if isinstance(first, GroupLaunched) else None
         return GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
 
-    async def _refuse_removed(self, goal_id: GoalId) -> None:
-        ending = ending_of(await self._plane.ended.find(goal_id))
+    async def _refuse_removed(self, goal: GoalName) -> None:
+        ending = ending_of(await self._plane.ended.find(goal))
         if ending is not None:
-            raise NotFoundError(f"The goal {goal_id} has ended ({ending}) and was removed: nothing else is kept of it.")
+            raise NotFoundError(f"The goal {goal} has ended ({ending}) and was removed: nothing else is kept of it.")
+
+
+def _name(goal: AnyGoal) -> GoalName:
+    return goal if isinstance(goal, GoalName) else GoalName(LOCAL, goal)

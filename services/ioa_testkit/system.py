@@ -26,7 +26,7 @@ from ioa.ports.chat_model import ChatModel
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goal_order import GoalOrder, parse_goal
-from ioa.protocol.ids import AgentId, PoolId, comm_id_of_goal, parse_agent_id
+from ioa.protocol.ids import LOCAL, AgentId, PoolId, comm_id_of_goal, parse_agent_id
 from ioa.protocol.registry import Register
 from ioa.runtime.process import StopSignal
 from ioa.telemetry.library_logs import handed_to_logging
@@ -75,7 +75,7 @@ class RunningSystem:
         try:
             async with asyncio.timeout(self._within.total_seconds()):
                 goal_id = await self.client.launch(order, files)
-                comm_id = comm_id_of_goal(goal_id)
+                comm_id = comm_id_of_goal(goal_id, await self.client.user())
                 async with watch(self.client, comm_id) as coming:
                     async for one in coming:
                         news.append(one)  # what was heard counts, also if no more comes
@@ -188,7 +188,9 @@ class System:
 
             async def open_group() -> None:
                 ticket = given.ticket_of(goal_id)
-                await plane.network.launch(LaunchGroup(owner=scripted[0], members=members, goal_id=goal_id, ticket=ticket))
+                await plane.network.launch(
+                    LaunchGroup(owner=scripted[0], members=members, goal_id=goal_id, user=LOCAL, ticket=ticket)
+                )
 
             async with beside(taking):
                 await self._until_answered(open_group, "The group could not be opened")

@@ -278,7 +278,7 @@ async def test_the_doctor_names_a_card_that_cannot_be_read(system: Running, comm
 _STRANGER = r"""
 exec 3<>/dev/tcp/127.0.0.1/$0
 read -r greeting <&3
-printf 'CONNECT {"verbose":false}\r\nPUB ioa.v1.goal 9\r\nGreet Zoe\r\nPING\r\n' | cat >&3
+printf 'CONNECT {"verbose":false}\r\nPUB ioa.v1.goal.local 9\r\nGreet Zoe\r\nPING\r\n' | cat >&3
 read -r answer <&3
 echo "$answer"
 cat "$1"
@@ -300,14 +300,14 @@ async def test_any_nats_client_can_publish_a_goal(system: Running, command: Comm
     """Text and JSON become goals whose results appear on their subjects; garbage becomes a dead letter with its reason."""
     async with await nats.connect(system.private_url) as client:
         js = client.jetstream()
-        await client.publish("ioa.v1.goal", b"Greet somebody")
+        await client.publish("ioa.v1.goal.local", b"Greet somebody")
         order = {"goal": "Greet Bob", "goal_id": "by-hand", "agent": "greeter", "inputs": [{"name": "bob.txt", "text": "Bob"}]}
-        await client.publish("ioa.v1.goal", json.dumps(order).encode())
+        await client.publish("ioa.v1.goal.local", json.dumps(order).encode())
         packed = {**order, "goal_id": "packed", "result_format": "msgpack"}
-        await client.publish("ioa.v1.goal", json.dumps(packed).encode())
-        await client.publish("ioa.v1.goal", b'{"gaol": "Greet nobody"}')
+        await client.publish("ioa.v1.goal.local", json.dumps(packed).encode())
+        await client.publish("ioa.v1.goal.local", b'{"gaol": "Greet nobody"}')
         await client.flush()
-        results, others = await js.subscribe("ioa.v1.result.by-hand"), await js.subscribe("ioa.v1.result.packed")
+        results, others = await js.subscribe("ioa.v1.result.local.by-hand"), await js.subscribe("ioa.v1.result.local.packed")
         dead = await js.subscribe("ioa.v1.dead.*")
         result = json.loads((await results.next_msg(timeout=30)).data)
         same = msgpack.unpackb((await others.next_msg(timeout=30)).data)

@@ -92,7 +92,7 @@ async def _publish(url: str) -> None:
     async with await nats.connect(url) as client:
         js = client.jetstream()
         for order in (done, failed, *({"goal": f"x{HOSTILE}", f"no field{HOSTILE}": number} for number in range(2))):
-            await js.publish("ioa.v1.goal", json.dumps(order).encode())
+            await js.publish("ioa.v1.goal.local", json.dumps(order).encode())
 
 
 COMMANDS: dict[str, list[str]] = {

@@ -18,7 +18,7 @@ from ioa.group.events import GroupLaunched
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, comm_id_of_goal
 from ioa.testing.log_checker import Evidence, check
 from ioa_testkit.oracle import QUICK_KINDS, answer_to
 from tests.k8s.release import FULL_NAME, is_ready, pods, read_file
@@ -55,7 +55,7 @@ class Goals:
 
         async def put() -> None:
             with unavailable_unless_answered("The goal's stream"):
-                await self._client.jetstream().publish(subjects.GOAL, data, timeout=2)
+                await self._client.jetstream().publish(subjects.goal_of(LOCAL), data, timeout=2)
 
         await until_answered(put, goal_id=goal_id)
 

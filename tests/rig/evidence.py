@@ -76,7 +76,7 @@ async def collect(
             logs[comm_id].append(stored)
             known[stored.seq] = (msgpack.unpackb(message.data), entry)
         await asyncio.sleep(0)
-    found = [_readable(decode_result, message) for message in await _stored(client, RESULTS, subjects.ANY_RESULT)]
+    found = [_readable(decode_result, message) for message in await _stored(client, RESULTS, f"{subjects.ROOT}.result.>")]
     results = [result for result in found if result is not None]
     records = {}
     for agent_id, path in memories.items():
@@ -132,11 +132,11 @@ def _sequenced(data: bytes, known: Known) -> SequencedEntry:
 async def without_result(client: Client, goals: Sequence[GoalId]) -> list[GoalId]:
     """Return which of these goals have not ended yet; all of them while NATS does not answer."""
     try:
-        info = await client.jetstream().stream_info(RESULTS, subjects_filter=subjects.ANY_RESULT)
+        info = await client.jetstream().stream_info(RESULTS, subjects_filter=f"{subjects.ROOT}.result.>")
     except (nats.errors.Error, TimeoutError):
         return list(goals)
-    known = info.state.subjects or {}
-    return [goal_id for goal_id in goals if subjects.result_of(goal_id) not in known]
+    known = {subject.rpartition(".")[2] for subject in info.state.subjects or {}}
+    return [goal_id for goal_id in goals if goal_id not in known]
 
 
 async def _memberships(client: Client, members: Collection[AgentId] | None) -> list[str]:

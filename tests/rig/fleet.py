@@ -28,7 +28,7 @@ from ioa.group.requests import CancelGroup
 from ioa.local.fork_server import ChildProcess, ForkServer, Program
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import AgentId, GoalId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents
 from ioa.testing.log_checker import Absence, Evidence
 from ioa_testkit.load_worker import environment_of
@@ -214,7 +214,7 @@ class Fleet:
 
         async def put() -> None:
             with unavailable_unless_answered("The goal's stream"):
-                await self.client.jetstream().publish(subjects.GOAL, self._published[goal_id], timeout=2)
+                await self.client.jetstream().publish(subjects.goal_of(LOCAL), self._published[goal_id], timeout=2)
 
         await until_answered(put, goal_id=goal_id)
 
@@ -231,7 +231,9 @@ class Fleet:
     async def cancel(self, goal_id: GoalId) -> None:
         """Cancel a goal as a user does."""
         request = CancelGroup(goal_id=goal_id)
-        await until_answered(lambda: NatsRequester(self.client).request(subjects.CANCEL, request, Acknowledged), goal_id=goal_id)
+        await until_answered(
+            lambda: NatsRequester(self.client).request(subjects.cancel(LOCAL), request, Acknowledged), goal_id=goal_id
+        )
 
     async def rest(self, *, within: timedelta = timedelta(seconds=120)) -> None:
         """Wait until all goals have ended and everybody knows."""

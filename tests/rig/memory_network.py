@@ -11,7 +11,7 @@ from ioa.group.requests import CancelGroup, SequencedEntry
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalRecord, GoalResult
-from ioa.protocol.ids import AgentId, CommId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.load import Load
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.tickets import digest_of_ticket
@@ -51,7 +51,7 @@ class MemoryNetwork(PlaneNetwork):
 
     async def offer(self, goal: Goal) -> CommId:
         """Put a goal on record and offer it to the pool it names, or to anybody."""
-        ticket = await self.plane.tickets.of(goal.goal_id)
+        ticket = await self.plane.tickets.of(GoalName(LOCAL, goal.goal_id))
         accepting = GoalRecord(goal=goal, accepted_at=self.clock.now(), ticket_digest=digest_of_ticket(ticket))
         record = await self.plane.records.create(accepting)
         await self.plane.work.put(record, PoolId(goal.agent) if goal.agent else None, ticket)
@@ -63,7 +63,7 @@ class MemoryNetwork(PlaneNetwork):
 
     async def result(self, goal: Goal) -> GoalResult | None:
         """Return a goal's result."""
-        return await self.results.get(goal.goal_id)
+        return await self.results.get(GoalName(LOCAL, goal.goal_id))
 
     def is_online(self, agent_id: AgentId) -> bool:
         """Whether an agent's lease stands."""
@@ -87,7 +87,7 @@ class MemoryNetwork(PlaneNetwork):
 
     async def cancel(self, comm_id: CommId) -> None:
         """Cancel a group as a user would."""
-        await self.plane.setup.cancel(CancelGroup(comm_id=comm_id))
+        await self.plane.setup.cancel(LOCAL, CancelGroup(comm_id=comm_id))
 
     async def advance(self, by: timedelta) -> None:
         """Let time pass and have the router look at every deadline that has come."""

@@ -9,7 +9,7 @@ from ioa.agent.workspace import GroupFiles
 from ioa.group.requests import LaunchGroup, Sync
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Artifact, Goal
-from ioa.protocol.ids import AgentId, GoalId, PoolId, SessionId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, SessionId
 from ioa.protocol.registry import Register, Session
 from ioa.testing.manual_clock import NEW_YEAR, ManualClock
 from tests.rig.memory_network import MemoryNetwork
@@ -26,7 +26,7 @@ async def files_of_group(folder: Path, *given: tuple[str, bytes]) -> tuple[Group
     session = Session(session=SessionId("s1"), host="box", pid=7, since=NEW_YEAR)
     await network.register(Register(card=card, session=session))
     comm_id = await network.offer(Goal(goal_id=GOAL, goal="Read.", inputs=inputs))
-    ticket = await network.plane.tickets.of(GOAL)
+    ticket = await network.plane.tickets.of(GoalName(LOCAL, GOAL))
     await network.launch(LaunchGroup(owner=ME, members=(), goal_id=GOAL, session=session.session, ticket=ticket))
     history = GroupHistory(comm_id)
     for entry in (await network.sync(Sync(comm_id=comm_id, agent_id=ME))).entries:

@@ -29,7 +29,7 @@ from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
 from ioa.protocol.goals import Goal, Reason
-from ioa.protocol.ids import CommId, GoalId, SessionId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalName, SessionId
 from ioa.protocol.usage import Usage
 from ioa.telemetry import log_context
 
@@ -100,7 +100,7 @@ class Leader:
         self._reform_after = reform_after
         self._patience = brain.patience if isinstance(brain, AsksModel) else timedelta(0)
         self._since = clock.now()
-        self._leaderships: OrderedDict[GoalId, _Leadership] = OrderedDict()
+        self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
 
     async def lead(self, offer: GoalOffer) -> None:
         """Form a team for a goal and open its group, or end the goal. Called again for the same goal, it meets the same group.
@@ -109,7 +109,7 @@ class Leader:
             UnavailableError: The goal has to be offered again; or its time is over, and its deadline is left to end it.
         """
         goal = offer.goal
-        comm_id = comm_id_of_goal(goal.goal_id)
+        comm_id = goal.comm_id
         log_context.bind(
             {"agent_id": self._card.agent_id, "goal_id": goal.goal_id, "comm_id": comm_id, "traceparent": goal.traceparent}
         )
@@ -125,13 +125,13 @@ class Leader:
             if until_deadline.expired():
                 raise _too_late(goal) from None
             raise
-        self._leaderships.pop(goal.goal_id, None)
+        self._leaderships.pop(goal.name, None)
 
     async def give_up(self, offer: GoalOffer, why: str) -> None:
         """End a goal that leading has failed for too often."""
         leadership = self._remembered(offer)
         await self._abandon(offer.goal, Reason.FAILED, f"{self._card.agent_id} could not lead the goal: {why}", leadership)
-        self._leaderships.pop(offer.goal.goal_id, None)
+        self._leaderships.pop(offer.goal.name, None)
 
     async def _is_open(self, comm_id: CommId) -> bool:
         """Whether a group was opened for the goal, or it has ended: a delivery that was acknowledged too late changes nothing."""
@@ -182,7 +182,7 @@ class Leader:
         """Launch a group with the team that was formed, or with the next one, as long as there may be another."""
         while True:
             if leadership.team is None:
-                if leadership.formations and await self._is_open(comm_id_of_goal(goal.goal_id)):
+                if leadership.formations and await self._is_open(goal.comm_id):
                     return  # by another one, meanwhile
                 formed = await self._form_team(goal, leadership)
                 if (isinstance(formed, NobodyFits) or formed.in_doubt) and self._may_look_again(goal, leadership):
@@ -241,6 +241,7 @@ class Leader:
             "members": team.members,
             "plan": team.plan,
             "goal_id": goal.goal_id,
+            "user": goal.user,
             "usage": meter.total,
             "overhead": meter.overhead,
             "calls": meter.calls,
@@ -263,6 +264,7 @@ class Leader:
     async def _abandon(self, goal: Goal, reason: AbandonReason, why: str, leadership: _Leadership) -> None:
         request = AbandonGoal(
             goal_id=goal.goal_id,
+            user=goal.user,
             by=self._card.agent_id,
             session=self._session,
             reason=reason,
@@ -279,10 +281,9 @@ class Leader:
 
     def _remembered(self, offer: GoalOffer) -> _Leadership:
         """Return what is remembered of a goal's deliveries; what came longest ago is forgotten first."""
-        goal_id = offer.goal.goal_id
-        leadership = self._leaderships.setdefault(goal_id, _Leadership())
+        leadership = self._leaderships.setdefault(offer.goal.name, _Leadership())
         leadership.ticket = offer.ticket
-        self._leaderships.move_to_end(goal_id)
+        self._leaderships.move_to_end(offer.goal.name)
         if len(self._leaderships) > _MAX_REMEMBERED:
             self._leaderships.popitem(last=False)
         return leadership

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.authorization import authorization, read_authorization
 from ioa.adapters.nats.permissions import Permissions, Service
+from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
@@ -43,6 +44,12 @@ class FolderSecrets:
         if not folder.is_dir():
             return None
         return {file.name: file.read_bytes() for file in folder.iterdir() if not file.name.startswith(".")}
+
+    def names(self) -> Mapping[str, str]:
+        """Return who has a folder with a seed of his own, by public key."""
+        texts = {name: (self._folder / name / file).read_text(encoding="ascii") for name, file in self.find("*", "seed")}
+        keys = {name: parse_key(text) for name, text in texts.items()}
+        return {public_key_of(key.seed): name for name, key in keys.items() if key is not None}
 
     def create(self, name: str, data: Mapping[str, bytes], labels: Mapping[str, str]) -> None:
         """Make a Secret that is not there yet; folders have no labels."""
@@ -134,7 +141,7 @@ def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
         raise InvalidInputError(
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
-    return read_authorization(there.decode("utf-8", "replace"))
+    return read_authorization(there.decode("utf-8", "replace"), kept.names())
 
 
 def write_known(kept: FolderSecrets, known: Mapping[str, Permissions]) -> bool:

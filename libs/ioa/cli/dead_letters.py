@@ -13,10 +13,12 @@ from ioa.cli.following import size
 from ioa.cli.goals import local_time
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
-from ioa.errors import ConflictError
+from ioa.errors import ConflictError, InvalidInputError
 from ioa.foreign_text import shown_in_line
 from ioa.ports.dead_letter_box import DeadLetter
 from ioa.protocol.goal_order import find_goal_id
+from ioa.protocol.ids import GoalName
+from ioa.protocol.subjects import parse_goal_subject
 
 
 async def list_letters(url: str | None, limit: int, before: int | None, terminal: Terminal) -> None:
@@ -70,10 +72,10 @@ async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
     """
     async with open_reached_system(url) as system:
         letter = await system.dead_letters.read(number)
-        goal_id = find_goal_id(letter.data)
-        if goal_id is not None and await system.result(goal_id) is not None:
+        goal = _goal_of(letter)
+        if goal is not None and await system.result(goal) is not None:
             raise ConflictError(
-                f"The goal {goal_id} of dead letter {number} has ended, and a goal ends once.",
+                f"The goal {goal.goal_id} of dead letter {number} has ended, and a goal ends once.",
                 hint="Publish it anew under another goal_id; `ioa dead show` shows it.",
             )
         is_first = await system.dead_letters.put_back(letter)
@@ -82,6 +84,15 @@ async def put_back(url: str | None, number: int, terminal: Terminal) -> None:
     else:
         again = "" if is_first else "; it had been before, and is still the same message"
         terminal.print(f"{number} is back on {shown_in_line(letter.subject)}{again}")
+
+
+def _goal_of(letter: DeadLetter) -> GoalName | None:
+    """Read off a letter which goal it names, if any."""
+    goal_id = find_goal_id(letter.data)
+    try:
+        return None if goal_id is None else GoalName(parse_goal_subject(letter.subject)[0], goal_id)
+    except InvalidInputError:
+        return None
 
 
 def _document(letter: DeadLetter) -> Mapping[str, Any]:

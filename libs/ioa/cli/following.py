@@ -21,18 +21,18 @@ from ioa.foreign_text import shown_in_line
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import GoalName
 from ioa.runtime.exit_code import ExitCode
 
 _LONG = timedelta(seconds=3)
 
 
-async def follow_goal(system: SystemClient, terminal: Terminal, goal_id: GoalId) -> GoalResult:
+async def follow_goal(system: SystemClient, terminal: Terminal, goal: GoalName) -> GoalResult:
     """Show a goal's conversation as it happens, nested teams too, until it has its result."""
-    comm_id = comm_id_of_goal(goal_id)
+    comm_id = goal.comm_id
     with ConversationView(terminal, beside=True) as view:
         view.wait_for("waiting for an agent to take the goal and form its team")
-        if await system.result(goal_id) is not None:
+        if await system.result(goal) is not None:
             for stored in await conversation(system, comm_id):
                 view.show(stored)
         else:
@@ -43,7 +43,7 @@ async def follow_goal(system: SystemClient, terminal: Terminal, goal_id: GoalId)
                         view.show(news)
             finally:
                 waiting.cancel()
-        return await system.wait_for_result(goal_id)
+        return await system.wait_for_result(goal)
 
 
 def _say_waiting(terminal: Terminal, view: ConversationView) -> None:

@@ -29,7 +29,7 @@ from ioa.group.requests import CancelGroup
 from ioa.ports.goal_client import GoalStatus
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import GoalId, TaskId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model_calls import TAKEN
 from ioa.protocol.usage import MICROS, NOTHING, Usage
@@ -67,7 +67,7 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
     async with open_reached_system(url) as system:
         status = await system.goal(await system.find_goal(start))
         transcript, noted = Transcript(), dict[TaskId, Artifact]()
-        comm_id = comm_id_of_goal(status.record.goal.goal_id)
+        comm_id = status.record.goal.comm_id
         entries = await system.entries(comm_id)
         for stored in entries:
             transcript.read(stored)
@@ -120,7 +120,8 @@ def _show(terminal: Terminal, status: GoalStatus, transcript: Transcript, files:
     terminal.print(Text(goal.goal, style="bold"), Text())
     rows = {
         "goal": goal.goal_id,
-        "group": comm_id_of_goal(goal.goal_id),
+        "user": goal.user or "",
+        "group": goal.comm_id,
         "status": _standing(status),
         "accepted": local_time(status.record.accepted_at),
         "inputs": ", ".join(shown_in_line(file.name) for file in goal.inputs),
@@ -145,8 +146,7 @@ async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Te
     if out is not None:
         check_writable(out)
     async with open_reached_system(url) as system:
-        goal_id = await system.find_goal(start)
-        result = await follow_goal(system, terminal, goal_id)
+        result = await follow_goal(system, terminal, await system.find_goal(start))
         terminal.progress.print(Text())
         return await tell_result(system, terminal, result, out)
 
@@ -154,13 +154,13 @@ async def watch_goal(url: str | None, start: str, out: Path | None, terminal: Te
 async def cancel_goal(url: str | None, start: str, why: str, terminal: Terminal) -> None:
     """Cancel a goal; one that has ended stays as it ended."""
     async with open_reached_system(url) as system:
-        goal_id = await system.find_goal(start)
-        await system.cancel(CancelGroup(goal_id=goal_id, why=why))
-        result = await system.wait_for_result(goal_id)
+        goal = await system.find_goal(start)
+        await system.cancel(CancelGroup(goal_id=goal.goal_id, why=why), goal.owner)
+        result = await system.wait_for_result(goal)
     if terminal.as_json:
         terminal.document(result_document(result))
     else:
-        terminal.print(f"{goal_id} has ended: {result.reason}")
+        terminal.print(f"{goal.goal_id} has ended: {result.reason}")
 
 
 def row_document(status: GoalStatus) -> Mapping[str, Any]:
@@ -168,7 +168,7 @@ def row_document(status: GoalStatus) -> Mapping[str, Any]:
     return {
         **status.record.goal.model_dump(mode="json"),
         "accepted_at": status.record.accepted_at.isoformat(),
-        "comm_id": comm_id_of_goal(status.record.goal.goal_id),
+        "comm_id": status.record.goal.comm_id,
         "status": _standing(status),
         "turns_taken": _turns(status) or 0,
         "usage": _usage(status).model_dump(),

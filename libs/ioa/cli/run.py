@@ -28,7 +28,7 @@ from ioa.local.system import open_embedded_system
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
 
@@ -75,12 +75,12 @@ async def run_goal(wanted: Wanted, terminal: Terminal) -> ExitCode:
     if wanted.out is not None:
         check_writable(wanted.out)
     async with _open_stage(wanted, terminal) as stage:
-        goal_id = await stage.system.launch(wanted.order, wanted.files)
-        _announce(terminal, wanted, goal_id)
+        goal = GoalName(await stage.system.user(), await stage.system.launch(wanted.order, wanted.files))
+        _announce(terminal, wanted, goal)
         try:
-            result = await follow_goal(stage.system, terminal, goal_id)
+            result = await follow_goal(stage.system, terminal, goal)
         except asyncio.CancelledError:
-            _say_interrupted(terminal, stage, goal_id)
+            _say_interrupted(terminal, stage, goal.goal_id)
             raise
         terminal.progress.print(Text())
         return await tell_result(stage.system, terminal, result, wanted.out or DEFAULT_OUT)
@@ -141,13 +141,13 @@ async def _connect(stack: AsyncExitStack, nats: NatsSettings) -> SystemClient:
     return await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
 
 
-def _announce(terminal: Terminal, wanted: Wanted, goal_id: GoalId) -> None:
+def _announce(terminal: Terminal, wanted: Wanted, goal: GoalName) -> None:
     if terminal.as_json and not terminal.quiet:
-        terminal.line("goal", goal_id=goal_id, comm_id=comm_id_of_goal(goal_id), goal=wanted.order.goal)
+        terminal.line("goal", goal_id=goal.goal_id, comm_id=goal.comm_id, goal=wanted.order.goal)
     inputs = ", ".join(f"{file.name} ({size(file.stat().st_size)})" for file in wanted.files)
     terminal.progress.print(
         Text.assemble(("goal  ", "dim"), (wanted.order.goal, "bold")),
-        Text(f"      {goal_id}{f' · {inputs}' if inputs else ''}", style="dim"),
+        Text(f"      {goal.goal_id}{f' · {inputs}' if inputs else ''}", style="dim"),
         Text(),
     )
 

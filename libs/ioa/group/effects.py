@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ioa.group.state import ClosedTask, Ended, GroupState, ParentTask
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.goals import Artifact, Degraded, GoalResult, Reason
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import CommId, GoalName
 from ioa.protocol.usage import NOTHING, Usage
 
 
@@ -39,7 +39,7 @@ class CancelSubgroup:
 
     subgroup: CommId
     task: ParentTask
-    goal_id: GoalId
+    goal: GoalName
     why: str
 
 
@@ -60,7 +60,7 @@ def cancel_subgroup(state: GroupState, task: ClosedTask) -> CancelSubgroup:
     """Cancel the nested team of a closed task."""
     assert task.subgroup is not None
     served = ParentTask(comm_id=state.comm_id, task_id=task.task_id)
-    return CancelSubgroup(task.subgroup, served, state.goal_id, task.why or "its task is closed")
+    return CancelSubgroup(task.subgroup, served, GoalName(state.user, state.goal_id), task.why or "its task is closed")
 
 
 def _lent(state: GroupState) -> Usage:
@@ -84,6 +84,7 @@ def _conclusion(state: GroupState) -> tuple[Effect, ...]:
         return (report,)
     result = GoalResult(
         goal_id=state.goal_id,
+        user=state.user,
         reason=ended.reason,
         content=ended.content,
         artifacts=ended.artifacts,

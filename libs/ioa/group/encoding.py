@@ -14,7 +14,7 @@ from ioa.protocol.ids import CommId
 
 _MAX_REMEMBERED = 8_192
 
-_LASTING = {"comm_id", "goal_id", "owner", "members", "limits", "depth", "parent"}
+_LASTING = {"comm_id", "goal_id", "user", "owner", "members", "limits", "depth", "parent"}
 """The first fields of a state: they change when a member is lost or comes back, and never else."""
 _APART = {*_LASTING, "tasks"}
 
@@ -50,7 +50,7 @@ class _EncodedLasting:
 
     def encode(self, state: GroupState) -> bytes:
         # Compared are, nearly always, the same objects: this looks at nothing in them.
-        fields = state.comm_id, state.goal_id, state.owner, state.members, state.limits, state.depth, state.parent
+        fields = state.comm_id, state.goal_id, state.user, state.owner, state.members, state.limits, state.depth, state.parent
         known = self._known.get(state.comm_id)
         if known is not None and known[0] == fields:
             return known[1]

@@ -15,7 +15,7 @@ from ioa.group.state import Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField
+from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
 from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
@@ -40,14 +40,15 @@ class GroupLaunched(Model):
 class LaunchAbandoned(Model):
     """The goal ended before a group was opened for it: cancelled, or out of time. The log takes no launch afterwards.
 
-    `parent` is set for a nested team: its end closes the parent's task and is no result of the goal. `decided_by` is who found that
-    nobody fits.
+    `user` is whose goal it was; None of a version that knew no users. `parent` is set for a nested team: its end closes the
+    parent's task and is no result of the goal. `decided_by` is who found that nobody fits.
     """
 
     type: Literal["launch_abandoned"] = "launch_abandoned"
     at: Time
     comm_id: CommIdField
     goal_id: GoalIdField
+    user: UserIdField | None = None
     by: AgentIdField
     reason: Literal[Reason.CANCELLED, Reason.DEADLINE, Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str

@@ -27,6 +27,7 @@ def launch(launched: GroupLaunched) -> GroupState:
     state = GroupState(
         comm_id=charter.comm_id,
         goal_id=charter.goal_id,
+        user=charter.user,
         owner=charter.owner,
         members=tuple(
             Member(agent_id=card.agent_id, patience=card.patience if counts else None, roles=plays[card.agent_id])
@@ -60,6 +61,7 @@ def abandon(abandoned: LaunchAbandoned) -> GroupState:
     return GroupState(
         comm_id=abandoned.comm_id,
         goal_id=abandoned.goal_id,
+        user=abandoned.user,
         owner=abandoned.by,
         members=(),
         limits=Limits(max_turns=1, deadline=abandoned.at),

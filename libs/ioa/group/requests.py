@@ -13,7 +13,7 @@ from ioa.group.state import MAX_BRIEF_CHARS, MAX_MEMBERS, Charter, GroupState, P
 from ioa.protocol.codec import encode_around
 from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, SessionIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, SessionIdField, UserIdField
 from ioa.protocol.messages import MAX_ARTIFACTS
 from ioa.protocol.model import Instruction, Model
 from ioa.protocol.model_calls import ModelCalls
@@ -32,6 +32,8 @@ class LaunchGroup(Instruction):
     members: Annotated[tuple[AgentIdField, ...], Field(max_length=MAX_MEMBERS)]
     plan: tuple[PlannedTask, ...] = ()
     goal_id: GoalIdField
+    user: UserIdField | None = None
+    """Whose goal it is."""
     parent: ParentTask | None = None
     goal: str = ""
     """What a nested team is to reach; a goal's own text is on record."""
@@ -56,11 +58,17 @@ class LaunchGroup(Instruction):
     cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
     """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
 
+    @property
+    def name(self) -> GoalName:
+        """The goal."""
+        return GoalName(self.user, self.goal_id)
+
 
 class AbandonGoal(Instruction):
     """End a goal for which no group can be opened. `decided_by` is who found that nobody fits."""
 
     goal_id: GoalIdField
+    user: UserIdField | None = None
     by: AgentIdField
     reason: Literal[Reason.NO_AGENT, Reason.FAILED, Reason.MODEL_UNAVAILABLE]
     content: str
@@ -70,6 +78,11 @@ class AbandonGoal(Instruction):
     session: SessionIdField | None = None
     ticket: ShownTicket = None
     """What the goal was given with."""
+
+    @property
+    def name(self) -> GoalName:
+        """The goal."""
+        return GoalName(self.user, self.goal_id)
 
 
 class SetAside(Instruction):
@@ -81,7 +94,10 @@ class SetAside(Instruction):
 
 
 class CancelGroup(Instruction):
-    """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it."""
+    """Cancel a goal, whether a group was opened for it or not, or a group; nested teams go with it.
+
+    Whose it is stands in the subject of the request.
+    """
 
     goal_id: GoalIdField | None = None
     comm_id: CommIdField | None = None

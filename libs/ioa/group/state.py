@@ -27,6 +27,7 @@ from ioa.protocol.ids import (
     MessageIdField,
     TaskId,
     TaskIdField,
+    UserIdField,
     turn_of_task_id,
 )
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
@@ -99,11 +100,13 @@ class Charter(Model):
     """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
-    that its task uses. `policy` leads the group, with `cast` for its roles; without one the group is free.
+    that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users. `policy` leads the
+    group, with `cast` for its roles; without one the group is free.
     """
 
     comm_id: CommIdField
     goal_id: GoalIdField
+    user: UserIdField | None = None
     goal: str
     owner: AgentIdField
     team_members: Annotated[tuple[AgentCard, ...], Field(min_length=1, max_length=MAX_MEMBERS)]
@@ -384,6 +387,7 @@ class GroupState(Model):
     """Where a group stands.
 
     Attributes:
+        user: Whose goal the group works for; None for a goal of a version that knew no users.
         turn: The number of the current floor grant, 1 for the first; every grant has a number of its own.
         turns_taken: Messages accepted here that used up a turn.
         nested_turns: The same of the nested teams that have ended.
@@ -402,6 +406,7 @@ class GroupState(Model):
 
     comm_id: CommIdField
     goal_id: GoalIdField
+    user: UserIdField | None = None
     owner: AgentIdField
     members: tuple[Member, ...]
     limits: Limits

@@ -23,7 +23,7 @@ from ioa.adapters.nats.permissions import Permissions, Service, of_admin, of_age
 from ioa.adapters.nkey_seeds import Key, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
-from ioa.protocol.ids import AgentIdField, PoolIdField
+from ioa.protocol.ids import AgentIdField, PoolIdField, UserIdField
 from ioa.protocol.model import Model
 
 AUTHORIZATION, ROUTES, ROUTE_PASSWORD = "authorization.conf", "routes.conf", "route-password"
@@ -64,12 +64,18 @@ class AgentIdentity(_Part):
 class UserIdentity(_Part):
     """Somebody who is neither."""
 
-    user: str
+    user: UserIdField
     role: Literal["user", "observer", "admin"]
 
     def permissions(self) -> Permissions:
         """Return what it may do."""
-        return {"user": of_user, "observer": of_observer, "admin": of_admin}[self.role]()
+        match self.role:
+            case "user":
+                return of_user(self.user)
+            case "observer":
+                return of_observer()
+            case "admin":
+                return of_admin()
 
 
 class SeedsPlan(_Part):

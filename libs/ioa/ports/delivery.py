@@ -11,7 +11,7 @@ from typing import Protocol
 from ioa.group.events import EncodedEntry, Said
 from ioa.group.requests import OpenMemberships
 from ioa.protocol.goals import GoalRecord, GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 
 
 class Inboxes(Protocol):
@@ -34,7 +34,7 @@ class Results(Protocol):
     async def publish(self, result: GoalResult) -> bool:
         """Publish the result unless the goal has one already; True if this one was the first, which stands."""
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
 
 
@@ -66,7 +66,7 @@ class Queued:
 class Tickets(Protocol):
     """What whoever leads a goal has to show (`ioa.protocol.tickets`)."""
 
-    async def of(self, goal_id: GoalId) -> str:
+    async def of(self, goal: GoalName) -> str:
         """Make a goal's ticket, the same one each time and in every process."""
 
     async def seal(self, words: str) -> str:

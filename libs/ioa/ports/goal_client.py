@@ -10,7 +10,10 @@ from typing import Protocol
 from ioa.group.requests import CancelGroup, GroupSnapshot
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalId, GoalName, UserId
+
+AnyGoal = GoalId | GoalName
+"""A goal: one of one's own by its id, or anybody's by its whole name."""
 
 PAGE_GOALS = 50
 """How many goals a page of a list covers if nobody says."""
@@ -39,6 +42,13 @@ class GoalList:
 class GoalClient(Protocol):
     """Goals as their users see them."""
 
+    async def user(self) -> UserId:
+        """Tell whose goals are launched here.
+
+        Raises:
+            ForbiddenError: Nobody's: this credential launches none.
+        """
+
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
 
@@ -47,25 +57,26 @@ class GoalClient(Protocol):
             UnavailableError: The system does not take it.
         """
 
-    async def result(self, goal_id: GoalId) -> GoalResult | None:
+    async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
 
-    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+    async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
 
         Raises:
             NotFoundError: It ended so long ago that it was removed.
         """
 
-    async def cancel(self, request: CancelGroup) -> None:
-        """Cancel a goal or a group.
+    async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
+        """Cancel a goal or a group of one's own; an admin says whose it is.
 
         Raises:
             NotFoundError: There is no such goal or group.
+            ForbiddenError: It is somebody else's.
             InvalidInputError: The request names both, or neither.
         """
 
-    async def goal(self, goal_id: GoalId) -> GoalStatus:
+    async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal.
 
         Raises:
@@ -81,8 +92,10 @@ class GoalClient(Protocol):
             open_only: Leave out those that have ended.
         """
 
-    async def find_goal(self, start: str) -> GoalId:
+    async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
+
+        One's own goals come first. `user/id` names one of somebody else.
 
         Raises:
             NotFoundError: No goal's id begins so.

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class EndedGoals(Protocol):
     async def put(self, ended: EndedGoal) -> None:
         """Keep the id and the outcome of a goal. Keeping them again changes nothing."""
 
-    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+    async def find(self, goal: GoalName) -> EndedGoal | None:
         """Read how a goal ended whose removal has begun; None for every other one."""
 
 
@@ -81,7 +81,7 @@ class GoalRemoval(Protocol):
     async def remove_log(self, comm_id: CommId) -> None:
         """Remove a group's log."""
 
-    async def remove_result(self, goal_id: GoalId) -> None:
+    async def remove_result(self, goal: GoalName) -> None:
         """Remove a goal's result."""
 
     async def remove_record(self, comm_id: CommId) -> None:

@@ -1,4 +1,4 @@
-"""What users publish on `ioa.v1.goal`: plain text, or a JSON object with `goal` and options.
+"""What users publish on `ioa.v1.goal.<user>`: plain text, or a JSON object with `goal` and options.
 
 Users type this by hand, so a field that is not known is an error, unlike in messages between the parts.
 """
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
-from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, check_token, parse_agent_id
+from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
 from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
@@ -64,7 +64,7 @@ class GoalOrder(BaseModel):
         )
         return data if turns is None or not isinstance(data, dict) else {"max_turns": turns, **data}
 
-    def accepted(self, goal_id: GoalId, inputs: tuple[Artifact, ...]) -> Goal:
+    def accepted(self, name: GoalName, inputs: tuple[Artifact, ...]) -> Goal:
         """Return the goal as the system keeps it, with every input in the artifact store.
 
         One with a team goes to who leads that, unless the order says otherwise.
@@ -72,7 +72,8 @@ class GoalOrder(BaseModel):
         team = self.team
         leader = team.leader.agents[:1] if team is not None else ()
         return Goal(
-            goal_id=goal_id,
+            goal_id=name.goal_id,
+            user=name.user,
             goal=self.goal,
             agent=self.agent or next(iter(leader), None),
             team=team,
@@ -81,14 +82,14 @@ class GoalOrder(BaseModel):
             max_tokens=self.max_tokens,
             max_cost_micros=None if self.max_cost is None else round(self.max_cost * MICROS),
             timeout=timedelta(seconds=self.timeout),
-            traceparent=trace_of_goal(goal_id, self.traceparent),
+            traceparent=trace_of_goal(name, self.traceparent),
             result_format=self.result_format,
             repetition=self.repetition,
         )
 
 
 def parse_goal(data: bytes, addressee: str | None = None) -> GoalOrder:
-    """Read a goal off the payload of a message on `ioa.v1.goal` or `ioa.v1.goal.<agent or pool>`.
+    """Read a goal off the payload of a message on `ioa.v1.goal.<user>` or `ioa.v1.goal.<user>.<agent or pool>`.
 
     Args:
         data: UTF-8 text. What begins with `{` is taken as JSON, anything else as the goal itself.

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from ioa.protocol.decisions import Decisions
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, TaskIdField
+from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
 from ioa.protocol.model import Model, Time
 from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
@@ -68,12 +68,13 @@ class ResultFormat(StrEnum):
 class Goal(Model):
     """What somebody wants done.
 
-    `agent` addresses one agent or pool; without it any agent may take the goal and lead its team. Turns, tokens and cost bound what
-    the goal's group and all teams nested in it use up together; None is no bound. `team` says who works at it, and under which
-    policy; without it whoever leads forms a team.
+    `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
+    take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
+    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team.
     """
 
     goal_id: GoalIdField
+    user: UserIdField | None = None
     goal: Annotated[str, Field(min_length=1, max_length=MAX_GOAL_CHARS)]
     agent: AgentIdField | None = None
     inputs: Annotated[tuple[Artifact, ...], Field(max_length=100)] = ()
@@ -85,6 +86,16 @@ class Goal(Model):
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
     team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
+
+    @property
+    def name(self) -> GoalName:
+        """What tells it from all other goals."""
+        return GoalName(self.user, self.goal_id)
+
+    @property
+    def comm_id(self) -> CommId:
+        """The `comm_id` of its root group."""
+        return self.name.comm_id
 
 
 class GoalRecord(Model):
@@ -130,13 +141,14 @@ class Degraded(Model):
 
 
 class GoalResult(Model):
-    """The one terminal result of a goal, published on `ioa.v1.result.<goal_id>`.
+    """The one terminal result of a goal, published on `ioa.v1.result.<user>.<goal_id>`.
 
     `turns`, `usage` and `decisions` count the goal's group and the nested teams that had ended when it did. `limit` is what cut the
     discussion short of a goal that was reached nevertheless.
     """
 
     goal_id: GoalIdField
+    user: UserIdField | None = None
     reason: Reason
     content: str
     artifacts: tuple[Artifact, ...] = ()
@@ -147,6 +159,11 @@ class GoalResult(Model):
     decisions: tuple[Decisions, ...] = ()
     finished_at: Time
     limit: ForcedReason | None = None
+
+    @property
+    def name(self) -> GoalName:
+        """The goal whose result it is."""
+        return GoalName(self.user, self.goal_id)
 
     @property
     def succeeded(self) -> bool:
@@ -164,9 +181,15 @@ class EndedGoal(Model):
     """
 
     goal_id: GoalIdField
+    user: UserIdField | None = None
     reason: Reason | None
     ended_at: Time
     digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+    @property
+    def name(self) -> GoalName:
+        """The goal of which it stays."""
+        return GoalName(self.user, self.goal_id)
 
 
 def digest_of(text: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, NewType
+from typing import Annotated, NamedTuple, NewType
 
 from pydantic import AfterValidator
 
@@ -46,6 +46,7 @@ GoalId = NewType("GoalId", str)
 TaskId = NewType("TaskId", str)
 MessageId = NewType("MessageId", str)
 SessionId = NewType("SessionId", str)
+UserId = NewType("UserId", str)
 
 AgentIdField = Annotated[AgentId, AfterValidator(check_token)]
 PoolIdField = Annotated[PoolId, AfterValidator(check_token)]
@@ -54,6 +55,38 @@ GoalIdField = Annotated[GoalId, AfterValidator(check_token)]
 TaskIdField = Annotated[TaskId, AfterValidator(check_token)]
 MessageIdField = Annotated[MessageId, AfterValidator(check_token)]
 SessionIdField = Annotated[SessionId, AfterValidator(check_token)]
+UserIdField = Annotated[UserId, AfterValidator(check_token)]
+
+LOCAL = UserId("local")
+"""Who launches goals on a system that asks nobody who he is, such as that of a laptop."""
+
+
+class GoalName(NamedTuple):
+    """What tells a goal from all others: its id is unique among those of its user. Versions that knew no users wrote down none."""
+
+    user: UserId | None
+    goal_id: GoalId
+
+    @property
+    def key(self) -> str:
+        """What is derived from: the goal's id alone for `LOCAL`, as it was before goals had users.
+
+        So on a system that asks nobody who he is, the same id is the same goal in any version.
+        """
+        return self.goal_id if self.owner == LOCAL else f"{self.user}/{self.goal_id}"
+
+    @property
+    def comm_id(self) -> CommId:
+        """The `comm_id` of the goal's root group, so that launching the same goal twice meets the same log."""
+        return CommId("g" + _digest(self.key))
+
+    @property
+    def owner(self) -> UserId:
+        """Who may cancel it."""
+        return self.user or LOCAL
+
+    def __str__(self) -> str:
+        return self.key
 
 
 def parse_agent_id(value: str) -> AgentId:
@@ -68,9 +101,9 @@ def parse_agent_id(value: str) -> AgentId:
         raise InvalidInputError(str(error)) from None
 
 
-def comm_id_of_goal(goal_id: GoalId) -> CommId:
-    """Derive the `comm_id` of a goal's root group, so that launching the same goal twice meets the same log."""
-    return CommId("g" + _digest(goal_id))
+def comm_id_of_goal(goal_id: GoalId, user: UserId = LOCAL) -> CommId:
+    """Derive the `comm_id` of a goal's root group."""
+    return GoalName(user, goal_id).comm_id
 
 
 def comm_id_of_task(parent: CommId, task_id: TaskId) -> CommId:
@@ -121,3 +154,19 @@ def complete_id(what: str, start: str, known: Sequence[str], *, complete: bool) 
     if len(found) > 1 and start not in found:
         raise InvalidInputError(f"{len(found)} {what}s begin with {start}.", hint=f"Write more of it: {', '.join(found[:4])}.")
     return start if start in found else found[0]
+
+
+def complete_goal(start: str, user: UserId | None, known: Sequence[GoalName], *, complete: bool) -> GoalName:
+    """Find the one goal whose id begins so, or whose whole name does; the goals of `user`, if any begins so, before all others.
+
+    Raises:
+        NotFoundError: None begins so.
+        InvalidInputError: Several do.
+    """
+    own = [name for name in known if name.owner == user and name.goal_id.startswith(start)]
+    written = {name: str(name) if "/" in start else name.goal_id for name in own or known}
+    found = complete_id("goal", start, list(written.values()), complete=complete)
+    meant = [name for name, text in written.items() if text == found]
+    if len(meant) > 1:
+        raise InvalidInputError(f"{len(meant)} users have a goal {found}.", hint=f"Write whose: {', '.join(map(str, meant))}.")
+    return meant[0]

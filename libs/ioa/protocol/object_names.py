@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 
-from ioa.protocol.ids import CommId, GoalId
-
 _DIGITS = 32
 
 
-def folder_of(owner: GoalId | CommId) -> str:
-    """Return where the files of a goal's user, or of a group, lie."""
+def folder_of(owner: str) -> str:
+    """Return where the files of a goal's user (the goal's key), or of a group (its `comm_id`), lie."""
     return _digest(f"files of {owner}")
 
 
-def object_name(owner: GoalId | CommId, *place: str) -> str:
+def object_name(owner: str, *place: str) -> str:
     """Return the name of one of their files, which stands at this place among them."""
     return f"{folder_of(owner)}/{_digest('/'.join((owner, *place)))}"
 

@@ -6,17 +6,19 @@ The sender of a message stands in its subject, so that NATS permissions make it 
 from __future__ import annotations
 
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, check_token
+from ioa.protocol.ids import AgentId, CommId, GoalId, GoalName, PoolId, UserId, check_token
 
 ROOT = "ioa.v1"
 
-GOAL = f"{ROOT}.goal"
-"""Where users publish a goal that any agent may take."""
-ANY_ADDRESSED_GOAL = f"{GOAL}.*"
+OLD_GOAL = f"{ROOT}.goal"
+"""Where goals are published by clients whose version does not name their user; they are told what to do."""
+ANY_GOAL = f"{OLD_GOAL}.*"
+ANY_ADDRESSED_GOAL = f"{OLD_GOAL}.*.*"
 WORK = f"{ROOT}.work"
 """Where accepted goals wait for an agent."""
 ANY_POOL_WORK = f"{WORK}.*"
-ANY_RESULT = f"{ROOT}.result.*"
+ANY_RESULT = f"{ROOT}.result.*.*"
+ANY_OLD_RESULT = f"{ROOT}.result.*"
 ANY_SAY = f"{ROOT}.comm.*.say.*"
 ANY_SAY_TO = f"{ANY_SAY}.*"
 ANY_LOG = f"{ROOT}.comm.*.log"
@@ -57,15 +59,24 @@ STORED = f"{ROOT}.uploads.stored"
 """Where it is asked whose files fill the store."""
 GET_GROUP = f"{ROOT}.groups.get"
 """Where it is asked how a group stands."""
-CANCEL = f"{ROOT}.groups.cancel"
-"""Where a goal is cancelled, with every team that works for it."""
+ANY_CANCEL = f"{ROOT}.groups.cancel.*"
 PRUNE = f"{ROOT}.groups.prune"
 """Where goals are removed that ended long ago."""
 
 
-def goal_to(addressee: AgentId | PoolId) -> str:
-    """Where users publish a goal for one agent or pool."""
-    return f"{GOAL}.{addressee}"
+def goal_of(user: UserId) -> str:
+    """Where a user, and nobody else, publishes a goal that any agent may take."""
+    return f"{OLD_GOAL}.{user}"
+
+
+def goal_to(user: UserId, addressee: AgentId | PoolId) -> str:
+    """Where a user, and nobody else, publishes a goal for one agent or pool."""
+    return f"{goal_of(user)}.{addressee}"
+
+
+def cancel(user: UserId) -> str:
+    """Where a user, and nobody else, cancels a goal of his, with every team that works for it."""
+    return f"{ROOT}.groups.cancel.{user}"
 
 
 def work_of(pool: PoolId | None) -> str:
@@ -73,8 +84,13 @@ def work_of(pool: PoolId | None) -> str:
     return f"{WORK}.{pool}" if pool else WORK
 
 
-def result_of(goal_id: GoalId) -> str:
+def result_of(goal: GoalName) -> str:
     """Where the one terminal result of a goal appears."""
+    return old_result_of(goal.goal_id) if goal.user is None else f"{ROOT}.result.{goal.user}.{goal.goal_id}"
+
+
+def old_result_of(goal_id: GoalId) -> str:
+    """Where the result of a goal appears that was published by a client whose version does not name its user."""
     return f"{ROOT}.result.{goal_id}"
 
 
@@ -270,9 +286,24 @@ def parse_comm(subject: str) -> CommId:
             raise InvalidInputError(f"{subject!r} does not belong to a group.")
 
 
-def goal_addressee(subject: str) -> str | None:
-    """Read the agent or pool off a goal's subject; None when any agent may take it."""
-    return subject.removeprefix(f"{GOAL}.") if subject.startswith(f"{GOAL}.") else None
+def parse_goal_subject(subject: str) -> tuple[UserId, str | None]:
+    """Read the user off a goal's subject, and the agent or pool that it addresses; None when any agent may take it.
+
+    Raises:
+        InvalidInputError: The subject is not one.
+    """
+    match subject.split("."):
+        case ["ioa", "v1", "goal", user]:
+            return UserId(_token(user)), None
+        case ["ioa", "v1", "goal", user, addressee]:
+            return UserId(_token(user)), addressee
+        case _:
+            raise InvalidInputError(f"{subject!r} does not name whose goal it is.")
+
+
+def old_goal_addressee(subject: str) -> str | None:
+    """Read the agent or pool off the subject of a goal that a client of an older version published."""
+    return subject.removeprefix(f"{OLD_GOAL}.") if subject.startswith(f"{OLD_GOAL}.") else None
 
 
 def kind_of(subject: str) -> str:

@@ -13,7 +13,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalName
 
 KEY_BYTES = 32
 _TICKET_CHARS = 32
@@ -22,9 +22,9 @@ ShownTicket = Annotated[Annotated[str, Field(pattern=rf"^[0-9a-f]{{{_TICKET_CHAR
 """A ticket, 128 bits in hexadecimal digits, or none. No log shows it with the rest of a request."""
 
 
-def ticket_of(key: bytes, goal_id: GoalId) -> str:
-    """Return a goal's ticket: HMAC-SHA-256 of its id, cut to 128 bits."""
-    return hmac.new(key, goal_id.encode(), hashlib.sha256).hexdigest()[:_TICKET_CHARS]
+def ticket_of(key: bytes, goal: GoalName) -> str:
+    """Return a goal's ticket: HMAC-SHA-256 of its name, cut to 128 bits."""
+    return hmac.new(key, goal.key.encode(), hashlib.sha256).hexdigest()[:_TICKET_CHARS]
 
 
 def seal_of(key: bytes, words: str) -> str:

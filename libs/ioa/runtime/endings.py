@@ -5,7 +5,7 @@ from __future__ import annotations
 from ioa.ports.delivery import Results
 from ioa.ports.retention import EndedGoals
 from ioa.protocol.goals import EndedGoal, Ending, ending_of
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalName
 
 
 class Endings:
@@ -15,17 +15,17 @@ class Endings:
         self._results = results
         self._removed = removed
 
-    async def of(self, goal_id: GoalId) -> Ending | None:
+    async def of(self, goal: GoalName) -> Ending | None:
         """How a goal ended; None while it has not.
 
         Whoever finds a group's log empty and asks afterwards learns of every ending: what stays of a goal is written before
         anything of it is removed.
         """
-        result = await self._results.get(goal_id)
+        result = await self._results.get(goal)
         if result is not None:
             return Ending(result.reason, result.finished_at)
-        return ending_of(await self.removed(goal_id))
+        return ending_of(await self.removed(goal))
 
-    async def removed(self, goal_id: GoalId) -> EndedGoal | None:
+    async def removed(self, goal: GoalName) -> EndedGoal | None:
         """Return what stays of a goal that was removed."""
-        return await self._removed.find(goal_id)
+        return await self._removed.find(goal)

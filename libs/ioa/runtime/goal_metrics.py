@@ -8,7 +8,7 @@ from prometheus_client import Counter, Histogram
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadLetters, DeadReason, GoalRecords, Results
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import GoalName
 from ioa.telemetry import log_context
 
 _log = structlog.get_logger(__name__)
@@ -48,14 +48,14 @@ class CountedResults:
             await self._time(result)
         return first
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
-        return await self._results.get(goal_id)
+        return await self._results.get(goal)
 
     async def _time(self, result: GoalResult) -> None:
         """Look up when the goal was accepted, and in which trace; if it cannot be told, the result stands all the same."""
         try:
-            record = await self._goals.find(comm_id_of_goal(result.goal_id))
+            record = await self._goals.find(result.name.comm_id)
         except UnavailableError as error:
             _log.debug("goal_not_timed", goal_id=result.goal_id, error=error.message)
             return

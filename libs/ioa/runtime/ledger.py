@@ -247,7 +247,8 @@ class GroupLedger:
             abandoned = LaunchAbandoned(
                 at=now,
                 comm_id=effect.subgroup,
-                goal_id=effect.goal_id,
+                goal_id=effect.goal.goal_id,
+                user=effect.goal.user,
                 by=_LEDGER,
                 reason=Reason.CANCELLED,
                 content=effect.why,

@@ -18,7 +18,7 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import ClosedTask, Ended, GroupState, OpenTask, WaitingTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, TaskId
 from ioa.protocol.levels import TASKS_WAIT
 from ioa.protocol.messages import AsyncTaskAssignment, InformTaskResult, SyncTaskAssignment, TaskOutcome, TaskSpec
 
@@ -159,7 +159,7 @@ def check_results(evidence: Evidence) -> Iterator[str]:
     for goal_id in sorted(set(counts) - set(evidence.goals)):
         yield f"There is a result of {goal_id}, which nobody published."
     for result in evidence.results:
-        stage = _last_state(evidence, comm_id_of_goal(result.goal_id))
+        stage = _last_state(evidence, result.name.comm_id)
         if not isinstance(stage, Ended) or (stage.reason, stage.content) != (result.reason, result.content):
             yield f"The result of {result.goal_id} is not what its group {result.comm_id} came to."
 

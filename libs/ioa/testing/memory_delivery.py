@@ -14,7 +14,7 @@ from ioa.group.requests import SequencedEntry
 from ioa.ports.clock import Clock
 from ioa.ports.delivery import DeadReason
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.ids import AgentId, CommId, GoalName
 
 
 class MemoryTimers:
@@ -103,7 +103,7 @@ class MemoryResults:
     """`Results` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self._results: dict[GoalId, GoalResult] = {}
+        self._results: dict[CommId, GoalResult] = {}
         self._listeners: list[Callable[[], None]] = []
         self.reachable = True
         """Set to False, nothing can be published until it is set to True again."""
@@ -112,7 +112,7 @@ class MemoryResults:
         """Keep the result if it is the first."""
         if not self.reachable:
             raise UnavailableError("The results are out of reach.")
-        is_first = self._results.setdefault(result.goal_id, result) is result
+        is_first = self._results.setdefault(result.name.comm_id, result) is result
         for hear in self._listeners:
             hear()
         return is_first
@@ -126,13 +126,13 @@ class MemoryResults:
         finally:
             self._listeners.remove(hear)
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
-        return self._results.get(goal_id)
+        return self._results.get(goal.comm_id)
 
-    def remove(self, goal_id: GoalId) -> None:
+    def remove(self, goal: GoalName) -> None:
         """Remove a result, as retention does."""
-        self._results.pop(goal_id, None)
+        self._results.pop(goal.comm_id, None)
 
     def lose(self) -> None:
         """Lose everything."""

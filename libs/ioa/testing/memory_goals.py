@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ioa.errors import UnavailableError
 from ioa.ports.delivery import Queued
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalName, PoolId
 from ioa.protocol.tickets import seal_of, ticket_of
 
 
@@ -20,7 +20,7 @@ class MemoryGoalRecords:
 
     async def create(self, record: GoalRecord) -> GoalRecord:
         """Record a goal once."""
-        return self._records.setdefault(comm_id_of_goal(record.goal.goal_id), record)
+        return self._records.setdefault(record.goal.comm_id, record)
 
     async def find(self, comm_id: CommId) -> GoalRecord | None:
         """Read the goal whose root group is `comm_id`."""
@@ -44,9 +44,9 @@ class MemoryTickets:
 
     key = b"known"
 
-    async def of(self, goal_id: GoalId) -> str:
+    async def of(self, goal: GoalName) -> str:
         """Make a goal's ticket."""
-        return ticket_of(self.key, goal_id)
+        return ticket_of(self.key, goal)
 
     async def seal(self, words: str) -> str:
         """Seal words."""

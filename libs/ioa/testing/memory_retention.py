@@ -9,7 +9,7 @@ from ioa.errors import UnavailableError
 from ioa.group.events import GroupLaunched, SubgroupOpened, files_of
 from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
 from ioa.testing.memory_file_store import MemoryFileStore
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryWorkQueue
@@ -37,7 +37,7 @@ class MemoryGoalPages:
         return [NumberedRecord(self._number(record), record) for record in self._goals.all()]
 
     def _number(self, record: GoalRecord) -> int:
-        return self._numbers.setdefault(comm_id_of_goal(record.goal.goal_id), len(self._numbers) + 1)
+        return self._numbers.setdefault(record.goal.comm_id, len(self._numbers) + 1)
 
 
 def _page(found: Sequence[NumberedRecord], limit: int) -> GoalPage:
@@ -48,15 +48,15 @@ class MemoryEndedGoals:
     """`EndedGoals` for unit tests. False in this: they are lost with the process."""
 
     def __init__(self) -> None:
-        self._ended: dict[GoalId, EndedGoal] = {}
+        self._ended: dict[CommId, EndedGoal] = {}
 
     async def put(self, ended: EndedGoal) -> None:
         """Keep the first word about a goal."""
-        self._ended.setdefault(ended.goal_id, ended)
+        self._ended.setdefault(ended.name.comm_id, ended)
 
-    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+    async def find(self, goal: GoalName) -> EndedGoal | None:
         """Read it."""
-        return self._ended.get(goal_id)
+        return self._ended.get(goal.comm_id)
 
 
 class MemoryGoalRemoval:
@@ -129,10 +129,10 @@ class MemoryGoalRemoval:
             raise ValueError(f"The log of {comm_id} is poisoned.")
         self._log.remove(comm_id)
 
-    async def remove_result(self, goal_id: GoalId) -> None:
+    async def remove_result(self, goal: GoalName) -> None:
         """Remove a result."""
         self._step()
-        self._results.remove(goal_id)
+        self._results.remove(goal)
 
     async def remove_record(self, comm_id: CommId) -> None:
         """Remove a record."""

@@ -18,7 +18,7 @@ from ioa.group.requests import SequencedEntry
 from ioa.ports.delivery import DeadLetters, DeadReason, Results
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.testing.memory_delivery import DeadLetter, MemoryDeadLetters, MemoryResults
 from tests.contract.control_plane.conftest import heard
 from tests.rig.deadline import eventually
@@ -40,35 +40,44 @@ def letters(client: Client | None) -> DeadLetters:
     return MemoryDeadLetters() if client is None else NatsDeadLetters(client.jetstream())
 
 
-def result(content: str, goal_id: GoalId = GOAL) -> GoalResult:
+def result(content: str, goal_id: GoalId = GOAL, user: UserId | None = LOCAL) -> GoalResult:
     """A result that can be told from others by its text."""
-    return GoalResult(goal_id=goal_id, reason=Reason.CONCLUDED, content=content, comm_id=CommId("room"), turns=3, finished_at=START)
+    comm_id = CommId("room")
+    return GoalResult(
+        goal_id=goal_id, user=user, reason=Reason.CONCLUDED, content=content, comm_id=comm_id, turns=3, finished_at=START
+    )
 
 
 async def test_a_goal_has_no_result_at_first(results: Results) -> None:
     """A goal that has not ended has no result."""
-    assert await results.get(GOAL) is None
+    assert await results.get(GoalName(LOCAL, GOAL)) is None
 
 
 async def test_the_first_result_stands(results: Results) -> None:
     """A second result of a goal is no result; the publisher learns which one was first."""
     first = [await results.publish(result(content)) for content in ("right", "late")]
-    assert (first, await results.get(GOAL)) == ([True, False], result("right"))
+    assert (first, await results.get(GoalName(LOCAL, GOAL))) == ([True, False], result("right"))
 
 
 async def test_results_that_race_are_one(results: Results) -> None:
     """Of many parts that publish the result of one goal at once exactly one is first."""
     first = await asyncio.gather(*(results.publish(result(str(number))) for number in range(12)))
-    found = await results.get(GOAL)
+    found = await results.get(GoalName(LOCAL, GOAL))
     assert found is not None
     assert [number for number, won in enumerate(first) if won] == [int(found.content)]
 
 
 async def test_goals_have_their_own_results(results: Results) -> None:
-    """One goal's result is not another's."""
-    await results.publish(result("one"))
-    await results.publish(result("two", GoalId("goal-2")))
-    assert [await results.get(GOAL), await results.get(GoalId("goal-2"))] == [result("one"), result("two", GoalId("goal-2"))]
+    """One goal's result is not another's, nor that of another user's goal with the same id; without a user, of before, too."""
+    told = [
+        result("one"),
+        result("two", GoalId("goal-2")),
+        result("hers", user=UserId("anna")),
+        result("of before", GoalId("old"), user=None),
+    ]
+    for one in told:
+        await results.publish(one)
+    assert [await results.get(one.name) for one in told] == told
 
 
 @pytest.mark.parametrize("why", ["plain", "two\r\nlines\rand: a header", "Grüße ✂ 漢字", ""])

@@ -17,7 +17,7 @@ from ioa.ports.delivery import GoalRecords, Queued, Tickets, WorkQueue
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalRecord
-from ioa.protocol.ids import CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.runtime.process import background
 from ioa.testing.memory_goals import MemoryGoalRecords, MemoryTickets, MemoryWorkQueue
 from tests.contract.control_plane.conftest import nothing_is_poison
@@ -95,15 +95,15 @@ async def test_a_goal_waits_for_its_pool(work: WorkQueue, client: Client | None)
 async def test_a_ticket_is_the_same_for_everybody(client: Client | None) -> None:
     """Replicas that start at once on a new store make the same tickets, each goal has its own, and a restart changes none."""
     makers: list[Tickets] = [MemoryTickets() if client is None else NatsTickets(client.jetstream()) for _ in range(4)]
-    made = await asyncio.gather(*(maker.of(GoalId("goal-1")) for maker in makers))
-    other = await makers[0].of(GoalId("goal-2"))
+    made = await asyncio.gather(*(maker.of(GoalName(LOCAL, GoalId("goal-1"))) for maker in makers))
+    other = await makers[0].of(GoalName(LOCAL, GoalId("goal-2")))
     again = MemoryTickets() if client is None else NatsTickets(client.jetstream())
-    assert ({*made, await again.of(GoalId("goal-1"))}, other == made[0], len(other)) == ({made[0]}, False, 32)
+    assert ({*made, await again.of(GoalName(LOCAL, GoalId("goal-1")))}, other == made[0], len(other)) == ({made[0]}, False, 32)
 
 
 async def test_the_ticket_comes_with_the_goal_and_not_in_it(nats_client: Client) -> None:
     """Whoever is given a goal can show its ticket; what is kept of the goal elsewhere, such as a dead letter, does not hold it."""
-    ticket = await NatsTickets(nats_client.jetstream()).of(GoalId("goal-1"))
+    ticket = await NatsTickets(nats_client.jetstream()).of(GoalName(LOCAL, GoalId("goal-1")))
     await NatsWorkQueue(nats_client.jetstream()).put(record(), None, ticket)
     queued = await nats_client.jetstream().get_msg(WORK, seq=1)
     assert ((queued.headers or {})[TICKET], ticket.encode() in (queued.data or b"")) == (ticket, False)

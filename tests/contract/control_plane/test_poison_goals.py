@@ -12,6 +12,7 @@ from ioa.adapters.nats.queues import Delivery, consume
 from ioa.adapters.nats.topology import GOALS, INTAKE
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_TEXT_CHARS
+from ioa.protocol.ids import LOCAL
 from ioa.runtime.process import background
 from tests.contract.control_plane.conftest import nothing_is_poison
 from tests.rig.deadline import eventually
@@ -41,9 +42,11 @@ async def test_goals_that_cannot_be_read_are_delivered_once(nats_client: Client)
 
     js = nats_client.jetstream()
     for number in range(_OF_EACH):
-        await js.publish(subjects.GOAL, json.dumps({"goal": "Count.", "goal_id": f"good-{number}"}).encode(), stream=GOALS)
+        await js.publish(
+            subjects.goal_of(LOCAL), json.dumps({"goal": "Count.", "goal_id": f"good-{number}"}).encode(), stream=GOALS
+        )
         for data in POISON:
-            await js.publish(subjects.GOAL, data, stream=GOALS)
+            await js.publish(subjects.goal_of(LOCAL), data, stream=GOALS)
 
     async def left() -> int:
         return int((await js.stream_info(GOALS)).state.messages)
@@ -59,5 +62,7 @@ async def test_a_text_longer_than_any_is_refused() -> None:
     """The bound of all texts is above that of a goal with what comes inline."""
     plane = Plane()
     text = "x" * (MAX_TEXT_CHARS + 1)
-    await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "x", "inputs": [{"name": "a", "text": text}]}).encode(), "1")
+    await plane.intake.accept(
+        subjects.goal_of(LOCAL), json.dumps({"goal": "x", "inputs": [{"name": "a", "text": text}]}).encode(), "1"
+    )
     assert [letter.reason for letter in plane.dead.letters] == ["too_large"]

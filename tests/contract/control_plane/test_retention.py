@@ -28,7 +28,7 @@ from ioa.ports.registry_store import CardRecord, CardStore, LeaseStore
 from ioa.ports.retention import AgentRemoval, Belongings, EndedGoals, GoalPages, GoalRemoval
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, EndedGoal, Goal, GoalRecord, GoalResult, Reason, digest_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from ioa.protocol.messages import InformTaskResult
 from ioa.testing.manual_clock import ManualClock
 from ioa.testing.memory_delivery import MemoryResults, MemoryTimers
@@ -151,7 +151,10 @@ async def test_what_stays_of_a_goal_is_said_once(stores: Stores) -> None:
     first = EndedGoal(goal_id=GoalId("goal-1"), reason=Reason.CONCLUDED, ended_at=START, digest=digest_of("Count."))
     await stores.ended.put(first)
     await stores.ended.put(first.model_copy(update={"reason": Reason.FAILED}))
-    assert (await stores.ended.find(GoalId("goal-1")), await stores.ended.find(GoalId("goal-2"))) == (first, None)
+    assert (
+        await stores.ended.find(GoalName(LOCAL, GoalId("goal-1"))),
+        await stores.ended.find(GoalName(LOCAL, GoalId("goal-2"))),
+    ) == (first, None)
 
 
 async def test_a_log_names_what_belongs_to_its_group(stores: Stores) -> None:
@@ -204,9 +207,9 @@ async def test_removals_remove_one_thing(stores: Stores, client: Client | None) 
         await stores.removal.remove_memberships([ADA, BOB], ROOM)
         await stores.removal.remove_from_open(ROOM)
         await stores.removal.remove_log(ROOM)
-        await stores.removal.remove_result(goals[0])
+        await stores.removal.remove_result(GoalName(LOCAL, goals[0]))
         await stores.removal.remove_record(comm_id_of_goal(goals[0]))
-    assert ([await stores.results.get(goal_id) for goal_id in goals]) == [None, result(goals[1])]
+    assert ([await stores.results.get(GoalName(LOCAL, goal_id)) for goal_id in goals]) == [None, result(goals[1])]
     assert [await stores.records.find(comm_id_of_goal(goal_id)) for goal_id in goals] == [None, record(1)]
     assert (await stores.log.last(ROOM), await stores.log.last(OTHER) is None) == (None, False)
     assert await fetch_file(stores.files, files[1]) == b"x" * 300_000
@@ -286,6 +289,7 @@ def result(goal_id: GoalId) -> GoalResult:
     """How a goal ended."""
     return GoalResult(
         goal_id=goal_id,
+        user=LOCAL,
         reason=Reason.CONCLUDED,
         content="Ten.",
         comm_id=comm_id_of_goal(goal_id),

@@ -38,5 +38,5 @@ async def test_dead_letters_are_counted_by_their_reason(plane: Plane) -> None:
         await client.launch(GoalOrder(goal=text, goal_id=GoalId("goal-1")))
     page = await eventually(lambda: client.dead_letters.page(limit=5), lambda found: len(found.letters) == 2)
     [kind] = await inspection.dead_letter_kinds()
-    assert (kind.reason, kind.count, kind.seq, kind.subject) == ("conflict", 2, page.letters[0].seq, "ioa.v1.goal")
+    assert (kind.reason, kind.count, kind.seq, kind.subject) == ("conflict", 2, page.letters[0].seq, "ioa.v1.goal.local")
     assert "is taken by another goal" in kind.why

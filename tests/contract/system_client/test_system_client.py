@@ -198,7 +198,7 @@ async def test_ids_are_completed(plane: Plane, members: Members) -> None:
     for goal_id in ("sum-1", "sum-2", "list-1"):
         await client.launch(order(goal_id))
         await members.launch(GoalId(goal_id))
-    assert [await client.find_goal(start) for start in ("li", "sum-1")] == ["list-1", "sum-1"]
+    assert [(await client.find_goal(start)).goal_id for start in ("li", "sum-1")] == ["list-1", "sum-1"]
     room = comm_id_of_goal(GoalId("list-1"))
     assert [await client.find_group(room), await client.find_group(room[:12])] == [room, room]
     with pytest.raises(InvalidInputError, match="2 goals begin with sum"):
@@ -348,7 +348,7 @@ async def test_operators_remove_goals_that_have_ended(plane: Plane, members: Mem
     for ask in (client.goal, client.wait_for_result):
         with pytest.raises(NotFoundError, match=r"has ended .* and was removed"):
             await ask(GoalId("ended"))
-    assert (await client.find_goal("ended"), await client.entries(comm_id_of_goal(GoalId("ended")))) == ("ended", [])
+    assert ((await client.find_goal("ended")).goal_id, await client.entries(comm_id_of_goal(GoalId("ended")))) == ("ended", [])
 
 
 async def test_what_cannot_be_accepted_is_a_dead_letter(plane: Plane, members: Members) -> None:
@@ -362,7 +362,7 @@ async def test_what_cannot_be_accepted_is_a_dead_letter(plane: Plane, members: M
     for text in ("Count to eleven.", "Count to twelve."):
         await client.launch(order(text=text))
     page = await eventually(lambda: box.page(limit=10), lambda found: len(found.letters) == 2)
-    assert [(letter.reason, letter.subject) for letter in page.letters] == [("conflict", "ioa.v1.goal.ada")] * 2
+    assert [(letter.reason, letter.subject) for letter in page.letters] == [("conflict", "ioa.v1.goal.local.ada")] * 2
     newest, older = page.letters
     first = await box.page(limit=1)
     assert ([one.seq for one in first.letters], [one.seq for one in (await box.page(limit=1, before=first.before)).letters]) == (

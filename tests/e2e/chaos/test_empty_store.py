@@ -18,7 +18,7 @@ from ioa.adapters.nats.topology import LOG, RESULTS, STREAMS
 from ioa.errors import UnavailableError
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
 from ioa.testing.log_checker import check, check_open_groups, check_records, check_results
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
@@ -86,7 +86,7 @@ async def test_a_success_whose_log_was_purged_stays_one(fleet: Fleet) -> None:
     evidence = await fleet.evidence()
     reasons = [result.reason for result in evidence.results]
     left = []
-    for stream, subject in ((LOG, subjects.log(comm_id_of_goal(goal_id))), (RESULTS, subjects.result_of(goal_id))):
+    for stream, subject in ((LOG, subjects.log(comm_id_of_goal(goal_id))), (RESULTS, subjects.result_of(GoalName(LOCAL, goal_id)))):
         await js.purge_stream(stream, subject=subject)
         for router in ROUTERS:
             await fleet.kill(router)

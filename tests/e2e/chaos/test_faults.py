@@ -19,7 +19,7 @@ from ioa.adapters.nats.topology import RESULTS, STREAMS
 from ioa.local.system import keep_server
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.runtime.process import background
 from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
@@ -120,7 +120,7 @@ async def test_a_clock_steps(site: Site, name: str, ahead: timedelta) -> None:
         begun = datetime.now(UTC)
         await site.fleet.publish(too_long, "talk16", timeout=timedelta(seconds=12))
         evidence = await site.fleet.evidence(within=timedelta(seconds=90))
-        ended = await _published_at(site, RESULTS, subjects.result_of(too_long))
+        ended = await _published_at(site, RESULTS, subjects.result_of(GoalName(LOCAL, too_long)))
     reasons = {result.goal_id: result.reason for result in evidence.results}
     assert (check(evidence), reasons.pop(too_long)) == ([], Reason.DEADLINE)
     assert {reason for goal_id, reason in reasons.items() if goal_id.startswith("slow-")} == {Reason.CONCLUDED}
@@ -154,7 +154,7 @@ async def test_one_big_group_beside_many_small_ones(site: Site) -> None:
         await eventually(partial(_has_ended, site.fleet, small), within=_BACK_IN)
         waits.append(asyncio.get_running_loop().time() - started)
     evidence = await site.fleet.evidence(within=timedelta(seconds=240))
-    ended = await _published_at(site, RESULTS, subjects.result_of(too_long))
+    ended = await _published_at(site, RESULTS, subjects.result_of(GoalName(LOCAL, too_long)))
     reasons = {result.goal_id: result.reason for result in evidence.results}
     assert (check(evidence), reasons[GoalId("big")], reasons[too_long]) == ([], Reason.CONCLUDED, Reason.DEADLINE)
     assert timedelta(seconds=14) < ended - begun < timedelta(seconds=21)
@@ -173,7 +173,7 @@ async def test_agents_are_started_twice(site: Site) -> None:
 
 async def _has_ended(fleet: Fleet, goal_id: GoalId) -> bool:
     try:
-        await fleet.client.jetstream().get_last_msg(RESULTS, subjects.result_of(goal_id))
+        await fleet.client.jetstream().get_last_msg(RESULTS, subjects.result_of(GoalName(LOCAL, goal_id)))
     except (nats.errors.Error, TimeoutError):
         return False
     return True

@@ -8,7 +8,7 @@ import pytest
 
 from ioa.adapters.nats.topology import DEAD
 from ioa.protocol import subjects
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import LOCAL, GoalId
 from ioa.testing.log_checker import check
 from tests.rig.deadline import eventually
 from tests.rig.fleet import Fleet
@@ -26,7 +26,7 @@ async def test_a_goal_that_is_published_again_is_the_same_goal(fleet: Fleet) -> 
     await asyncio.gather(*(fleet.publish(twin, "mixed") for _ in range(5)))
     first = await fleet.evidence()
     await fleet.publish(twin, "mixed")
-    await fleet.client.jetstream().publish(subjects.GOAL, b'{"goal": "load talk other", "goal_id": "twin"}')
+    await fleet.client.jetstream().publish(subjects.goal_of(LOCAL), b'{"goal": "load talk other", "goal_id": "twin"}')
     await eventually(lambda: _letters(fleet), (1).__le__)
     letter = await fleet.client.jetstream().get_last_msg(DEAD, subjects.dead("conflict"))
     after = await fleet.evidence()

@@ -33,7 +33,7 @@ from ioa.errors import UnavailableError
 from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, PoolId, comm_id_of_goal
 from tests.e2e.chaos.conftest import QUICK
 from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, DISCOVERY, ROSTER, WORKERS, Fleet, open_fleet
@@ -64,12 +64,12 @@ async def poison_queues(client: Client) -> None:
         await js.publish(subjects.work_of(PoolId("load")), data)
         await js.publish("ioa.v1.comm.a$b=c.timer", data)
         await js.publish(subjects.timer(CommId("nobody")), data)
-        await js.publish(subjects.GOAL, data + b"\xff")
+        await js.publish(subjects.goal_of(LOCAL), data + b"\xff")
     for name in ("C:\\data\\sales.csv", "reports/", "\ud800", "a\0b", "x" * 600):
-        await js.publish(subjects.GOAL, json.dumps({"goal": "load chat odd", "inputs": [name]}).encode())
-    await js.publish(subjects.GOAL, json.dumps({"goal": "x", "goal_id": REFUSED, "inputs": ["\ud800"]}).encode())
-    await js.publish("ioa.v1.goal.a$b", b"Count.")
-    await js.publish(subjects.GOAL, b"x" * 500_000)
+        await js.publish(subjects.goal_of(LOCAL), json.dumps({"goal": "load chat odd", "inputs": [name]}).encode())
+    await js.publish(subjects.goal_of(LOCAL), json.dumps({"goal": "x", "goal_id": REFUSED, "inputs": ["\ud800"]}).encode())
+    await js.publish("ioa.v1.goal.local.a$b", b"Count.")
+    await js.publish(subjects.goal_of(LOCAL), b"x" * 500_000)
 
 
 async def poison_stores(client: Client, spoiled: CommId) -> None:
@@ -83,7 +83,7 @@ async def poison_stores(client: Client, spoiled: CommId) -> None:
         await js.publish(subjects.log(CommId(f"garbage-{number}")), data)
         await js.publish("ioa.v1.comm.a$b=c.log", data)
         await js.publish(subjects.log(spoiled), data)
-        await js.publish(subjects.result_of(GoalId(f"garbage-{number}")), data)
+        await js.publish(subjects.result_of(GoalName(LOCAL, GoalId(f"garbage-{number}"))), data)
         await js.publish(subjects.outcome(PoolId("load")), data)
         await js.publish("ioa.v1.outcome.a$b", data)
         for store_name in (ARTIFACTS, FILES):
@@ -104,7 +104,7 @@ async def poison_requests(client: Client) -> None:
         subjects.SEARCH,
         subjects.INDEX_STATUS,
         subjects.GET_GROUP,
-        subjects.CANCEL,
+        subjects.cancel(LOCAL),
     ]
     asked += [subjects.say(CommId("garbage"), agent_id), "ioa.v1.comm.a$b.say.a$b", subjects.inbox(ROSTER[0], "n1")]
     for subject in asked:
@@ -127,7 +127,7 @@ async def left(client: Client) -> int:
 async def result_of(client: Client, goal_id: GoalId) -> GoalResult | None:
     """A goal's result, once it can be read."""
     try:
-        return await NatsResults(client.jetstream()).get(goal_id)
+        return await NatsResults(client.jetstream()).get(GoalName(LOCAL, goal_id))
     except UnavailableError:
         return None
 

@@ -20,10 +20,14 @@ from ioa.adapters.nats.server import open_nats_server
 from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.cli.credentials import create_credentials, plan_of, upgrade_credentials
 from ioa.cli.terminal import Terminal
+from ioa.ports.dead_letter_box import DeadLetter
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalId, GoalName
 from ioa.testing.log_checker import check
 from ioa.testing.manual_clock import NEW_YEAR
+from tests.rig.deadline import eventually
 from tests.rig.fleet import CONTROL_PLANE, WORKERS, open_fleet
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180), pytest.mark.blocks_loop]  # it waits for forks on a busy machine
@@ -96,8 +100,9 @@ async def left(request: pytest.FixtureRequest, tmp_path: Path) -> Left:
 async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> None:
     """Results stay, open goals go on where they were, each task's result counts once, and what was queued is taken.
 
-    Goals without tickets are led all the same. An agent that is still of the older version is told to be upgraded, once, and ends;
-    the keys of before let in the same people, with what they may do now.
+    Goals without tickets or users are led all the same, under their old ids, which are those of the user `local`. A client that
+    is still of the older version is told by a result and a dead letter; an agent is told to be upgraded, once, and ends. The keys
+    of before let in the same people, with what they may do now.
     """
     env = {"IOA_LOG_LEVEL": "error"}
     async with (
@@ -109,6 +114,16 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
         evidence = await fleet.evidence(within=timedelta(seconds=90))
         system = NatsSystemClient(fleet.client)
         shown = [await system.goal(goal_id) for goal_id in left.goals]
+        late = GoalName(None, GoalId("late"))
+        await fleet.client.publish(subjects.OLD_GOAL, json.dumps({"goal": "Count.", "goal_id": late.goal_id}).encode())
+        refused = await system.wait_for_result(late)
+        letters = (await system.dead_letters.page(limit=1)).letters
+        again = await system.launch(GoalOrder(goal="Greet nobody.", goal_id=left.goals[0]))
+
+        async def newest() -> DeadLetter:
+            return (await system.dead_letters.page(limit=1)).letters[0]
+
+        conflict = await eventually(newest, lambda letter: letter.reason == "conflict", within=timedelta(seconds=30))
         logs = fleet.logs()
         agent = left.folder / "agent.py"
         agent.write_text(_AGENT)
@@ -128,7 +143,13 @@ async def test_what_an_older_version_left_behind_is_taken_over(left: Left) -> No
     kept = {result.goal_id: result for result in evidence.results}
     assert [kept[result.goal_id] for result in left.ended] == list(left.ended)
     assert Counter(status.result.reason for status in shown if status.result) == {Reason.CONCLUDED: len(left.goals)}, logs
-    assert {status.record.ticket_digest for status in shown} == {None}
+    assert {(status.record.ticket_digest, status.record.goal.user) for status in shown} == {(None, None)}
+    assert (refused.reason, "names no user" in refused.content, [letter.subject for letter in letters]) == (
+        Reason.FAILED,
+        True,
+        [subjects.OLD_GOAL],
+    )
+    assert f"The goal id {again} is taken by another goal" in conflict.why
     assert (told.returncode, told.stderr.count("too old for this system"), "asking_again" in told.stderr) == (2, 1, False), told
     assert rendered.returncode == 0, rendered.stderr
     authorizations = [(folder / "nats" / "authorization.conf").read_text() for folder in (made, upgraded)]

@@ -22,7 +22,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import LOCAL, CommId, GoalId
 from ioa.testing.manual_clock import NEW_YEAR
 
 HOSTILE = "x\x1b]52;c;eA==\x07\u202e\n"
@@ -46,7 +46,7 @@ async def _put(client: Client, number: int, *, data: bytes | None = None, reason
     """Set a message aside as the services do, whose log lines are of no use here."""
     with capture_logs():
         dead = NatsDeadLetters(client.jetstream())
-        await dead.put(reason, f"number {number} {HOSTILE}", subject=subjects.GOAL, data=data or b"goal %d" % number)
+        await dead.put(reason, f"number {number} {HOSTILE}", subject=subjects.goal_of(LOCAL), data=data or b"goal %d" % number)
 
 
 async def _stored(client: Client, stream: str) -> int:
@@ -84,9 +84,9 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
     await js.publish(letter.subject, letter.data, headers={"Nats-Msg-Id": "dead/1"})  # what a try did that was cut short
     await put_back(nats_url, 1, Terminal(as_json=True))
     message = await js.get_msg(GOALS, 1)
-    assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal", "first": False}
+    assert json.loads(capsys.readouterr().out) == {"put_back": 1, "subject": "ioa.v1.goal.local", "first": False}
     assert (message.subject, message.data, await _stored(client, GOALS), await _stored(client, DEAD)) == (
-        "ioa.v1.goal",
+        "ioa.v1.goal.local",
         b"goal 1",
         1,
         0,
@@ -98,7 +98,13 @@ async def test_a_letter_is_put_back_once(client: Client, nats_url: str, capsys: 
 async def test_what_cannot_be_put_back_is_refused(client: Client, nats_url: str) -> None:
     """A copy of an entry, a message that was cut, and a goal that has ended stay where they are, with what to do."""
     ended = GoalResult(
-        goal_id=GoalId("over"), reason=Reason.FAILED, content="no", comm_id=CommId("room"), turns=0, finished_at=NEW_YEAR
+        goal_id=GoalId("over"),
+        user=LOCAL,
+        reason=Reason.FAILED,
+        content="no",
+        comm_id=CommId("room"),
+        turns=0,
+        finished_at=NEW_YEAR,
     )
     await NatsResults(client.jetstream()).publish(ended)
     await _put(client, 1, reason=DeadReason.UNREADABLE_ENTRY)
@@ -123,4 +129,4 @@ async def test_a_letter_is_shown_as_it_came(client: Client, nats_url: str, capsy
     await show_letter(nats_url, 1, Terminal(as_json=True))
     document = json.loads(capsys.readouterr().out)
     assert not any(code in told for code in ("\x1b", "\x07", "\u202e"))
-    assert ("number 1" in told, "ioa.v1.goal" in told, document["data_base64"]) == (True, True, "eBtdNTI7YztlQT09B+KArgr/")
+    assert ("number 1" in told, "ioa.v1.goal.local" in told, document["data_base64"]) == (True, True, "eBtdNTI7YztlQT09B+KArgr/")

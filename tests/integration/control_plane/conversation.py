@@ -28,7 +28,7 @@ from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode
 from ioa.protocol.goals import Goal, GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, PoolId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId, PoolId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -92,7 +92,7 @@ class Caller:
     async def publish_goal(self, goal_id: GoalId, **options: object) -> None:
         """Publish a goal as any NATS client does; it is Ada's to lead."""
         order = json.dumps({"goal": "Count to ten.", "goal_id": goal_id, "agent": ADA, **options}).encode()
-        await self.client.jetstream().publish(subjects.GOAL, order)
+        await self.client.jetstream().publish(subjects.goal_of(LOCAL), order)
 
     async def launch(self, goal_id: GoalId, owner: AgentId, *members: AgentId, session: SessionId | None = None) -> GroupSnapshot:
         """Open the group as soon as the goal was given to its owner and the members are known."""
@@ -146,7 +146,7 @@ class Caller:
 
         async def once() -> GoalResult | None:
             try:
-                return await results.get(goal_id)
+                return await results.get(GoalName(LOCAL, goal_id))
             except UnavailableError:
                 return None
 

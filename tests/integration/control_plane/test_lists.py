@@ -23,7 +23,7 @@ from ioa.group.events import CancelRequested, Event, GroupLaunched, Said, Subgro
 from ioa.group.state import ParentTask
 from ioa.protocol import subjects
 from ioa.protocol.goals import EndedGoal, Goal, GoalRecord, Reason, digest_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.runtime.ledger import GroupLedger
 from tests.unit.group.scenario import START, charter, launched, limits
 
@@ -135,7 +135,12 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
             await system.find_goal("old-1")
         for goal_id in ("old-1", "old-2", "new-1", "new-2", "last"):
             await goals.accept(goal_id)
-        assert [await system.find_goal(start) for start in ("old-1", "last", "la", "new-2")] == ["old-1", "last", "last", "new-2"]
+        assert [(await system.find_goal(start)).goal_id for start in ("old-1", "last", "la", "new-2")] == [
+            "old-1",
+            "last",
+            "last",
+            "new-2",
+        ]
         with pytest.raises(NotFoundError, match="among the newest"):
             await system.find_goal("old")
         with pytest.raises(InvalidInputError, match="2 goals begin with new"):
@@ -145,7 +150,7 @@ async def test_an_id_is_completed_among_the_newest_and_found_whole_among_all(
         gone = EndedGoal(goal_id=GoalId("old-1"), reason=Reason.FAILED, ended_at=START, digest=digest_of("Do old-1."))
         await NatsEndedGoals(client.jetstream()).put(gone)
         await NatsGoalRemoval(client).remove_record(comm_id_of_goal(GoalId("old-1")))
-        assert await system.find_goal("old-1") == "old-1"
+        assert (await system.find_goal("old-1")).goal_id == "old-1"
 
 
 async def test_a_row_that_cannot_be_read_hides_no_other(nats_server: NatsServer) -> None:
@@ -158,7 +163,7 @@ async def test_a_row_that_cannot_be_read_hides_no_other(nats_server: NatsServer)
         await js.publish(f"$KV.IOA_GOAL_RECORDS.{comm_id_of_goal(GoalId('garbage'))}", b"\xc1")
         await js.publish("$KV.IOA_GOAL_RECORDS.a.b.c", b"x")
         await js.publish("$KV.IOA_GOAL_RECORDS._odd=key", b"x")
-        await js.publish(subjects.result_of(GoalId("first")), b"garbage")
+        await js.publish(subjects.result_of(GoalName(LOCAL, GoalId("first"))), b"garbage")
         await js.publish(subjects.log(comm_id_of_goal(GoalId("second"))), b"garbage")
         assert await names(system, limit=4) == [["third"], ["second", "first"]]
         assert (await system.groups()).groups == []

@@ -21,7 +21,7 @@ from ioa.adapters.system_clock import SystemClock
 from ioa.errors import ConflictError, NotFoundError
 from ioa.protocol import subjects
 from ioa.protocol.goals import GoalResult, Reason
-from ioa.protocol.ids import GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, comm_id_of_goal
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Payload
 from ioa.protocol.retention import Prune, Pruned
 from tests.integration.control_plane.conversation import ADA, BOB, Caller
@@ -81,7 +81,7 @@ def _now() -> datetime:
 async def kept(caller: Caller) -> tuple[bool, GoalResult | None]:
     """Whether the goal has a log, and its result."""
     log, results = NatsGroupLog(caller.client), NatsResults(caller.client.jetstream())
-    return await log.last(ROOM) is not None, await results.get(GOAL)
+    return await log.last(ROOM) is not None, await results.get(GoalName(LOCAL, GOAL))
 
 
 async def test_a_success_never_becomes_a_failure(caller: Caller, services: ServiceProcesses) -> None:
@@ -101,7 +101,7 @@ async def test_a_success_never_becomes_a_failure(caller: Caller, services: Servi
     await restart_router(services)
     await timers_came_back(caller, GoalId("probe-2"))
     assert await kept(caller) == (False, None)
-    ended = await NatsEndedGoals(js).find(GOAL)
+    ended = await NatsEndedGoals(js).find(GoalName(LOCAL, GOAL))
     assert ended is not None
     assert (ended.reason, ended.ended_at) == (Reason.CONCLUDED, result.finished_at)
 
@@ -112,7 +112,7 @@ async def test_a_removed_goal_published_again_is_told_that_it_ended(caller: Call
     await conclude(caller, GOAL, timeout=60.0)
     await system.prune(Prune(older_than=timedelta(0)))
     for text in ("Count to ten.", "Count to eleven."):
-        await js.publish(subjects.GOAL, json.dumps({"goal": text, "goal_id": GOAL}).encode())
+        await js.publish(subjects.goal_of(LOCAL), json.dumps({"goal": text, "goal_id": GOAL}).encode())
 
     async def letters() -> list[str]:
         info = await js.stream_info(DEAD, subjects_filter=">")
@@ -144,5 +144,5 @@ async def test_group_setup_removes_by_itself(nats_server: NatsServer, tmp_path: 
         await eventually(_now, lambda now: now > ended_at + timedelta(seconds=1))
         await services.start("ioa_groups", replicas=1)
         await eventually(lambda: records.find(ROOM), lambda found: found is None)
-        ended = await NatsEndedGoals(client.jetstream()).find(GOAL)
+        ended = await NatsEndedGoals(client.jetstream()).find(GoalName(LOCAL, GOAL))
     assert ended is not None and ended.reason is Reason.CONCLUDED

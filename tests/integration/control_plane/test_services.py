@@ -19,7 +19,7 @@ from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.registry_store import CardRecord
 from ioa.protocol import subjects
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, PoolId, comm_id_of_goal
 from ioa.protocol.messages import Discussion
 from ioa.protocol.registry import Acknowledged, Agents, Deregister, GetAgents, Lease, ListAgents, Register, Renew
 from tests.integration.control_plane.conversation import ADA, BOB, EVE, Caller, check, converse
@@ -154,8 +154,8 @@ async def test_deadlines_and_refusals_hold_over_the_wire(caller: Caller, service
     with pytest.raises(NotFoundError):
         await caller.ask(subjects.GET_GROUP, GetGroup(comm_id=comm_id_of_goal(GoalId("unknown"))), GroupSnapshot)
     stranger = await caller.say(comm_id, EVE, Discussion(content="Hello.", next_speaker=ADA), 1, 1)
-    await caller.ask(subjects.CANCEL, CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
-    await caller.client.jetstream().publish(subjects.GOAL, b'{"goal": "x", "goal_id": 7}')
+    await caller.ask(subjects.cancel(LOCAL), CancelGroup(goal_id=cancelled, why="Enough."), Acknowledged)
+    await caller.client.jetstream().publish(subjects.goal_of(LOCAL), b'{"goal": "x", "goal_id": 7}')
     ended = [(await caller.result(goal_id)).reason for goal_id in (late, cancelled, nobody)]
     assert (getattr(stranger, "code", None), ended) == ("not_a_member", [Reason.DEADLINE, Reason.CANCELLED, Reason.DEADLINE])
 

@@ -34,7 +34,9 @@ async def test_each_queue_tells_what_waits_and_what_is_taken(nats_url: str) -> N
         standing = {stream.name: stream for stream in await NatsStreamStats(js).read()}
     queues = {queue.name: (queue.waiting, queue.taken) for queue in standing["IOA_WORK"].queues}
     assert (queues.pop("pool-pool7"), set(queues.values()), len(queues)) == ((2, 1), {(0, 0)}, 300)
-    assert sorted(standing) == [f"IOA_{name}" for name in ("DEAD", "GOALS", "LOG", "OUTCOMES", "RESULTS", "TIMERS", "WORK")]
+    assert sorted(standing) == [
+        f"IOA_{name}" for name in ("DEAD", "GOALS", "LOG", "ORDERS", "OUTCOMES", "RESULTS", "TIMERS", "WORK")
+    ]
     assert (standing["IOA_WORK"].messages, standing["IOA_LOG"].size_bytes) == (3, 0) < (standing["IOA_WORK"].size_bytes,)
 
 
@@ -44,7 +46,10 @@ async def test_group_setup_may_look_at_every_queue(tmp_path: Path) -> None:
         await Topology().ensure(client.jetstream())
         standing = await NatsStreamStats(client.jetstream()).read()
     refused = [line for line in secured.log().splitlines() if "Violation" in line]
-    assert ([stream.name for stream in standing if stream.queues], refused) == (["IOA_GOALS", "IOA_WORK", "IOA_TIMERS"], [])
+    assert ([stream.name for stream in standing if stream.queues], refused) == (
+        ["IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_TIMERS"],
+        [],
+    )
 
 
 async def test_a_process_without_nats_is_not_ready_and_gets_ready_again(nats_server: NatsServer) -> None:

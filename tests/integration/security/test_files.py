@@ -18,48 +18,50 @@ from ioa.protocol import subjects
 from ioa.protocol.files import PIECE_BYTES, Announced, PutFile, Stored
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import CommId, GoalId
+from ioa.protocol.ids import CommId, GoalId, GoalName
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion
-from tests.integration.security.test_achieving import BOB, MALLORY, Agent, Town, is_given, town  # noqa: F401
+from tests.integration.security.town import BOB, MALLORY, USER, Agent, open_town
 from tests.rig.deadline import eventually
 
 SALES = b"1000\n2000\n" * 60_000
 
 
-async def test_a_stranger_reads_and_spoils_no_file(town: Town, tmp_path: Path) -> None:  # noqa: F811
+async def test_a_stranger_reads_and_spoils_no_file(tmp_path: Path) -> None:
     """Inputs are read as their users sent them, by those alone who were told; who means harm fills no store and hangs nobody."""
     (tmp_path / "sales.csv").write_bytes(SALES)
-    async with open_connection(town.secured.settings("admin")) as admin:
-        objects = await admin.jetstream().object_store(ARTIFACTS)
-        await objects.put("prices.csv", b"3\n")
-        for name, said in _HANGING.items():
-            await admin.jetstream().publish(_said_of(name), said)
-    for subject in (_said_of("prices.csv", FILES), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
-        await town.mallory.client.publish(subject, json.dumps({"bucket": FILES, "nuid": "x", "size": 2}).encode())
-    goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=("prices.csv",)), [tmp_path / "sales.csv"])
-    hers = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
-    hanging = [await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=(name,))) for name in _HANGING]
-    comm_id, seq, (prices, sales), state = await _open(town.bob, goal_id)
-    read = [await town.bob.network.get_file(BOB, comm_id, seq, file) for file in (prices, sales)]
+    async with open_town(tmp_path, (BOB, MALLORY)) as town:
+        bob, mallory = town.agents[BOB], town.agents[MALLORY]
+        async with open_connection(town.secured.settings("admin")) as admin:
+            objects = await admin.jetstream().object_store(ARTIFACTS)
+            await objects.put("prices.csv", b"3\n")
+            for name, said in _HANGING.items():
+                await admin.jetstream().publish(_said_of(name), said)
+        for subject in (_said_of("prices.csv", FILES), f"$O.{FILES}.C.agent-{MALLORY}.1.2"):
+            await mallory.client.publish(subject, json.dumps({"bucket": FILES, "nuid": "x", "size": 2}).encode())
+        goal_id = await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=("prices.csv",)), [tmp_path / "sales.csv"])
+        hers = await town.user.launch(GoalOrder(goal="Add.", agent=MALLORY))
+        hanging = [await town.user.launch(GoalOrder(goal="Add.", agent=BOB, inputs=(name,))) for name in _HANGING]
+        comm_id, seq, (prices, sales), state = await _open(bob, goal_id)
+        read = [await bob.network.get_file(BOB, comm_id, seq, file) for file in (prices, sales)]
 
-    achieved = await _attacks(town.mallory, hers, comm_id, seq, sales)
+        achieved = await _attacks(mallory, hers, comm_id, seq, sales)
 
-    made = await town.bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain")
-    state = await town.bob.say(state, ConcludeGroupDiscussion(), 0)
-    await town.bob.say(state, Conclusion(content="Added.", artifacts=(made,)), 1)
-    result = await town.user.wait_for_result(goal_id)
-    outcomes = [(await town.outcome(one))[0] for one in hanging]
-    assert (achieved, read, outcomes) == ([], [b"3\n", SALES], [Reason.FAILED] * len(_HANGING))
-    assert (result.reason, await town.user.fetch(made), await town.user.fetch(sales)) == (Reason.CONCLUDED, b"3003", SALES)
-    largest = (await town.user.stored()).owners[0]
-    assert (largest.owner, largest.size_bytes) == (f"agent-{MALLORY}", 200_000_000 + 5_000)
+        made = await bob.network.put_file(BOB, comm_id, "sum", "sum.txt", b"3003", "text/plain")
+        state = await bob.say(state, ConcludeGroupDiscussion(), 0)
+        await bob.say(state, Conclusion(content="Added.", artifacts=(made,)), 1)
+        result = await town.user.wait_for_result(goal_id)
+        outcomes = [(await town.outcome(one))[0] for one in hanging]
+        assert (achieved, read, outcomes) == ([], [b"3\n", SALES], [Reason.FAILED] * len(_HANGING))
+        assert (result.reason, await town.user.fetch(made), await town.user.fetch(sales)) == (Reason.CONCLUDED, b"3003", SALES)
+        largest = (await town.user.stored()).owners[0]
+        assert (largest.owner, largest.size_bytes) == (f"agent-{MALLORY}", 200_000_000 + 5_000)
 
 
 async def _open(agent: Agent, goal_id: GoalId) -> tuple[CommId, int, tuple[Artifact, ...], GroupState]:
     """Open the group of a goal that was given to an agent; returns its first entry's place and files."""
-    await eventually(lambda: is_given(agent.given, goal_id))
-    ticket = agent.given.ticket_of(goal_id)
-    launch = LaunchGroup(owner=agent.agent_id, members=(), goal_id=goal_id, session=agent.session.session, ticket=ticket)
+    await eventually(lambda: GoalName(USER, goal_id) in agent.given.names)
+    ticket = agent.given.ticket_of(goal_id, USER)
+    launch = LaunchGroup(owner=agent.agent_id, members=(), goal_id=goal_id, user=USER, session=agent.session.session, ticket=ticket)
     state = (await agent.network.launch(launch)).state
     [entry] = (await agent.network.sync(Sync(comm_id=state.comm_id, agent_id=agent.agent_id))).entries
     return state.comm_id, entry.seq, files_of(entry.entry.event), state

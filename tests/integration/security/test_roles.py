@@ -9,7 +9,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.client.watching import conversation
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, GoalName, comm_id_of_goal
 from ioa.protocol.registry import RemoveAgent
 from ioa.protocol.retention import Prune
 from tests.integration.security.secured import EXAMPLES, open_running, open_secured
@@ -54,9 +54,9 @@ async def _run(system: NatsSystemClient, order: GoalOrder, files: list[Path]) ->
     goal_id = await system.launch(order, files)
     result = await system.wait_for_result(goal_id)
     assert goal_id in {status.record.goal.goal_id for status in (await system.goals()).goals}
-    assert comm_id_of_goal(goal_id) in {standing.state.comm_id for standing in (await system.groups()).groups}
-    assert await system.find_goal(goal_id[:-1]) == goal_id
-    entries = await conversation(system, comm_id_of_goal(goal_id))
+    assert comm_id_of_goal(goal_id, await system.user()) in {standing.state.comm_id for standing in (await system.groups()).groups}
+    assert await system.find_goal(goal_id[:-1]) == GoalName(await system.user(), goal_id)
+    entries = await conversation(system, comm_id_of_goal(goal_id, await system.user()))
     assert entries[-1].entry.state.phase.is_terminal
     for artifact in result.artifacts:
         assert len(await system.fetch(artifact)) == artifact.size_bytes

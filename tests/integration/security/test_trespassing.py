@@ -31,7 +31,7 @@ BY_ADA = {
     "another's say, to one router": "ioa.v1.comm.c1.say.bob.router-1",
     "a push into another's inbox": "ioa.v1.inbox.bob.n1",
     "a log": "ioa.v1.comm.c1.log",
-    "a result": "ioa.v1.result.goal-1",
+    "a result": "ioa.v1.result.user.goal-1",
     "a timer": "ioa.v1.comm.c1.timer",
     "the schedule of a timer": "ioa.v1.comm.c1.timer.1",
     "registering as another": "ioa.v1.registry.register.bob.bob",
@@ -42,8 +42,8 @@ BY_ADA = {
     "launching as another": "ioa.v1.groups.launch.bob",
     "abandoning as another": "ioa.v1.groups.abandon.bob",
     "reading a log as another": "ioa.v1.groups.sync.bob",
-    "cancelling": "ioa.v1.groups.cancel",
-    "a goal": "ioa.v1.goal",
+    "cancelling": "ioa.v1.groups.cancel.user",
+    "a goal": "ioa.v1.goal.user",
     "a goal past intake": "ioa.v1.work.bob",
     "a dead letter": "ioa.v1.dead.unreadable",
     "another pool's queue": f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.pool-bob",
@@ -77,10 +77,10 @@ BY_ADA = {
 }
 
 READ_BY_OBSERVER = {
-    "goals": "ioa.v1.goal",
-    "goals for somebody": "ioa.v1.goal.*",
+    "goals": "ioa.v1.goal.*",
+    "goals for somebody": "ioa.v1.goal.*.*",
     "dead letters": "ioa.v1.dead.*",
-    "results": "ioa.v1.result.*",
+    "results": "ioa.v1.result.*.*",
     "logs": "ioa.v1.comm.*.log",
     "progress": "ioa.v1.comm.*.progress",
     "an inbox": "ioa.v1.inbox.ada.*",
@@ -91,7 +91,7 @@ READ_BY_ADA = {
     "another's inbox": "ioa.v1.inbox.bob.n1",
     "all inboxes": "ioa.v1.inbox.*.*",
     "a log": "ioa.v1.comm.c1.log",
-    "all results": "ioa.v1.result.*",
+    "all results": "ioa.v1.result.*.*",
     "dead letters": "ioa.v1.dead.*",
     "everything of the system": "ioa.v1.>",
     "everything": ">",
@@ -102,10 +102,11 @@ READ_BY_ADA = {
 }
 
 BY_OTHERS = [
+    *(("user", subject) for subject in ("ioa.v1.goal.eve", "ioa.v1.goal.eve.ada", "ioa.v1.groups.cancel.eve", "ioa.v1.goal")),
     ("user", "ioa.v1.comm.c1.log"),
     ("user", "ioa.v1.comm.c1.say.ada"),
     ("user", "ioa.v1.inbox.ada.n1"),
-    ("user", "ioa.v1.result.goal-1"),
+    ("user", "ioa.v1.result.user.goal-1"),
     ("user", "ioa.v1.work"),
     ("user", "ioa.v1.registry.register.ada.ada"),
     ("user", f"$JS.API.CONSUMER.CREATE.{LOG}"),
@@ -125,8 +126,8 @@ BY_OTHERS = [
     ("observer", f"$JS.API.DIRECT.GET.{LOG}"),
     ("registry", f"$JS.API.STREAM.PURGE.{LOG}"),
     ("groups", "$JS.API.STREAM.PURGE.KV_IOA_ENDED"),
-    ("observer", "ioa.v1.goal"),
-    ("observer", "ioa.v1.groups.cancel"),
+    ("observer", "ioa.v1.goal.user"),
+    ("observer", "ioa.v1.groups.cancel.user"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{LOG}"),
     ("observer", f"$JS.API.STREAM.MSG.GET.{DEAD}"),
     ("observer", "$JS.API.STREAM.MSG.GET.IOA_RESULTS"),
@@ -139,7 +140,7 @@ BY_OTHERS = [
     ("discovery", "$KV.IOA_CARDS.ada"),
     ("discovery", f"$JS.API.STREAM.UPDATE.{LOG}"),
     ("registry", "ioa.v1.comm.c1.log"),
-    ("registry", "ioa.v1.result.goal-1"),
+    ("registry", "ioa.v1.result.user.goal-1"),
     ("router", "ioa.v1.work"),
     ("router", "$KV.IOA_LEASES.ada"),
     ("router", f"$JS.API.STREAM.PURGE.{LOG}"),
@@ -236,7 +237,7 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
     async with open_connection(secured.settings("admin")) as admin:
         async with open_intruder(secured, "ada", "ada") as ada, open_intruder(secured, "user") as user:
             await ada.publish(f"$JS.API.CONSUMER.MSG.NEXT.{WORK}.any", b'{"batch":1,"no_wait":true}', reply=forged)
-            await user.publish("ioa.v1.goal", b"Count to ten.", reply=forged)
+            await user.publish("ioa.v1.goal.user", b"Count to ten.", reply=forged)
             await user.publish("$JS.API.INFO", reply=forged)
             await _heard(ada, "ioa.v1.groups.file.ada")
             await _heard(user, "$JS.API.INFO")
@@ -246,8 +247,8 @@ async def test_nobody_else_has_an_answer_sent_into_a_log(secured: Secured) -> No
 async def test_nobody_rolls_up_a_stream(secured: Secured) -> None:
     """A header that would delete every other message of the stream is refused by the stream; permissions do not cover headers."""
     async with open_intruder(secured, "user") as client:
-        first = json.loads((await client.request("ioa.v1.goal", b"Count to ten.")).data)
-        answer = json.loads((await client.request("ioa.v1.goal", b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
+        first = json.loads((await client.request("ioa.v1.goal.user", b"Count to ten.")).data)
+        answer = json.loads((await client.request("ioa.v1.goal.user", b"Nothing.", headers={Header.ROLLUP.value: "all"})).data)
         assert (first["seq"], answer["error"]["description"]) == (1, "rollup not permitted")
 
 

@@ -11,6 +11,7 @@ from ioa.adapters.nats.permissions import (
     AGENTS,
     CONTROL_PLANE,
     USERS,
+    WHO_AM_I,
     Permissions,
     Service,
     covers,
@@ -22,10 +23,11 @@ from ioa.adapters.nats.permissions import (
     of_user,
 )
 from ioa.errors import InvalidInputError
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 
+ANNA = UserId("anna")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
-OUTSIDE = {"agent": ADA, "user": of_user(), "observer": of_observer()}
+OUTSIDE = {"agent": ADA, "user": of_user(ANNA), "observer": of_observer()}
 EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service}
 
 
@@ -82,13 +84,14 @@ def test_what_is_permitted_outside_crosses_over(name: str) -> None:
     """A permission is of no use for a subject that the account does not import."""
     may = OUTSIDE[name]
     crossing = crossings()[may.account]
-    lost = [one for one in may.publish if not any(covers(pattern, one) for pattern in crossing.requests)]
+    lost = [one for one in may.publish if one != WHO_AM_I and not any(covers(pattern, one) for pattern in crossing.requests)]
     lost += [one for one in may.subscribe if not any(covers(pattern, one) for pattern in crossing.pushes)]
     assert lost == []
 
 
 @pytest.mark.parametrize(
-    "subject", ["ioa.v1.goal", "ioa.v1.goal.*", "ioa.v1.groups.cancel", "ioa.v1.result.*", "ioa.v1.comm.*.log"]
+    "subject",
+    ["ioa.v1.goal", "ioa.v1.goal.*", "ioa.v1.goal.*.*", "ioa.v1.groups.cancel.*", "ioa.v1.result.*.*", "ioa.v1.comm.*.log"],
 )
 def test_agents_are_apart_from_what_is_users(subject: str) -> None:
     """No answer that an agent asks for can come out where users' goals, cancellations, results and logs are."""
@@ -114,18 +117,18 @@ def test_every_export_names_who_imports_it() -> None:
 def test_a_role_is_told_from_what_was_rendered(name: str) -> None:
     """What was rendered for somebody says who it is, so that it can be rendered again."""
     may = of_admin() if name == "admin" else EVERYBODY[name]
-    assert read_authorization(authorization({"KEY": may})) == {"KEY": may}
+    assert read_authorization(authorization({"KEY": may}), {}) == {"KEY": may}
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"accounts": {"A": {"users": [{"nkey": "K", "user": "x"}]}}}'])
 def test_what_was_not_rendered_is_refused(text: str) -> None:
     """What else a server may be configured with says nothing of roles."""
     with pytest.raises(InvalidInputError, match="name everybody"):
-        read_authorization(text)
+        read_authorization(text, {})
 
 
 def test_a_role_of_an_older_version_is_told() -> None:
-    """With two accounts, and no pool where agents register: everybody is who it was."""
+    """With two accounts, no pool where agents register and no names of users: everybody is who it was, or nobody is let in."""
     agent = {
         "publish": {"allow": ["ioa.v1.registry.register.ada", "ioa.v1.comm.*.say.ada", "$JS.API.CONSUMER.MSG.NEXT.IOA_WORK.any"]},
         "subscribe": {"allow": ["ioa.v1.inbox.ada"]},
@@ -134,7 +137,9 @@ def test_a_role_of_an_older_version_is_told() -> None:
     user = {"publish": {"allow": ["ioa.v1.goal", "ioa.v1.groups.cancel"]}, "subscribe": {"allow": []}}
     users = [{"nkey": "AGENT", "permissions": agent}, {"nkey": "USER", "permissions": user}]
     rendered = json.dumps({"accounts": {"IOA": {"users": []}, "IOA_CLIENTS": {"users": users}}})
-    assert read_authorization(rendered) == {"AGENT": ADA, "USER": of_user()}
+    assert read_authorization(rendered, {"USER": "anna"}) == {"AGENT": ADA, "USER": of_user(ANNA)}
+    with pytest.raises(InvalidInputError, match="What USER is"):
+        read_authorization(rendered, {})
 
 
 def test_nothing_crosses_twice() -> None:

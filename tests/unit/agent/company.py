@@ -19,7 +19,7 @@ from ioa.group.requests import LaunchGroup
 from ioa.group.state import GroupState
 from ioa.ports.brain import Brain, Team
 from ioa.protocol.goals import Goal, GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, task_id_of_turn
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, task_id_of_turn
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -179,7 +179,7 @@ class Company:
         started = self.members.get(owner)
         session = None if started is None else started.session
         others = tuple(AgentId(name) for name in members)
-        ticket = await self.network.plane.tickets.of(goal_id)
+        ticket = await self.network.plane.tickets.of(GoalName(LOCAL, goal_id))
         request = LaunchGroup(owner=AgentId(owner), members=others, goal_id=goal_id, session=session, ticket=ticket)
         await self.network.launch(request)
 

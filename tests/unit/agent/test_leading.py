@@ -17,7 +17,7 @@ from ioa.ports.agent_network import GoalOffer
 from ioa.ports.brain import Mission, NobodyFits, Team, TeamTools, UndecidedError
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal, GoalResult, Reason
-from ioa.protocol.ids import AgentId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.usage import Usage
 from ioa.testing.manual_clock import ManualClock
@@ -73,7 +73,7 @@ class Desk:
 
     async def ticket(self) -> str:
         """What the goal is given with."""
-        return await self.network.plane.tickets.of(GOAL.goal_id)
+        return await self.network.plane.tickets.of(GoalName(LOCAL, GOAL.goal_id))
 
     async def deliver(self) -> Exception | None:
         """Offer the goal once more, and return what leading it raised."""

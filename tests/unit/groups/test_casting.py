@@ -11,7 +11,7 @@ from ioa.errors import InvalidInputError, NoAgentError
 from ioa.group.requests import LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goal_order import GoalOrder
-from ioa.protocol.ids import AgentId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
 from ioa.protocol.levels import LEVEL, POLICIES
 from ioa.protocol.policy import Casting
 from ioa.protocol.registry import Register
@@ -118,7 +118,7 @@ async def test_intake_sends_a_team_to_its_leader() -> None:
     await plane.join(ADA, BOB, level=LEVEL)
     two = team({"pro": ADA, "con": BOB}).model_copy(update={"max_turns": 7})
     order = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two)
-    await plane.intake.accept(subjects.GOAL, order.model_dump_json().encode(), "1")
-    record = await plane.goals.find(comm_id_of_goal(GoalId("g7")))
+    await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json().encode(), "1")
+    record = await plane.goals.find(GoalName(LOCAL, GoalId("g7")).comm_id)
     assert record is not None
     assert (record.goal.agent, record.goal.max_turns, record.goal.team) == (ADA, 7, two)

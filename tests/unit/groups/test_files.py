@@ -33,7 +33,7 @@ from ioa.protocol.files import (
     put_in_pieces,
 )
 from ioa.protocol.goals import Artifact
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
 from ioa.protocol.messages import InformTaskResult, SyncTaskAssignment, TaskSpec
 from ioa_groups.files import INTERRUPTED_AFTER
 from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane
@@ -129,7 +129,7 @@ async def test_only_members_put_files_into_an_open_group(plane: Plane) -> None:
     for comm_id in (ROOM, CommId("elsewhere")):
         with pytest.raises(NotFoundError, match="eve is in no group"):
             await put_in_pieces("a", b"a", "text/plain", putting(plane, EVE, comm_id))
-    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     with pytest.raises(ConflictError, match="has ended"):
         await put(plane, BOB)
 

@@ -13,7 +13,7 @@ from ioa.ports.delivery import Queued
 from ioa.protocol import subjects
 from ioa.protocol.codec import encode
 from ioa.protocol.goals import Artifact, Reason
-from ioa.protocol.ids import AgentId, GoalId, PoolId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName, PoolId, UserId, comm_id_of_goal
 from ioa.protocol.registry import Register
 from ioa.protocol.tickets import is_ticket
 from ioa.testing.manual_clock import NEW_YEAR
@@ -30,7 +30,7 @@ def order(**fields: object) -> bytes:
 async def test_plain_text_is_a_goal() -> None:
     """A sentence becomes a goal with an id of its own that waits for anybody, with its deadline armed."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, b"  Count to ten.\n", "IOA_GOALS/1/x")
+    await plane.intake.accept(subjects.goal_of(LOCAL), b"  Count to ten.\n", "IOA_GOALS/1/x")
     [record] = plane.goals.all()
     comm_id = comm_id_of_goal(record.goal.goal_id)
     assert (record.goal.goal, plane.work.waiting()) == ("Count to ten.", [record.goal])
@@ -40,7 +40,7 @@ async def test_plain_text_is_a_goal() -> None:
 async def test_a_goal_keeps_what_its_user_wrote() -> None:
     """Id, turns and time limit are taken over."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, order(max_turns=7, timeout=90), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(max_turns=7, timeout=90), "1")
     record = await plane.goals.find(ROOM)
     assert record is not None
     assert (record.goal.max_turns, record.deadline) == (7, NEW_YEAR + timedelta(seconds=90))
@@ -51,10 +51,10 @@ async def test_a_message_delivered_twice_is_one_goal() -> None:
     plane = Plane()
     plane.timers.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
+        await plane.intake.accept(subjects.goal_of(LOCAL), b"Count to ten.", "IOA_GOALS/1/x")
     plane.timers.reachable = True
     plane.clock.advance(timedelta(seconds=1))
-    await plane.intake.accept(subjects.GOAL, b"Count to ten.", "IOA_GOALS/1/x")
+    await plane.intake.accept(subjects.goal_of(LOCAL), b"Count to ten.", "IOA_GOALS/1/x")
     records = plane.goals.all()
     assert ([record.accepted_at for record in records], len(plane.work.waiting()), plane.dead.letters) == ([NEW_YEAR], 1, [])
 
@@ -64,9 +64,9 @@ async def test_a_goal_that_comes_again_is_offered_with_its_ticket() -> None:
     plane = Plane()
     plane.timers.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.GOAL, order(), "1")
+        await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
     plane.timers.reachable = True
-    await plane.intake.accept(subjects.GOAL, order(), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
     record = await plane.goals.find(ROOM)
     assert record is not None and record.ticket_digest is not None
     assert [is_ticket(ticket, record.ticket_digest) for ticket in plane.work.tickets.values()] == [True]
@@ -76,27 +76,59 @@ async def test_a_sentence_published_twice_is_two_goals() -> None:
     """Whoever publishes a text twice wants it done twice; an id says otherwise."""
     plane = Plane()
     for identity in ("IOA_GOALS/1/x", "IOA_GOALS/2/x"):
-        await plane.intake.accept(subjects.GOAL, b"Count to ten.", identity)
+        await plane.intake.accept(subjects.goal_of(LOCAL), b"Count to ten.", identity)
     assert len(plane.goals.all()) == 2
 
 
 async def test_a_goal_published_again_under_its_id_is_the_same() -> None:
     """The same id and content is no second goal, however much later, and a goal that has ended stays ended."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "1")
     await plane.run_timers()
     waiting = list(plane.work.waiting())
     plane.clock.advance(timedelta(hours=1))
-    await plane.intake.accept(subjects.GOAL, order(timeout=60), "2")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "2")
     await plane.run_timers()
     assert (plane.work.waiting(), len(await plane.entries()), await plane.reason()) == (waiting, 1, Reason.DEADLINE)
+
+
+async def test_users_goals_of_one_id_are_several() -> None:
+    """An id is taken among the goals of its user alone: each goal is on record with its user, and waits for an agent."""
+    plane = Plane()
+    for user in ("anna", "ben"):
+        await plane.intake.accept(subjects.goal_of(UserId(user)), order(goal=f"Count for {user}."), user)
+    names = [record.goal.name for record in plane.goals.all()]
+    assert (names, plane.dead.letters) == ([GoalName(UserId("anna"), GOAL), GoalName(UserId("ben"), GOAL)], [])
+    assert len({goal.comm_id for goal in plane.work.waiting()}) == len(set(plane.work.tickets.values())) == 2
+
+
+async def test_goals_of_before_users_keep_their_ids() -> None:
+    """What an older client had queued is taken in without a user; the same goal of `local` is that goal."""
+    plane = Plane()
+    await plane.join(ADA)
+    await plane.intake.accept_old("ioa.v1.goal.ada", order(), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, ADA), order(), "2")
+    [record] = plane.goals.all()
+    assert (record.goal.name, record.goal.agent, plane.dead.letters) == (GoalName(None, GOAL), ADA, [])
+
+
+async def test_a_client_of_before_users_is_told() -> None:
+    """What it publishes is a dead letter that says where goals go, and a result if it waits for one, also for a named agent."""
+    plane = Plane()
+    await plane.join(ADA)
+    await plane.intake.refuse_old(subjects.OLD_GOAL, b"Count to ten.", "1")
+    await plane.intake.accept(f"ioa.v1.goal.{ADA}", order(), "2")
+    result = await plane.results.get(GoalName(None, GOAL))
+    assert result is not None
+    assert (result.reason, "ioa.v1.goal.<user>" in result.content, result.user) == (Reason.FAILED, True, None)
+    assert [(letter.reason, "names no user" in letter.why) for letter in plane.dead.letters] == [("unreadable", True)] * 2
 
 
 async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
     """The first goal goes on; the second is kept as a dead letter that says so."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, order(), "1")
-    await plane.intake.accept(subjects.GOAL, order(goal="Count to eleven."), "2")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(goal="Count to eleven."), "2")
     [letter] = plane.dead.letters
     record = await plane.goals.find(ROOM)
     assert record is not None
@@ -125,7 +157,7 @@ async def test_another_goal_under_a_taken_id_is_a_conflict() -> None:
 async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
     """Garbage is kept as it came, with a reason, and nothing else happens."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, data, "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
     [letter] = plane.dead.letters
     assert (letter.reason, letter.data, bool(letter.why)) == ("unreadable", data, True)
     assert (list(plane.goals.all()), plane.timers.next_at()) == ([], None)
@@ -134,7 +166,7 @@ async def test_what_cannot_be_read_is_a_dead_letter(data: bytes) -> None:
 async def test_what_is_too_large_is_a_dead_letter() -> None:
     """A goal beyond the limit is refused as too large."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, b"x" * 256_001, "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), b"x" * 256_001, "1")
     assert [letter.reason for letter in plane.dead.letters] == ["too_large"]
 
 
@@ -142,9 +174,9 @@ async def test_a_goal_goes_to_the_pool_of_the_agent_it_names() -> None:
     """A goal may name an agent or a pool, by its subject or in itself; its queue is made if need be."""
     plane = Plane()
     await plane.registry.register(Register(card=card("ada").model_copy(update={"pool": PoolId("sums")})))
-    await plane.intake.accept(subjects.goal_to(ADA), order(), "1")
-    await plane.intake.accept(subjects.goal_to(PoolId("sums")), order(goal_id="goal-2"), "2")
-    await plane.intake.accept(subjects.GOAL, order(goal_id="goal-3", agent="ada"), "3")
+    await plane.intake.accept(subjects.goal_to(LOCAL, ADA), order(), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, PoolId("sums")), order(goal_id="goal-2"), "2")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(goal_id="goal-3", agent="ada"), "3")
     assert [goal.goal_id for goal in plane.work.waiting(PoolId("sums"))] == ["goal-1", "goal-2", "goal-3"]
     assert (plane.work.waiting(), PoolId("sums") in plane.work.pools) == ([], True)
 
@@ -154,7 +186,7 @@ async def test_a_goal_for_an_agent_that_is_away_waits_for_it() -> None:
     plane = Plane()
     await plane.join(BOB)
     plane.clock.advance(timedelta(minutes=1))
-    await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, BOB), order(), "1")
     assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
 
 
@@ -162,12 +194,12 @@ async def test_a_goal_for_nobody_waits_one_lease_and_ends() -> None:
     """A goal for an agent that does not register within a lease has a result that names it, once, and waits nowhere."""
     plane = Plane()
     with pytest.raises(UnavailableError, match="nobody") as refused:
-        await plane.intake.accept(subjects.goal_to(AgentId("nobody")), order(), "1")
+        await plane.intake.accept(subjects.goal_to(LOCAL, AgentId("nobody")), order(), "1")
     assert (refused.value.retry_after, await plane.entries()) == (timedelta(seconds=1), [])
     plane.clock.advance(LEASE)
     for identity in ("1", "2"):
-        await plane.intake.accept(subjects.goal_to(AgentId("nobody")), order(), identity)
-    result = await plane.results.get(GOAL)
+        await plane.intake.accept(subjects.goal_to(LOCAL, AgentId("nobody")), order(), identity)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, "nobody" in result.content, plane.work.waiting()) == (Reason.NO_AGENT, True, [])
     assert len(await plane.entries()) == 1
@@ -177,10 +209,10 @@ async def test_a_goal_for_an_agent_that_registers_a_moment_later_waits_for_it() 
     """A goal may come before the agent that it is for."""
     plane = Plane()
     with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+        await plane.intake.accept(subjects.goal_to(LOCAL, BOB), order(), "1")
     plane.clock.advance(timedelta(seconds=1))
     await plane.join(BOB)
-    await plane.intake.accept(subjects.goal_to(BOB), order(), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, BOB), order(), "1")
     assert [goal.goal_id for goal in plane.work.waiting(PoolId("bob"))] == [GOAL]
 
 
@@ -197,10 +229,10 @@ async def test_a_goal_for_an_agent_that_registers_a_moment_later_waits_for_it() 
 async def test_a_refused_goal_with_an_id_has_a_result(data: bytes, reason: str) -> None:
     """Whoever named the goal and waits for it is told why it was not accepted, besides the dead letter; the id is used up."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, data, "1")
-    await plane.intake.accept(subjects.GOAL, data, "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), data, "1")
     [letter] = plane.dead.letters
-    result = await plane.results.get(GOAL)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (letter.reason, letter.data, result.reason, letter.why[:80] in result.content) == (reason, data, Reason.FAILED, True)
     assert len(await plane.entries()) == 1
@@ -209,9 +241,9 @@ async def test_a_refused_goal_with_an_id_has_a_result(data: bytes, reason: str) 
 async def test_a_refused_goal_harms_nobody_whose_id_it_bears() -> None:
     """A refused goal under the id of one that goes on is a dead letter and nothing more."""
     plane = Plane()
-    await plane.intake.accept(subjects.GOAL, order(), "1")
-    await plane.intake.accept(subjects.GOAL, order(typo=1), "2")
-    assert (len(plane.dead.letters), await plane.results.get(GOAL), len(plane.work.waiting())) == (1, None, 1)
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(typo=1), "2")
+    assert (len(plane.dead.letters), await plane.results.get(GoalName(LOCAL, GOAL)), len(plane.work.waiting())) == (1, None, 1)
 
 
 async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
@@ -222,7 +254,7 @@ async def test_what_nobody_foresaw_is_a_dead_letter_with_a_result() -> None:
         raise ZeroDivisionError(f"of {name}")
 
     plane.files.describe = fail  # type: ignore[method-assign]
-    await plane.intake.accept(subjects.GOAL, order(inputs=["x"]), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(inputs=["x"]), "1")
     assert [(letter.reason, letter.why) for letter in plane.dead.letters] == [("failed", "ZeroDivisionError: of x")]
     assert await plane.reason() is Reason.FAILED
 
@@ -246,7 +278,7 @@ async def test_garbage_among_the_queued_goals_is_set_aside_once() -> None:
 async def test_a_subject_and_a_payload_that_disagree_are_refused() -> None:
     """A goal cannot go to two agents."""
     plane = Plane()
-    await plane.intake.accept(subjects.goal_to(ADA), order(agent="bob"), "1")
+    await plane.intake.accept(subjects.goal_to(LOCAL, ADA), order(agent="bob"), "1")
     assert [letter.reason for letter in plane.dead.letters] == ["unreadable"]
 
 
@@ -254,7 +286,7 @@ async def test_inputs_become_references() -> None:
     """Small texts given inline are stored as files; named objects are referenced as they are."""
     plane = Plane()
     stored = await plane.artifacts.put("shared/sales", "sales.csv", b"a,b\n", "text/csv")
-    await plane.intake.accept(subjects.GOAL, order(inputs=[{"name": "n ö.txt", "text": "Grüße"}, "shared/sales"]), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(inputs=[{"name": "n ö.txt", "text": "Grüße"}, "shared/sales"]), "1")
     record = await plane.goals.find(ROOM)
     assert record is not None
     inline, named = record.goal.inputs
@@ -271,10 +303,10 @@ async def test_a_goal_that_could_not_be_queued_comes_back() -> None:
     plane = Plane()
     plane.work.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+        await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "1")
     assert plane.timers.pending(ROOM)
     plane.work.reachable = True
-    await plane.intake.accept(subjects.GOAL, order(timeout=60), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(timeout=60), "1")
     assert [goal.goal_id for goal in plane.work.waiting()] == [GoalId("goal-1")]
 
 
@@ -282,7 +314,7 @@ async def test_a_goal_that_is_led_is_not_offered_again() -> None:
     """A redelivery after the group was opened wakes nobody."""
     plane = Plane()
     await plane.join(ADA, BOB)
-    await plane.intake.accept(subjects.GOAL, order(max_turns=10), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(max_turns=10), "1")
     await plane.open(ADA, BOB)
-    await plane.intake.accept(subjects.GOAL, order(max_turns=10), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), order(max_turns=10), "1")
     assert len(plane.work.waiting()) == 1

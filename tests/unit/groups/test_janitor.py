@@ -13,7 +13,7 @@ from ioa.group.events import SubgroupOpened
 from ioa.group.requests import AbandonGoal, CancelGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.goals import Artifact, Reason, digest_of
-from ioa.protocol.ids import GoalId, TaskId, comm_id_of_goal, comm_id_of_task
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId, comm_id_of_goal, comm_id_of_task
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.retention import Prune, Pruned
@@ -37,7 +37,7 @@ async def conclude(plane: Plane) -> None:
     await plane.join(ADA, BOB, EVE)
     await made(plane, f"{GOAL}/in/0-in.csv")
     order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
-    await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "1")
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     await plane.says(ADA, SyncTaskAssignment(tasks=specs(("t1:bob",))))
     await plane.nest("t1", BOB, EVE)
@@ -81,8 +81,8 @@ async def test_what_belongs_to_a_goal_goes_together() -> None:
     plane.clock.advance(LATER)
     done = await prune(plane)
     assert (done.goals, done.groups, done.files, done.failed, done.after) == ({"concluded": 1}, 2, 2, 0, None)
-    assert (left(plane), await plane.results.get(GOAL)) == (EMPTY, None)
-    ended = await plane.ended.find(GOAL)
+    assert (left(plane), await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, None)
+    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
     assert (ended.reason, ended.ended_at, ended.digest) == (Reason.CONCLUDED, ended_at, digest_of("Count to ten."))
 
@@ -94,7 +94,7 @@ async def test_nothing_goes_before_its_time() -> None:
     before = left(plane)
     plane.clock.advance(timedelta(days=29))
     assert (await prune(plane)).goals == {}
-    assert (left(plane), await plane.reason(), await plane.ended.find(GOAL)) == (before, Reason.CONCLUDED, None)
+    assert (left(plane), await plane.reason(), await plane.ended.find(GoalName(LOCAL, GOAL))) == (before, Reason.CONCLUDED, None)
 
 
 async def test_what_would_go_is_told_without_removing_it() -> None:
@@ -104,7 +104,7 @@ async def test_what_would_go_is_told_without_removing_it() -> None:
     before = left(plane)
     plane.clock.advance(LATER)
     would = await prune(plane, dry_run=True)
-    assert (left(plane), await plane.reason(), await plane.ended.find(GOAL)) == (before, Reason.CONCLUDED, None)
+    assert (left(plane), await plane.reason(), await plane.ended.find(GoalName(LOCAL, GOAL))) == (before, Reason.CONCLUDED, None)
     assert await prune(plane) == would
 
 
@@ -119,14 +119,14 @@ async def test_a_removal_that_was_cut_short_is_finished(steps: int) -> None:
     for router in plane.routers:
         await router.fire_timer(ROOM)
     await plane.run_timers()
-    await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "2")
+    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "2")
     await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
     assert await plane.reason() in (Reason.CONCLUDED, None)
     plane.removal.steps_left = None
     assert (await prune(plane)).failed == 0
-    ended = await plane.ended.find(GOAL)
+    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
-    assert (left(plane), ended.reason, await plane.results.get(GOAL)) == (EMPTY, Reason.CONCLUDED, None)
+    assert (left(plane), ended.reason, await plane.results.get(GoalName(LOCAL, GOAL))) == (EMPTY, Reason.CONCLUDED, None)
 
 
 async def test_many_janitors_at_once_do_no_harm() -> None:
@@ -175,10 +175,10 @@ async def test_a_goal_without_result_ends_as_its_log_says() -> None:
     """Of a goal whose result an older release let run out, the log's last entry tells the outcome."""
     plane = Plane()
     await conclude(plane)
-    plane.results.remove(GOAL)
+    plane.results.remove(GoalName(LOCAL, GOAL))
     plane.clock.advance(LATER)
     await prune(plane)
-    ended = await plane.ended.find(GOAL)
+    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
     assert (ended.reason, left(plane)) == (Reason.CONCLUDED, EMPTY)
 
@@ -187,7 +187,7 @@ async def test_a_group_that_has_just_ended_is_left_to_its_router() -> None:
     """Whoever removes at once does not take the log away from the router that has yet to publish the result."""
     plane = Plane()
     await conclude(plane)
-    plane.results.remove(GOAL)
+    plane.results.remove(GoalName(LOCAL, GOAL))
     assert (await prune(plane, timedelta(0))).goals == {}
     await plane.routers[0].fire_timer(ROOM)
     assert ((await prune(plane, timedelta(0))).goals, left(plane)) == ({"concluded": 1}, EMPTY)
@@ -202,7 +202,7 @@ async def test_of_a_goal_without_result_and_log_nothing_is_known() -> None:
     assert (await prune(plane, timedelta(0))).goals == {}
     plane.clock.advance(timedelta(days=2))
     assert (await prune(plane, timedelta(0))).goals == {"unknown": 1}
-    ended = await plane.ended.find(GOAL)
+    ended = await plane.ended.find(GoalName(LOCAL, GOAL))
     assert ended is not None
     assert (ended.reason, ended.ended_at, plane.goals.all()) == (None, record.deadline, [])
 
@@ -215,7 +215,9 @@ async def test_a_removed_goal_is_not_taken_in_again() -> None:
     await prune(plane)
     inputs = [{"name": "x.txt", "text": "x"}]
     for text in ("Count to ten.", "Count to eleven."):
-        await plane.intake.accept(subjects.GOAL, json.dumps({"goal": text, "goal_id": GOAL, "inputs": inputs}).encode(), "2")
+        await plane.intake.accept(
+            subjects.goal_of(LOCAL), json.dumps({"goal": text, "goal_id": GOAL, "inputs": inputs}).encode(), "2"
+        )
     letters = [(letter.reason, "concluded" in letter.why, "2026-01-01" in letter.why) for letter in plane.dead.letters]
     assert letters == [("ended", True, True), ("conflict", True, True)]
     assert left(plane) == EMPTY
@@ -231,7 +233,7 @@ async def test_a_removed_goal_is_not_launched_abandoned_or_cancelled() -> None:
     with pytest.raises(ConflictError, match="concluded"):
         await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     abandoned = await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.FAILED, content="No.", ticket=TICKET))
-    cancelled = await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    cancelled = await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     assert (abandoned, cancelled, left(plane)) == (Acknowledged(), Acknowledged(), EMPTY)
 
 
@@ -248,7 +250,7 @@ async def test_a_goal_whose_log_was_purged_by_hand_stays_as_it_ended() -> None:
         await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET))
     waiting = len(plane.work.waiting())
     order = {"goal": "Count to ten.", "goal_id": GOAL, "inputs": [f"{GOAL}/in/0-in.csv"]}
-    await plane.intake.accept(subjects.GOAL, json.dumps(order).encode(), "2")
+    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps(order).encode(), "2")
     assert (await plane.entries(), await plane.reason(), len(plane.work.waiting())) == ([], Reason.CONCLUDED, waiting)
 
 
@@ -259,7 +261,7 @@ async def test_it_looks_by_itself_and_survives_what_goes_wrong() -> None:
     plane.clock.advance(LATER)
     plane.removal.steps_left = 0
     async with background(plane.janitor.follow(KEEP, every=timedelta(milliseconds=1))):
-        await eventually(lambda: plane.ended.find(GOAL))
+        await eventually(lambda: plane.ended.find(GoalName(LOCAL, GOAL)))
         plane.removal.steps_left = None
         await eventually(lambda: left(plane), EMPTY.__eq__)
 

@@ -12,7 +12,7 @@ from ioa.group.requests import CancelGroup, LaunchGroup
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.goals import Goal
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, PoolId
 from ioa.protocol.search import Hit
 from ioa_groups.leaders import TAKEN_WITHIN, best_leader
 from tests.unit.group.scenario import card
@@ -76,7 +76,7 @@ async def found(*agents: tuple[AgentId, float]) -> Plane:
 async def look(plane: Plane) -> bool:
     """Deliver the goal to intake; whether it is done with it."""
     try:
-        await plane.intake.accept(subjects.GOAL, ORDER, "IOA_GOALS/1/x")
+        await plane.intake.accept(subjects.goal_of(LOCAL), ORDER, "IOA_GOALS/1/x")
     except NotYetError as error:
         assert error.retry_after == TAKEN_WITHIN
         return False
@@ -169,7 +169,7 @@ async def test_a_goal_that_ended_while_it_was_offered_is_open_no_more() -> None:
     await look(plane)
     noted = await plane.open_groups.find(ROOM)
     await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET))
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     assert (plane.open_groups.comm_ids(), noted is not None) == ([], True)
     assert noted is not None
     await plane.open_groups.put(ROOM, noted)

@@ -27,7 +27,7 @@ from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Goal, GoalRecord, Reason
-from ioa.protocol.ids import AgentId, CommId, GoalId, SessionId, TaskId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, SessionId, TaskId, UserId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -197,9 +197,22 @@ async def test_an_ended_goal_cannot_be_launched() -> None:
     plane = Plane()
     await plane.join(ADA, BOB)
     await plane.accept()
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL, why="Enough."))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
     with pytest.raises(ConflictError):
         await plane.setup.launch(LAUNCH)
+    assert await plane.reason() is Reason.CANCELLED
+
+
+async def test_only_its_user_cancels_a_goal() -> None:
+    """Another user knows no goal of this id, and may not end the group; one of before users belongs to the user `local`."""
+    plane, eve = Plane(), UserId("eve")
+    await plane.open(ADA, BOB)
+    with pytest.raises(NotFoundError, match="no goal eve/goal-1"):
+        await plane.setup.cancel(eve, CancelGroup(goal_id=GOAL))
+    with pytest.raises(ForbiddenError, match="a goal of local"):
+        await plane.setup.cancel(eve, CancelGroup(comm_id=ROOM))
+    assert await plane.reason() is None
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     assert await plane.reason() is Reason.CANCELLED
 
 
@@ -208,9 +221,9 @@ async def test_a_group_is_cancelled_once() -> None:
     plane = Plane()
     await plane.open(ADA, BOB)
     for why in ("Enough.", "Really."):
-        await plane.setup.cancel(CancelGroup(goal_id=GOAL, why=why))
-    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
-    result = await plane.results.get(GOAL)
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why=why))
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, result.content, len(await plane.entries())) == (Reason.CANCELLED, "Enough.", 2)
 
@@ -224,7 +237,7 @@ async def test_a_cancel_that_meets_a_launch_cancels_it() -> None:
         launch = asyncio.create_task(_launched(plane))
         for _ in range(turns):
             await asyncio.sleep(0)
-        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
         await launch
         assert await plane.reason() is Reason.CANCELLED
 
@@ -240,7 +253,7 @@ async def _launched(plane: Plane) -> None:
 async def test_a_cancel_names_one_thing(request_: CancelGroup) -> None:
     """Neither or both of goal and group is no cancel."""
     with pytest.raises(InvalidInputError):
-        await Plane().setup.cancel(request_)
+        await Plane().setup.cancel(LOCAL, request_)
 
 
 def test_no_other_message_is_taken_for_a_cancellation() -> None:
@@ -253,7 +266,7 @@ def test_no_other_message_is_taken_for_a_cancellation() -> None:
 async def test_what_is_not_there_cannot_be_cancelled(request_: CancelGroup) -> None:
     """An unknown goal or group is not found."""
     with pytest.raises(NotFoundError):
-        await Plane().setup.cancel(request_)
+        await Plane().setup.cancel(LOCAL, request_)
 
 
 async def test_a_goal_without_a_team_is_abandoned() -> None:
@@ -262,18 +275,20 @@ async def test_a_goal_without_a_team_is_abandoned() -> None:
     await plane.accept()
     for content in ("Nobody paints.", "Nobody."):
         await plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=ADA, reason=Reason.NO_AGENT, content=content, decided_by=model))
-    result = await plane.results.get(GOAL)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (result.reason, result.content) == (Reason.NO_AGENT, "Nobody paints.")
     assert result.decisions == (Decisions(by=model, count=1),)
 
 
-@pytest.mark.parametrize("ticket", [None, ticket_of(MemoryTickets.key, GoalId("other"))], ids=["none", "another's"])
+@pytest.mark.parametrize(
+    "ticket", [None, ticket_of(MemoryTickets.key, GoalName(LOCAL, GoalId("other")))], ids=["none", "another's"]
+)
 async def test_only_who_was_given_a_goal_leads_or_ends_it(ticket: str | None) -> None:
     """Its id alone opens no group and ends nothing; with what it was given with its leader does both."""
     plane = Plane()
     await plane.join(ADA, EVE)
-    await plane.intake.accept(subjects.GOAL, json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "1")
+    await plane.intake.accept(subjects.goal_of(LOCAL), json.dumps({"goal": "Count to ten.", "goal_id": GOAL}).encode(), "1")
     for refused in (
         plane.setup.launch(LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=ticket)),
         plane.setup.abandon(AbandonGoal(goal_id=GOAL, by=EVE, reason=Reason.FAILED, content="No.", ticket=ticket)),
@@ -364,7 +379,7 @@ async def test_a_nested_failure_fails_the_task(how: str) -> None:
     plane = await with_task()
     await plane.nest("t1", BOB, EVE)
     if how == "cancelled":
-        await plane.setup.cancel(CancelGroup(comm_id=NESTED))
+        await plane.setup.cancel(LOCAL, CancelGroup(comm_id=NESTED))
     else:
         while not (await plane.state(NESTED)).phase.is_terminal:
             due = (await plane.state(NESTED)).next_deadline()
@@ -383,7 +398,7 @@ async def test_cancelling_the_parent_cancels_the_nested_team() -> None:
     await plane.says(BOB, SyncTaskAssignment(tasks=specs(("t2:eve",))), comm_id=NESTED)
     parent = ParentTask(comm_id=NESTED, task_id=TaskId("t2"))
     deepest = await plane.setup.launch(LaunchGroup(owner=EVE, members=(ADA,), goal_id=GOAL, parent=parent, goal="Count to two."))
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     phases = [(await plane.state(comm_id)).phase for comm_id in (ROOM, NESTED, deepest.state.comm_id)]
     assert (phases, await plane.reason()) == ([Phase.CANCELLED] * 3, Reason.CANCELLED)
 
@@ -403,7 +418,7 @@ async def test_a_nested_team_is_not_launched_for_a_goal_that_ends_meanwhile() ->
         launch = asyncio.create_task(_nested(plane))
         for _ in range(turns):
             await asyncio.sleep(0)
-        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
         await launch
         head = await plane.log.last(NESTED)
         assert head is None or head.entry.state.phase.is_terminal, turns
@@ -498,7 +513,7 @@ async def test_a_membership_is_over_when_its_agent_knows_the_end() -> None:
     seen = [list(plane.memberships.agents())]
     for cancelled in (False, True):
         if cancelled:
-            await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+            await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
         head = (await plane.entries())[-1].seq
         for after in (0, head + 5, head):
             answer = await plane.setup.sync(Sync(comm_id=ROOM, agent_id=BOB, after=after))
@@ -559,7 +574,7 @@ async def test_what_is_launched_is_open_until_its_end_is_known_to_all() -> None:
     plane = await with_task()
     await plane.nest("t1", BOB, EVE)
     both = list(plane.open_groups.comm_ids())
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     assert (both, list(plane.open_groups.comm_ids())) == (sorted([ROOM, NESTED]), [])
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ioa.errors import InvalidInputError, PayloadTooLargeError
 from ioa.protocol.goal_order import MAX_GOAL_BYTES, GoalOrder, InlineInput, parse_goal
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, Goal
-from ioa.protocol.ids import AgentId, GoalId
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
 from ioa.protocol.trace import trace_of_goal
 
 ARTIFACT = Artifact(name="a.csv", object_name="o1", size_bytes=3, sha256="0" * 64)
@@ -47,9 +47,9 @@ def test_what_is_left_out_has_its_default() -> None:
     """Forty turns, an hour, and a trace of its own."""
     order = parse_goal(b'{"goal": "Count"}')
     goal_id = GoalId("g1")
-    traceparent = trace_of_goal(goal_id, "")
-    assert order.accepted(goal_id, ()) == Goal(
-        goal_id=goal_id, goal="Count", max_turns=40, timeout=timedelta(hours=1), traceparent=traceparent
+    traceparent = trace_of_goal(GoalName(LOCAL, goal_id), "")
+    assert order.accepted(GoalName(LOCAL, goal_id), ()) == Goal(
+        goal_id=goal_id, user=LOCAL, goal="Count", max_turns=40, timeout=timedelta(hours=1), traceparent=traceparent
     )
 
 
@@ -119,7 +119,7 @@ def test_any_payload_is_a_goal_or_refused(data: bytes) -> None:
         order = parse_goal(data)
     except InvalidInputError:
         return
-    assert order.accepted(GoalId("g1"), ()).goal == order.goal.strip() != ""
+    assert order.accepted(GoalName(LOCAL, GoalId("g1")), ()).goal == order.goal.strip() != ""
 
 
 @given(
@@ -134,4 +134,4 @@ def test_any_json_object_is_a_goal_or_refused(fields: dict[str, object]) -> None
         order = parse_goal(json.dumps(fields).encode())
     except InvalidInputError:
         return
-    assert order.accepted(GoalId("g1"), ()).max_turns == fields.get("max_turns", 40)
+    assert order.accepted(GoalName(LOCAL, GoalId("g1")), ()).max_turns == fields.get("max_turns", 40)

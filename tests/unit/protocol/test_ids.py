@@ -17,8 +17,10 @@ from ioa.protocol.ids import (
     AgentIdField,
     CommId,
     GoalId,
+    GoalName,
     PoolId,
     TaskId,
+    UserId,
     check_token,
     comm_id_of_goal,
     comm_id_of_task,
@@ -97,10 +99,12 @@ def test_every_subject_of_a_group_gives_back_the_group(comm_id: str, at_ms: int)
 
 
 @given(TOKENS)
-def test_a_goals_subject_gives_back_its_addressee(name: str) -> None:
+def test_a_goals_subject_gives_back_its_user_and_addressee(name: str) -> None:
     """An agent or a pool; nobody if the goal is for anyone."""
-    addressed = subjects.goal_addressee(subjects.goal_to(PoolId(name)))
-    assert (addressed, subjects.goal_addressee(subjects.GOAL)) == (name, None)
+    user = UserId(name)
+    assert subjects.parse_goal_subject(subjects.goal_to(user, PoolId("sums"))) == (name, "sums")
+    assert subjects.parse_goal_subject(subjects.goal_of(user)) == (name, None)
+    assert (subjects.old_goal_addressee(f"ioa.v1.goal.{name}"), subjects.old_goal_addressee(subjects.OLD_GOAL)) == (name, None)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +112,8 @@ def test_a_goals_subject_gives_back_its_addressee(name: str) -> None:
     [
         ("work", subjects.work_of(None)),
         ("work.csv", subjects.work_of(PoolId("csv"))),
-        ("result.g1", subjects.result_of(GoalId("g1"))),
+        ("result.anna.g1", subjects.result_of(GoalName(UserId("anna"), GoalId("g1")))),
+        ("result.g1", subjects.result_of(GoalName(None, GoalId("g1")))),
         ("inbox.ada.n1", subjects.inbox(AgentId("ada"), "n1")),
         ("dead.too_large", subjects.dead("too_large")),
         ("comm.c1.say.ada", subjects.say(CommId("c1"), AgentId("ada"))),

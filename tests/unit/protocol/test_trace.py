@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ioa.protocol.ids import GoalId, MessageId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, MessageId
 from ioa.protocol.trace import span_of_message, trace_id_of, trace_of_goal
 
 GIVEN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
@@ -13,7 +13,7 @@ TRACE_ID = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 def test_a_trace_that_was_given_is_kept() -> None:
     """Its id, its flags and its parent stay as they came."""
-    assert (trace_of_goal(GoalId("g"), GIVEN), trace_id_of(GIVEN)) == (GIVEN, TRACE_ID)
+    assert (trace_of_goal(GoalName(LOCAL, GoalId("g")), GIVEN), trace_id_of(GIVEN)) == (GIVEN, TRACE_ID)
 
 
 @pytest.mark.parametrize(
@@ -22,9 +22,9 @@ def test_a_trace_that_was_given_is_kept() -> None:
 )
 def test_what_is_no_trace_is_replaced_by_one_that_follows_from_the_goal(given: str) -> None:
     """Every process and every retry names the same trace, and another goal has another one."""
-    made = trace_of_goal(GoalId("g"), given)
+    made = trace_of_goal(GoalName(LOCAL, GoalId("g")), given)
     assert (trace_id_of(given), len(trace_id_of(made))) == ("", 32)
-    assert made == trace_of_goal(GoalId("g"), "") != trace_of_goal(GoalId("h"), "")
+    assert made == trace_of_goal(GoalName(LOCAL, GoalId("g")), "") != trace_of_goal(GoalName(LOCAL, GoalId("h")), "")
 
 
 def test_each_message_is_a_span_of_the_trace() -> None:

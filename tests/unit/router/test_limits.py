@@ -14,7 +14,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, LaunchGroup, Rejected
 from ioa.group.state import ClosedTask, ParentTask
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId, comm_id_of_task
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalName, TaskId, comm_id_of_task
 from ioa.protocol.levels import LEVEL
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
@@ -101,7 +101,7 @@ async def _member_lost(plane: Plane) -> None:
 async def _cancelled(plane: Plane) -> None:
     await plane.open(ADA, BOB)
     await _talk(plane)
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL, why="Enough."))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
 
 
 async def _model_unavailable(plane: Plane) -> None:
@@ -161,12 +161,16 @@ async def test_nothing_revives_a_group_that_has_ended(reason: Reason) -> None:
     """A late message, a timer and a second cancellation leave the log and the result as they are."""
     plane = Plane()
     await ENDINGS[reason][0](plane)
-    before, result = await plane.entries(), await plane.results.get(GOAL)
+    before, result = await plane.entries(), await plane.results.get(GoalName(LOCAL, GOAL))
     late = await plane.says(ADA, Discussion(content=WORDS[4], next_speaker=BOB))
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     await plane.run_timers()
     assert isinstance(late, Rejected)
-    assert (late.code, await plane.entries(), await plane.results.get(GOAL)) == (RejectionCode.GROUP_ENDED, before, result)
+    assert (late.code, await plane.entries(), await plane.results.get(GoalName(LOCAL, GOAL))) == (
+        RejectionCode.GROUP_ENDED,
+        before,
+        result,
+    )
 
 
 @pytest.mark.parametrize("turns", [1, 2, 5])
@@ -316,7 +320,7 @@ async def test_cancelling_reaches_teams_two_deep_and_counts_what_they_spent() ->
         await plane.says(leader, SyncTaskAssignment(tasks=(_task(),)), comm_id=rooms[-1], usage=Usage(tokens_in=10))
         rooms.append(await _nest(plane, rooms[-1]))
     await plane.says(BOB, SyncTaskAssignment(tasks=(_task(assignee=EVE),)), comm_id=rooms[-1])
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL, why="Enough."))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL, why="Enough."))
     before = [await plane.entries(room) for room in rooms]
     late = await plane.says(EVE, InformTaskResult(task_id=T1, task_conclusion="Twelve."), comm_id=rooms[-1])
     await plane.run_timers()

@@ -14,7 +14,7 @@ from ioa.group.rejection import RejectionCode
 from ioa.group.requests import Accepted, CancelGroup, Rejected
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import AgentId, CommId, TaskId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, TaskId
 from ioa.protocol.messages import (
     AsyncTaskAssignment,
     ConcludeGroupDiscussion,
@@ -295,7 +295,7 @@ async def test_heads_of_ended_groups_are_not_kept() -> None:
     plane = Plane()
     await _at_work(plane)
     await plane.says(BOB, InformTaskProgress(task_id=T1, number=2))
-    await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+    await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     plane.clock.advance(timedelta(seconds=5))
     await plane.fire_due()
     ledger = plane.ledgers[0]

@@ -14,7 +14,7 @@ from ioa.group.requests import Accepted, CancelGroup, Rejected, SayReply
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Reason, RepetitionRule
-from ioa.protocol.ids import CommId, GoalId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import (
     ConcludeGroupDiscussion,
     Conclusion,
@@ -229,7 +229,7 @@ async def test_results_lost_with_the_server_are_published_again() -> None:
     await plane.open(ADA, BOB)
     plane.results.reachable = False
     with pytest.raises(UnavailableError):
-        await plane.setup.cancel(CancelGroup(goal_id=GOAL))
+        await plane.setup.cancel(LOCAL, CancelGroup(goal_id=GOAL))
     plane.results.reachable = True
     owing = list(plane.open_groups.comm_ids())
     await plane.routers[1].look_at(ROOM)
@@ -317,7 +317,7 @@ async def test_a_group_outlives_no_deadline() -> None:
     plane = Plane()
     state = await plane.open(ADA, BOB)
     await plane.run_timers()
-    result = await plane.results.get(GOAL)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert result.finished_at <= state.limits.deadline
     assert (await plane.state()).phase.is_terminal

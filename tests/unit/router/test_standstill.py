@@ -12,7 +12,7 @@ from ioa.group.requests import CancelGroup
 from ioa.ports.delivery import DeadReason
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol.goals import Reason
-from ioa.protocol.ids import CommId
+from ioa.protocol.ids import LOCAL, CommId, GoalName
 from ioa.protocol.subjects import timer
 from ioa.runtime.group_metrics import unreadable
 from ioa.runtime.unreadable import UnreadableEntries
@@ -46,7 +46,7 @@ async def test_a_goal_whose_group_cannot_be_read_ends_at_its_deadline() -> None:
     plane.clock.advance(timedelta(minutes=3))
     for _ in range(2):
         await fire(plane)
-    result = await plane.results.get(GOAL)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     assert (before, result.reason, f"Entry {seq}" in result.content, plane.timers.next_at()) == (None, Reason.FAILED, True, None)
 
@@ -65,7 +65,7 @@ async def test_the_timer_of_an_open_group_is_never_dropped() -> None:
     await plane.open(ADA, BOB)
     with pytest.raises(UnavailableError, match="stays"):
         await standstill(plane).keep_timer(timer(ROOM))
-    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     plane.log.spoil(CommId("garbage"))
     for subject in (timer(ROOM), timer(CommId("garbage")), timer(CommId("nowhere")), "ioa.v1.comm.a$b.timer"):
         await standstill(plane).keep_timer(subject)
@@ -97,7 +97,7 @@ async def test_an_effect_that_never_can_be_carried_out_holds_up_no_other() -> No
         raise ValueError("too large")
 
     publish, plane.results.publish = plane.results.publish, refuse  # type: ignore[method-assign]
-    await plane.setup.cancel(CancelGroup(comm_id=ROOM))
+    await plane.setup.cancel(LOCAL, CancelGroup(comm_id=ROOM))
     await plane.run_timers()
     plane.results.publish = publish  # type: ignore[method-assign]
     await plane.ledgers[0].settle(await plane.state())

@@ -14,7 +14,7 @@ from ioa.ports.open_groups import OpenGroup
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import Goal, GoalRecord, Reason, RepetitionRule
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId, TaskId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, MessageId, SessionId, TaskId, comm_id_of_goal
 from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, Message, Payload, Phase
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
@@ -45,7 +45,7 @@ from tests.unit.group.scenario import card, charter, limits
 ADA, BOB, EVE = AgentId("ada"), AgentId("bob"), AgentId("eve")
 GOAL = GoalId("goal-1")
 ROOM = comm_id_of_goal(GOAL)
-TICKET = ticket_of(MemoryTickets.key, GOAL)
+TICKET = ticket_of(MemoryTickets.key, GoalName(LOCAL, GOAL))
 """What the goal is given with when it came by the intake."""
 LEASE = timedelta(seconds=10)
 QUOTAS = FileQuotas(agent_bytes=3_000_000, user_bytes=4_000_000)
@@ -264,7 +264,7 @@ class Plane:
 
     async def reason(self, goal_id: GoalId = GOAL) -> Reason | None:
         """How a goal ended; None while it has not."""
-        result = await self.results.get(goal_id)
+        result = await self.results.get(GoalName(LOCAL, goal_id))
         return result.reason if result else None
 
     async def fire_due(self, router: int = 0) -> None:

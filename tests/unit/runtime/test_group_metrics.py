@@ -12,6 +12,7 @@ from ioa.group.machine import step
 from ioa.group.rejection import RejectionCode
 from ioa.group.state import GroupState
 from ioa.protocol.goals import Reason
+from ioa.protocol.ids import LOCAL, GoalName
 from ioa.protocol.messages import Discussion
 from ioa.protocol.usage import Usage
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -111,7 +112,7 @@ async def test_goals_are_counted_once_with_their_time(since: Since) -> None:
     plane.clock.advance_to((await plane.state()).limits.deadline)
     await plane.fire_due()
     await plane.fire_due()
-    result = await plane.results.get((await plane.state()).goal_id)
+    result = await plane.results.get(GoalName(LOCAL, (await plane.state()).goal_id))
     assert result is not None and not await results.publish(result.model_copy(update={"content": "another"}))
     assert (result.reason, since("ioa_goals_ended_total", reason="deadline")) == (Reason.DEADLINE, 1)
     assert (since("ioa_goal_duration_seconds_count"), since("ioa_goal_duration_seconds_sum")) == (1, 3600)
@@ -122,7 +123,7 @@ async def test_goals_and_dead_letters_are_counted_where_they_come_in(since: Sinc
     plane = Plane()
     intake = Intake(replace(plane.intake_ports, dead=CountedDeadLetters(plane.dead)), LEASE)
     for data in (b"Count to ten.", b"\xff"):
-        await intake.accept("ioa.v1.goal", data, repr(data))
+        await intake.accept("ioa.v1.goal.local", data, repr(data))
     assert (since("ioa_goals_accepted_total"), since("ioa_dead_letters_total", reason="unreadable")) == (1, 1)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import structlog
 
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName
 from ioa.protocol.trace import trace_of_goal
 from ioa.telemetry import log_context
 from ioa.telemetry.logs import configure_logs, masked
@@ -70,7 +70,7 @@ async def test_lines_say_what_they_are_about(lines: Lines) -> None:
     log = structlog.get_logger()
 
     async def work(comm_id: str) -> None:
-        traceparent = trace_of_goal(GoalId(comm_id), "")
+        traceparent = trace_of_goal(GoalName(LOCAL, GoalId(comm_id)), "")
         log_context.bind({"comm_id": comm_id, "goal_id": "g", "agent_id": "", "traceparent": traceparent})
 
         async def task() -> None:

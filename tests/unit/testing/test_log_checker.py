@@ -13,7 +13,7 @@ from ioa.group.requests import SequencedEntry
 from ioa.group.state import Ended, GroupState, OpenTask
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import GoalId, TaskId
+from ioa.protocol.ids import LOCAL, GoalId, GoalName, TaskId
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, SyncTaskAssignment, TaskSpec
 from ioa.testing.log_checker import (
     Absence,
@@ -44,7 +44,7 @@ async def _whole() -> Evidence:
     await plane.says(BOB, InformTaskResult(task_id=TaskId("t1"), task_conclusion="done in attempt 1"))
     await plane.says(ADA, ConcludeGroupDiscussion())
     await plane.says(ADA, Conclusion(content="Ten."))
-    result = await plane.results.get(GOAL)
+    result = await plane.results.get(GoalName(LOCAL, GOAL))
     assert result is not None
     log = await plane.entries()
     said = [stored for stored in log if stored.entry.event.type == "said"]

@@ -14,7 +14,7 @@ import pytest
 
 from ioa.adapters.nats.permissions import covers, of_agent, of_user
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.messages import Conclusion, InformTaskProgress, Message, Payload, TaskSpec
 from tools import cli_page, models_page, protocol_page, subjects_page
 
@@ -78,12 +78,12 @@ def test_a_subject_of_which_nothing_is_said_is_refused(monkeypatch: pytest.Monke
 def test_who_may_use_a_subject_follows_from_the_permissions() -> None:
     """An agent's own subjects are its own, and what nobody may publish is nobody's."""
     by_pattern = {subject.pattern: subject for subject in subjects_page.documented()}
-    say, goal = by_pattern["ioa.v1.comm.COMM_ID.say.AGENT_ID"], by_pattern["ioa.v1.goal"]
+    say, goal = by_pattern["ioa.v1.comm.COMM_ID.say.AGENT_ID"], by_pattern["ioa.v1.goal.THE_USER"]
     assert (subjects_page.publishers(say), subjects_page.readers(say)) == (["that agent"], ["routers"])
-    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (["users"], ["group setup"])
+    assert (subjects_page.publishers(goal), subjects_page.readers(goal)) == (["that user"], ["group setup"])
     assert subjects_page.publishers(by_pattern["ioa.v1.groups.prune"]) == []
     text = subjects_page.render()
-    rights = {*of_user().publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
+    rights = {*of_user(UserId("THE_USER")).publish, *of_agent(AgentId("AGENT_ID"), PoolId("POOL")).publish}
     shown = {subjects_page.Subject(right, "").shown for right in rights}
     assert [right for right in sorted(shown) if right not in text] == []
 

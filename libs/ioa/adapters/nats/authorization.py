@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,14 @@ from ioa.adapters.nats.permissions import (
 from ioa.adapters.nats.topology import WORK, pool_consumer
 from ioa.errors import InvalidInputError
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import inbox_prefix_of
 
 _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
+_USER = re.compile(r"ioa\.v1\.groups\.cancel\.([A-Za-z0-9_-]+)")
+_OLD_CANCEL = "ioa.v1.groups.cancel"
 _POOL = re.compile(rf"\$JS\.API\.CONSUMER\.MSG\.NEXT\.{WORK}\.{pool_consumer(PoolId(''))}([A-Za-z0-9_-]+)")
 
 
@@ -54,8 +56,12 @@ def authorization(users: Mapping[str, Permissions]) -> str:
     return f'{{"accounts": {{\n{written}\n}}}}\n'
 
 
-def read_authorization(rendered: str) -> dict[str, Permissions]:
+def read_authorization(rendered: str, names: Mapping[str, str]) -> dict[str, Permissions]:
     """Tell from what this or an older version rendered who may connect, and return what this version lets each do, by public key.
+
+    Args:
+        rendered: What was rendered.
+        names: What users are called, by public key. An older version did not write that down.
 
     Raises:
         InvalidInputError: It was not rendered by any version, or was changed by hand so that a role is not to be told.
@@ -69,7 +75,7 @@ def read_authorization(rendered: str) -> dict[str, Permissions]:
             "This is no authorization that `ioa credentials create` has written.", hint="Run that again, and name everybody."
         ) from None
     return {
-        key: replace(_role(key, publish, subscribe), inbox_of=_other_inbox(key, subscribe))
+        key: replace(_role(key, publish, subscribe, names), inbox_of=_other_inbox(key, subscribe))
         for key, (publish, subscribe) in allowed.items()
     }
 
@@ -79,7 +85,7 @@ def _other_inbox(key: str, subscribe: Sequence[str]) -> str | None:
     return owners[0] if owners else None
 
 
-def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permissions:
+def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Mapping[str, str]) -> Permissions:
     """Tell who somebody is by what no other role may do, in any version."""
     if ">" in publish:
         return of_admin()
@@ -91,14 +97,25 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str]) -> Permiss
             return of_service(Service(service))
         case [], [agent], [pool]:
             return of_agent(AgentId(agent), PoolId(pool))
-        case [], [], [] if subjects.CANCEL in publish:
-            return of_user()
+        case [], [], [] if user := user_of(publish):
+            return of_user(user)
+        case [], [], [] if _OLD_CANCEL in publish and key in names:
+            return of_user(UserId(names[key]))
         case [], [], [] if subjects.LIST_AGENTS in publish:
             return of_observer()
         case _:
             raise InvalidInputError(
                 f"What {key} is cannot be told from the authorization.", hint="Run `ioa credentials create`, and name everybody."
             )
+
+
+def user_of(publish: Iterable[str]) -> UserId | None:
+    """Tell whose goals somebody may publish who may publish on these subjects; None if those of nobody or of several."""
+    match [match[1] for one in publish if (match := _USER.fullmatch(one))]:
+        case [user]:
+            return UserId(user)
+        case _:
+            return None
 
 
 def _written(account: Mapping[str, Any]) -> str:

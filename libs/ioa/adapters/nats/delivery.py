@@ -27,7 +27,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.protocol import subjects
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, decode, encode
 from ioa.protocol.goals import GoalResult
-from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import AgentId, CommId, GoalName
 from ioa.protocol.results import decode_result, encode_result
 from ioa.telemetry.fault_points import is_armed, reach
 
@@ -113,15 +113,15 @@ class NatsResults:
 
     async def publish(self, result: GoalResult) -> bool:
         """Publish unless there is one already, in the format that the goal asks for."""
-        record = await self._goals.find(comm_id_of_goal(result.goal_id))
+        record = await self._goals.find(result.name.comm_id)
         data = encode_result(result) if record is None else encode_result(result, record.goal.result_format)
         with unavailable_unless_answered("The stream of results"):
-            return await publish_onto(self._js, RESULTS, subjects.result_of(result.goal_id), data)
+            return await publish_onto(self._js, RESULTS, subjects.result_of(result.name), data)
 
-    async def get(self, goal_id: GoalId) -> GoalResult | None:
+    async def get(self, goal: GoalName) -> GoalResult | None:
         """Read a goal's result."""
         with unavailable_unless_answered("The stream of results"):
-            message = await last_message(self._js, RESULTS, subjects.result_of(goal_id))
+            message = await last_message(self._js, RESULTS, subjects.result_of(goal))
         return None if message is None else decode_result(message.data or b"")
 
 

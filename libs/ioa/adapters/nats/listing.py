@@ -28,7 +28,7 @@ from ioa.ports.group_client import GroupList
 from ioa.protocol import subjects
 from ioa.protocol.codec import M, decode
 from ioa.protocol.goals import GoalRecord
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal, complete_id, is_token
+from ioa.protocol.ids import LOCAL, CommId, GoalId, GoalName, UserId, complete_goal, complete_id, is_token
 from ioa.protocol.results import decode_result
 
 _NEWEST_GOALS, _NEWEST_TREES = 1_000, 100
@@ -62,16 +62,12 @@ class Lists:
             open_only: Leave out those that have ended.
         """
         page = await self._page(limit, before, open_only=open_only)
-        wanted = {subjects.result_of(record.goal.goal_id) for record in page.records}
+        wanted = {subjects.result_of(record.goal.name) for record in page.records}
         results = _decoded(decode_result, await last_of(self._client, RESULTS, wanted))
-        unended = [record for record in page.records if subjects.result_of(record.goal.goal_id) not in results]
-        heads = await self._heads([comm_id_of_goal(record.goal.goal_id) for record in unended])
+        unended = [record for record in page.records if subjects.result_of(record.goal.name) not in results]
+        heads = await self._heads([record.goal.comm_id for record in unended])
         rows = [
-            GoalStatus(
-                record,
-                heads.get(comm_id_of_goal(record.goal.goal_id)),
-                results.get(subjects.result_of(record.goal.goal_id)),
-            )
+            GoalStatus(record, heads.get(record.goal.comm_id), results.get(subjects.result_of(record.goal.name)))
             for record in page.records
         ]
         return GoalList([row for row in rows if not (open_only and row.result is not None)], page.before)
@@ -79,7 +75,7 @@ class Lists:
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
         """Read the groups of a page of goals. A nested team is found by its parent's state, or if that names it no more, not."""
         page = await self._page(limit, before, open_only=open_only)
-        roots = [comm_id_of_goal(record.goal.goal_id) for record in page.records]
+        roots = [record.goal.comm_id for record in page.records]
         found: dict[CommId, GroupSnapshot] = {}
         level: Sequence[CommId] = roots
         while level:
@@ -94,21 +90,27 @@ class Lists:
         ordered = [standing for root in roots for standing in _tree(root, found)]
         return GroupList([one for one in ordered if not (open_only and one.state.phase.is_terminal)], page.before)
 
-    async def find_goal(self, start: str) -> GoalId:
+    async def find_goal(self, start: str, user: UserId | None) -> GoalName:
         """Complete the id of a goal: a whole one of any goal there ever was, or the beginning of one of the newest.
+
+        Args:
+            start: The id, or `user/id`.
+            user: Who asks. His own goals come first, then those of versions that knew no users.
 
         Raises:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        if is_token(start):
-            goal_id = GoalId(start)
-            if await self._records.find(comm_id_of_goal(goal_id)) or await self._ended.find(goal_id):
-                return goal_id
+        whose, _, start_of_id = start.rpartition("/")
+        if is_token(start_of_id):
+            users = (UserId(whose),) if whose else (user or LOCAL, LOCAL)
+            for name in (GoalName(one, GoalId(start_of_id)) for one in dict.fromkeys(users)):
+                record = await self._records.find(name.comm_id)
+                found = record.goal if record is not None else await self._ended.find(name)
+                if found is not None:
+                    return found.name
         newest = await self._newest()
-        return GoalId(
-            complete_id("goal", start, [record.goal.goal_id for record in newest.records], complete=newest.before is None)
-        )
+        return complete_goal(start, user, [record.goal.name for record in newest.records], complete=newest.before is None)
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group: a whole one, or the beginning of one of the newest.
@@ -120,7 +122,7 @@ class Lists:
         if is_token(start) and await self._log.last(CommId(start)) is not None:
             return CommId(start)
         newest = await self._newest()
-        known = [comm_id_of_goal(record.goal.goal_id) for record in newest.records]
+        known = [record.goal.comm_id for record in newest.records]
         with_log = await self._heads([comm_id for comm_id in known if comm_id.startswith(start)])
         trees = await self.groups(limit=_NEWEST_TREES)
         nested = [one.state.comm_id for one in trees.groups]

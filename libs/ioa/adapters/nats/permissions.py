@@ -31,6 +31,7 @@ from ioa.adapters.nats.topology import (
     LEASES,
     LOG,
     MEMBERS,
+    OLD_GOALS,
     OPEN,
     OUTCOMES,
     RESULTS,
@@ -42,10 +43,13 @@ from ioa.adapters.nats.topology import (
     pool_consumer,
 )
 from ioa.protocol import subjects
-from ioa.protocol.ids import AgentId, CommId, PoolId
+from ioa.protocol.ids import AgentId, CommId, PoolId, UserId
 
 CONTROL_PLANE, AGENTS, USERS = "IOA", "IOA_AGENTS", "IOA_USERS"
 """The three accounts."""
+
+WHO_AM_I = "$SYS.REQ.USER.INFO"
+"""Where the server itself tells a connection what it may do. It needs to cross over from no account."""
 
 _API = "$JS.API"
 _ANY = "*"
@@ -126,21 +130,22 @@ def of_agent(agent_id: AgentId, pool: PoolId) -> Permissions:
     return Permissions(AGENTS, tuple(dict.fromkeys(publish)), (subjects.inbox(agent_id, _ANY),), _ACKNOWLEDGES)
 
 
-def of_user() -> Permissions:
-    """Return what somebody who launches goals may do: publish and cancel them, and see what became of them and who there is."""
+def of_user(user: UserId) -> Permissions:
+    """Return what somebody who launches goals may do: publish and cancel his own, and see what became of all and who there is."""
     publish = (
-        subjects.GOAL,
-        subjects.ANY_ADDRESSED_GOAL,
-        subjects.CANCEL,
+        subjects.goal_of(user),
+        subjects.goal_to(user, AgentId(_ANY)),
+        subjects.cancel(user),
+        WHO_AM_I,
         *_looking(),
         subjects.GET_GROUP,
         subjects.SEARCH,
         *(_reading(stream) for stream in (RESULTS, LOG, DEAD, stream_of(GOAL_RECORDS), stream_of(ENDED))),
         *(_listing(stream) for stream in (RESULTS, LOG, stream_of(GOAL_RECORDS), stream_of(OPEN))),
-        subjects.ANY_GET_UPLOAD,
-        subjects.ANY_PUT_UPLOAD,
+        subjects.get_upload(user),
+        subjects.put_upload(user),
     )
-    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
+    return Permissions(USERS, publish, (subjects.ANY_RESULT, subjects.ANY_OLD_RESULT, subjects.ANY_LOG, subjects.ANY_PROGRESS))
 
 
 def of_observer() -> Permissions:
@@ -170,10 +175,11 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    of_users = (*of_user().publish, *of_observer().publish)
+    user = of_user(UserId(_ANY))
+    of_users = (*(subject for subject in user.publish if subject != WHO_AM_I), *of_observer().publish)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
-        USERS: Crossing(_without_covered(of_users), _without_covered((*of_user().subscribe, *of_observer().subscribe))),
+        USERS: Crossing(_without_covered(of_users), _without_covered((*user.subscribe, *of_observer().subscribe))),
     }
 
 
@@ -285,6 +291,7 @@ def _writing_logs() -> tuple[str, ...]:
         subjects.ANY_TIMER_SCHEDULE,
         subjects.ANY_INBOX,
         subjects.ANY_RESULT,
+        subjects.ANY_OLD_RESULT,
         *_reading_logs(),
     )
 
@@ -317,7 +324,7 @@ _SERVED = {
         subjects.ANY_MEMBERSHIPS,
         subjects.ANY_SET_ASIDE,
         subjects.GET_GROUP,
-        subjects.CANCEL,
+        subjects.ANY_CANCEL,
         subjects.PRUNE,
         subjects.ANY_GET_FILE,
         subjects.ANY_PUT_FILE,
@@ -362,7 +369,8 @@ _NEEDED = {
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
         *_working_off(GOALS, INTAKE),
-        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (GOALS, WORK, TIMERS)),
+        *_working_off(OLD_GOALS, INTAKE),
+        *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
     ),
     Service.ROUTER: (
         *_writing_logs(),

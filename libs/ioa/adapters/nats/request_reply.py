@@ -29,7 +29,7 @@ from ioa.adapters.nats.translated_errors import heeding_cancellation
 from ioa.errors import ForbiddenError, IoaError, PayloadTooLargeError, UnavailableError, from_wire, row_of
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode, receive
-from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.model import Model
 from ioa.protocol.subjects import kind_of
 
@@ -113,6 +113,15 @@ def answer_as(kind: type[Asked], method: Callable[[Asked], Awaitable[Model]], cl
         if claimed(request) != caller:
             raise ForbiddenError(f"{caller} may not ask as {claimed(request)}.")
         return encode(await method(request))
+
+    return handle
+
+
+def answer_user(kind: type[Asked], method: Callable[[UserId, Asked], Awaitable[Model]]) -> Handler:
+    """Make a handler of a method that is told which user asks, as the request's subject says."""
+
+    async def handle(subject: str, data: bytes) -> bytes:
+        return encode(await method(UserId(subjects.parse_caller(subject)), receive(kind, data)))
 
     return handle
 

@@ -40,7 +40,7 @@ from ioa.ports.retention import Belongings, GoalPage, NumberedRecord
 from ioa.protocol import subjects
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.goals import EndedGoal, GoalRecord
-from ioa.protocol.ids import AgentId, CommId, GoalId, PoolId, comm_id_of_goal, is_token
+from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, is_token
 
 _ENDED = stream_of(ENDED)
 _MARKER_TTL = timedelta(hours=1)
@@ -88,17 +88,17 @@ class NatsEndedGoals:
     async def put(self, ended: EndedGoal) -> None:
         """Keep the first word about a goal."""
         with unavailable_unless_answered("What stays of ended goals"):
-            await publish_onto(self._js, _ENDED, _ended(ended.goal_id), encode(ended))
+            await publish_onto(self._js, _ENDED, _ended(ended.name), encode(ended))
 
-    async def find(self, goal_id: GoalId) -> EndedGoal | None:
+    async def find(self, goal: GoalName) -> EndedGoal | None:
         """Read from the leader."""
         with unavailable_unless_answered("What stays of ended goals"):
-            message = await last_message(self._js, _ENDED, _ended(goal_id))
+            message = await last_message(self._js, _ENDED, _ended(goal))
         return None if message is None else decode(EndedGoal, message.data or b"")
 
 
-def _ended(goal_id: GoalId) -> str:
-    return subject_of(ENDED, comm_id_of_goal(goal_id))
+def _ended(goal: GoalName) -> str:
+    return subject_of(ENDED, goal.comm_id)
 
 
 class NatsGoalRemoval:
@@ -144,9 +144,9 @@ class NatsGoalRemoval:
         """Remove the subject."""
         await self._purge(LOG, subjects.log(comm_id))
 
-    async def remove_result(self, goal_id: GoalId) -> None:
+    async def remove_result(self, goal: GoalName) -> None:
         """Remove the subject."""
-        await self._purge(RESULTS, subjects.result_of(goal_id))
+        await self._purge(RESULTS, subjects.result_of(goal))
 
     async def remove_record(self, comm_id: CommId) -> None:
         """Remove the key."""

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from nats.js import JetStreamContext
 from nats.js.api import ConsumerInfo
 
-from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OUTCOMES, RESULTS, TIMERS, WORK
+from ioa.adapters.nats.topology import DEAD, GOALS, LOG, OLD_GOALS, OUTCOMES, RESULTS, TIMERS, WORK
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.ports.stream_stats import QueueStats, StreamStats
 
-_QUEUES = (GOALS, WORK, TIMERS)
+_QUEUES = (OLD_GOALS, GOALS, WORK, TIMERS)
 _STORES = (LOG, RESULTS, DEAD, OUTCOMES)
 _PAGE = 256
 """How many consumers nats-server lists at once."""

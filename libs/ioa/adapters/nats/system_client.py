@@ -23,13 +23,14 @@ from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
 from ioa.adapters.nats.topology import LOG, RESULTS
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
+from ioa.adapters.nats.whoami import ADMIN, ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import NotFoundError
+from ioa.errors import ForbiddenError, NotFoundError
 from ioa.group.events import Entry, GroupLaunched, Said
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
 from ioa.ports.dead_letter_box import DeadLetterBox
-from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
+from ioa.ports.goal_client import PAGE_GOALS, AnyGoal, GoalList, GoalStatus
 from ioa.ports.group_client import GroupList
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol import subjects
@@ -49,7 +50,7 @@ from ioa.protocol.files import (
 )
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.goals import Artifact, GoalRecord, GoalResult, ending_of
-from ioa.protocol.ids import AgentId, CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, GoalName, UserId
 from ioa.protocol.registry import Acknowledged, Agents, ListAgents, RemoveAgent
 from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
@@ -65,9 +66,9 @@ _log = structlog.get_logger(__name__)
 class NatsSystemClient:
     """A `SystemClient` over one connection. Made by `open_system`."""
 
-    def __init__(self, client: Client, user: AgentId = USER) -> None:
+    def __init__(self, client: Client) -> None:
         self._client = client
-        self._user = user
+        self._known: UserId | None = None
         self._js = client.jetstream()
         self._requester = NatsRequester(client)
         self._log = NatsGroupLog(client)
@@ -83,6 +84,17 @@ class NatsSystemClient:
         """What could not be processed."""
         return self._dead_letters
 
+    async def user(self) -> UserId:
+        """Tell whose goals are launched here; the server says so, once.
+
+        Raises:
+            ForbiddenError: Nobody's.
+            UnavailableError: The server does not answer.
+        """
+        if self._known is None:
+            self._known = await ask_user(self._client)
+        return self._known
+
     async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
         """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
 
@@ -90,47 +102,53 @@ class NatsSystemClient:
             InvalidInputError: A file cannot be read, or two have the same name.
             UnavailableError: The system does not take it.
         """
-        goal_id = order.goal_id or GoalId(RandomIds().new("goal"))
-        stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
+        user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
+        stored = [await self._upload(user, goal_id, one) async for one in read_inputs(files)]
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
-        subject = subjects.goal_to(order.agent) if order.agent else subjects.GOAL
+        subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
             await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
         return goal_id
 
-    async def result(self, goal_id: GoalId) -> GoalResult | None:
+    async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
-        return await self._results.get(goal_id)
+        return await self._results.get(await self._name(goal))
 
-    async def wait_for_result(self, goal_id: GoalId) -> GoalResult:
+    async def wait_for_result(self, goal: AnyGoal) -> GoalResult:
         """Wait until the goal has ended, across outages.
 
         Raises:
             NotFoundError: It ended so long ago that it was removed.
         """
-        await self._refuse_removed(goal_id)
-        subject = subjects.result_of(goal_id)
+        name = await self._name(goal)
+        await self._refuse_removed(name)
+        subject = subjects.result_of(name)
         async with aclosing(follow_subject(self._client, RESULTS, subject)) as messages:
             async for message in messages:
                 return decode_result(message.data)
         raise AssertionError("a stream is followed for ever")
 
-    async def cancel(self, request: CancelGroup) -> None:
-        """Cancel a goal or a group."""
-        await self._requester.request(subjects.CANCEL, request, Acknowledged)
+    async def cancel(self, request: CancelGroup, user: UserId | None = None) -> None:
+        """Cancel a goal or a group of one's own; an admin says whose it is."""
+        me = await self.user()
+        if user not in (None, me) and me not in (ADMIN, LOCAL):
+            raise ForbiddenError(f"That goal is {user}'s, and this credential {me}'s.", hint="Its user cancels it, or an admin.")
+        await self._requester.request(subjects.cancel(user or me), request, Acknowledged)
 
     async def goals(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GoalList:
         """List goals on record, newest first, a page at a time; `before` is what the page before said."""
         return await self._lists.goals(limit=limit, before=before, open_only=open_only)
 
-    async def find_goal(self, start: str) -> GoalId:
+    async def find_goal(self, start: str) -> GoalName:
         """Complete the id of a goal from its beginning; of one that is not among the newest only a whole id is found.
+
+        One's own goals come first. `user/id` names one of somebody else.
 
         Raises:
             NotFoundError: No goal's id begins so.
             InvalidInputError: Several do.
         """
-        return await self._lists.find_goal(start)
+        return await self._lists.find_goal(start, await self._known_user())
 
     async def find_group(self, start: str) -> CommId:
         """Complete the id of a group from its beginning; of one that is not among the newest only a whole id is found.
@@ -141,16 +159,17 @@ class NatsSystemClient:
         """
         return await self._lists.find_group(start)
 
-    async def goal(self, goal_id: GoalId) -> GoalStatus:
+    async def goal(self, goal: AnyGoal) -> GoalStatus:
         """Look at one goal.
 
         Raises:
             NotFoundError: There is no such goal.
         """
-        record = await self._goals.find(comm_id_of_goal(goal_id))
+        name = await self._name(goal)
+        record = await self._goals.find(name.comm_id)
         if record is None:
-            await self._refuse_removed(goal_id)
-            raise NotFoundError(f"There is no goal {goal_id}.", hint="`ioa goals` lists them.")
+            await self._refuse_removed(name)
+            raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
 
     async def groups(self, *, limit: int = PAGE_GOALS, before: int | None = None, open_only: bool = False) -> GroupList:
@@ -230,11 +249,12 @@ class NatsSystemClient:
 
     async def fetch(self, artifact: Artifact) -> bytes:
         """Fetch a file a goal produced."""
+        user = await self.user()
         named = {"object_name": artifact.object_name, "sha256": artifact.sha256}
 
         async def get(after: int) -> FilePiece:
-            request = GetUpload(user=self._user, after=after, **named)
-            return await self._requester.request(subjects.get_upload(self._user), request, FilePiece, timeout=FILE_TIMEOUT)
+            request = GetUpload(user=user, after=after, **named)
+            return await self._requester.request(subjects.get_upload(user), request, FilePiece, timeout=FILE_TIMEOUT)
 
         return await get_in_pieces(artifact, get)
 
@@ -242,15 +262,15 @@ class NatsSystemClient:
         """Ask whose files fill the store."""
         return await self._requester.request(subjects.STORED, AskStored(), StoredBytes)
 
-    async def _upload(self, goal_id: GoalId, given: InputData) -> Artifact:
+    async def _upload(self, user: UserId, goal_id: GoalId, given: InputData) -> Artifact:
         async def put(file: Announced, standing: Standing | None, piece: bytes) -> Stored:
-            request = PutUpload(user=self._user, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
-            return await self._requester.request(subjects.put_upload(self._user), request, Stored, timeout=FILE_TIMEOUT)
+            request = PutUpload(user=user, goal_id=goal_id, place=given.place, file=file, standing=standing, data=piece)
+            return await self._requester.request(subjects.put_upload(user), request, Stored, timeout=FILE_TIMEOUT)
 
         return await put_in_pieces(given.name, given.data, given.media_type, put)
 
     async def _status(self, record: GoalRecord) -> GoalStatus:
-        comm_id = comm_id_of_goal(record.goal.goal_id)
+        comm_id = record.goal.comm_id
         head = await self._log.last(comm_id)
         standing = None
         if head is not None:
@@ -258,12 +278,22 @@ class NatsSystemClient:
             event = first[0].entry.event if first else None
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
-        return GoalStatus(record, standing, await self._results.get(record.goal.goal_id))
+        return GoalStatus(record, standing, await self._results.get(record.goal.name))
 
-    async def _refuse_removed(self, goal_id: GoalId) -> None:
-        ending = ending_of(await self._ended.find(goal_id))
+    async def _known_user(self) -> UserId | None:
+        """Tell the same; None for who launches none."""
+        try:
+            return await self.user()
+        except ForbiddenError:
+            return None
+
+    async def _name(self, goal: AnyGoal) -> GoalName:
+        return goal if isinstance(goal, GoalName) else GoalName(await self.user(), goal)
+
+    async def _refuse_removed(self, goal: GoalName) -> None:
+        ending = ending_of(await self._ended.find(goal))
         if ending is not None:
-            raise NotFoundError(f"The goal {goal_id} has ended ({ending}) and was removed: nothing else is kept of it.")
+            raise NotFoundError(f"The goal {goal} has ended ({ending}) and was removed: nothing else is kept of it.")
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from ioa.errors import IoaError, UnavailableError
 from ioa.ports.clock import Clock
 from ioa.ports.open_groups import OpenGroup
 from ioa.protocol import subjects
-from ioa.protocol.ids import CommId, GoalId, comm_id_of_goal
+from ioa.protocol.ids import CommId, GoalId, GoalName
 from ioa.retry import until_available
 
 _DONE = "noted.taken_over"
@@ -84,7 +84,7 @@ async def _read_memberships(client: Client) -> tuple[list[str], set[CommId]]:
 async def _note_goals(client: Client, now: datetime) -> set[CommId]:
     """Note the goals that have no result; return them."""
     ended: set[CommId] = set()
-    async for results in subjects_of(client, RESULTS, subjects.ANY_RESULT):
+    async for results in subjects_of(client, RESULTS, subjects.ANY_OLD_RESULT):
         ended |= await asyncio.to_thread(_groups_of, results)
     prefix, records, open_groups = subject_of(GOAL_RECORDS, ""), NatsGoalRecords(client.jetstream()), NatsOpenGroups(client)
     noted: set[CommId] = set()
@@ -104,7 +104,7 @@ async def _note_goals(client: Client, now: datetime) -> set[CommId]:
 
 
 def _groups_of(results: Sequence[str]) -> set[CommId]:
-    return {comm_id_of_goal(GoalId(subject.rpartition(".")[2])) for subject in results}
+    return {GoalName(None, GoalId(subject.rpartition(".")[2])).comm_id for subject in results}
 
 
 async def _note_group(client: Client, comm_id: CommId) -> None:

@@ -10,7 +10,7 @@ from ioa.adapters.nats.keys import last_message, publish_onto, stream_of, subjec
 from ioa.adapters.nats.topology import KEYS, LAUNCH_KEY
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.errors import UnavailableError
-from ioa.protocol.ids import GoalId
+from ioa.protocol.ids import GoalName
 from ioa.protocol.tickets import KEY_BYTES, seal_of, ticket_of
 
 
@@ -21,9 +21,9 @@ class NatsTickets:
         self._js = js
         self._key = b""
 
-    async def of(self, goal_id: GoalId) -> str:
+    async def of(self, goal: GoalName) -> str:
         """Make a goal's ticket; the key is read for the first one."""
-        return ticket_of(await self._known(), goal_id)
+        return ticket_of(await self._known(), goal)
 
     async def seal(self, words: str) -> str:
         """Seal words with the same key."""

@@ -26,7 +26,8 @@ from ioa.protocol import subjects
 from ioa.protocol.ids import PoolId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
-GOALS, WORK, RESULTS, LOG, TIMERS, DEAD = "IOA_GOALS", "IOA_WORK", "IOA_RESULTS", "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
+OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
+LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
 OUTCOMES = "IOA_OUTCOMES"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
@@ -41,13 +42,18 @@ INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 _BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS)
 
 STREAMS = (
-    *(GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
+    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
     *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
 """Every stream, those of buckets too, by its own name."""
 
-CONSUMERS = ((GOALS, INTAKE, None), (WORK, ANY_AGENT, subjects.WORK), (TIMERS, ROUTERS, subjects.ANY_TIMER))
+CONSUMERS = (
+    (OLD_GOALS, INTAKE, None),
+    (GOALS, INTAKE, None),
+    (WORK, ANY_AGENT, subjects.WORK),
+    (TIMERS, ROUTERS, subjects.ANY_TIMER),
+)
 """Every shared consumer but those of pools: its stream, its name, and the subject it is for."""
 
 ACK_WAIT = timedelta(seconds=6)
@@ -122,10 +128,12 @@ class Topology:
 
         queue = RetentionPolicy.WORK_QUEUE
         return (
-            stream(GOALS, subjects.GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
+            # What clients publish whose version names no user. Goals that were queued before there were users are in it too.
+            stream(OLD_GOALS, subjects.OLD_GOAL, retention=queue),
+            stream(GOALS, subjects.ANY_GOAL, subjects.ANY_ADDRESSED_GOAL, retention=queue),
             # A pool has a consumer; of a work queue the server allows 1,000 unless told.
             stream(WORK, subjects.WORK, subjects.ANY_POOL_WORK, retention=queue, max_consumers=_MAX_POOLS, allow_msg_ttl=True),
-            stream(RESULTS, subjects.ANY_RESULT),
+            stream(RESULTS, subjects.ANY_RESULT, subjects.ANY_OLD_RESULT),
             stream(LOG, subjects.ANY_LOG),
             # Files go with their goals. Those that no goal knows of, such as of a task that died before its report, go by age.
             stream(

@@ -1,0 +1,49 @@
+"""Which user a connection is of, as its server says, so that a command asks for no name that its credential does not bear."""
+
+from __future__ import annotations
+
+import json
+
+import nats.errors
+from nats.aio.client import Client
+
+from ioa.adapters.nats.authorization import user_of
+from ioa.adapters.nats.permissions import WHO_AM_I
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.protocol.ids import LOCAL, UserId
+
+ADMIN = UserId("admin")
+"""Whose goals an admin launches, who has no name in the authorization."""
+
+_TIMEOUT = 2.0
+
+
+async def ask_user(client: Client) -> UserId:
+    """Ask the server whose goals may be published here: `LOCAL` where it asks nobody who he is.
+
+    Raises:
+        ForbiddenError: Nobody's, or the authorization is of a version that names no users.
+        UnavailableError: It is out of reach.
+    """
+    try:
+        answer = await client.request(WHO_AM_I, b"", timeout=_TIMEOUT)
+    except nats.errors.NoRespondersError:
+        return LOCAL
+    except (nats.errors.Error, TimeoutError, OSError) as error:
+        if not client.is_connected:
+            raise UnavailableError(f"NATS does not answer ({str(error) or type(error).__name__}).") from None
+        raise ForbiddenError(
+            "This credential is no user's: it launches and cancels no goals.",
+            hint="A user's can be made by `ioa credentials create --user NAME`; one of an older version knows its name after"
+            " `ioa credentials upgrade`.",
+        ) from None
+    may = (json.loads(answer.data).get("data") or {}).get("permissions")
+    if may is None:
+        return LOCAL
+    publish = (may.get("publish") or {}).get("allow") or ()
+    if ">" in publish:
+        return ADMIN
+    user = user_of(publish)
+    if user is None:
+        raise ForbiddenError("This credential is that of no user, or of several: whose goals it launches cannot be told.")
+    return user
