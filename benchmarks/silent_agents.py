@@ -22,6 +22,7 @@ from ioa.adapters.nats.system_client import NatsSystemClient
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.group.floor import next_living
@@ -106,6 +107,6 @@ async def _create_agent(stack: AsyncExitStack, agent_id: AgentId, brain: SilentB
     agent = AgentDefinition(agent_id, description="Says something.")
     agent.task(_repeat)
     store = await stack.enter_async_context(open_sqlite_store(folder / "memory.sqlite"))
-    network, options, clock, ids = NatsAgentNetwork(client), ClientOptions(folder / "groups"), SystemClock(), RandomIds()
-    session = new_session(clock, ids)
-    return AgentClient(agent, agent.card_as(agent_id), brain, network, store, clock, ids, session, options)
+    options, clock, ids = ClientOptions(folder / "groups"), SystemClock(), RandomIds()
+    ports = AgentPorts(NatsAgentNetwork(client), store, clock, ids, brain)
+    return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)

@@ -23,6 +23,7 @@ SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Routers and group setup", ("ioa.runtime.group_metrics", "ioa.runtime.goal_metrics")),
+    ("Registry, group setup and routers", ("ioa.runtime.audit",)),
     ("Registry, group setup, routers and discovery", ("ioa.adapters.nats.buckets",)),
     ("Group setup", ("ioa.runtime.open_work_metrics", "ioa_groups.membership")),
     ("Registry", ("ioa_registry.agent_count",)),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_observer, of_service, of_user
+from ioa.adapters.nats.permissions import Permissions, Service, covers, of_agent, of_auditor, of_observer, of_service, of_user
 from ioa.adapters.nats.topology import Topology
 from ioa.protocol import subjects
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
@@ -28,7 +28,7 @@ _PLACES = {
     "user": _USER,
     "goal_id": "GOAL_ID",
 }
-_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE"}
+_PLACES |= {"router": "ROUTER", "reason": "REASON", "nonce": "NONCE", "deed": "DEED"}
 _GOAL = GoalName(UserId(_USER), GoalId("GOAL_ID"))
 _AT_MS = 4_102_444_800_000
 """An instant that stands for any."""
@@ -90,6 +90,7 @@ class Subject:
 ROLES: dict[str, Permissions] = {
     "users": of_user(UserId(_USER)),
     "observers": of_observer(),
+    "auditors": of_auditor(),
     "agents": of_agent(AgentId(_AGENT), PoolId(_POOL)),
     "registry": of_service(Service.REGISTRY),
     "group setup": of_service(Service.GROUPS),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsRegistryView
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
@@ -21,9 +24,11 @@ from ioa.adapters.nats.topology import GOALS, INTAKE, OLD_GOALS
 from ioa.distribution import installed_version
 from ioa.group.requests import AbandonGoal, CancelGroup, GetGroup, LaunchGroup, ListMemberships, SetAside, Sync
 from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
 from ioa.protocol.files import AskStored, GetFile, GetUpload, PutFile, PutUpload
 from ioa.protocol.ids import AgentId
 from ioa.protocol.retention import Prune
+from ioa.runtime.audit import AuditedDeadLetters, AuditedGoalRecords, AuditedResults, audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -53,14 +58,17 @@ def _caller(subject: str) -> str:
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Set up groups and take goals in until `stop` is set."""
-    async with open_connection(settings.nats("ioa-groups")) as client, open_topology(client, settings):
-        js = client.jetstream()
-        work, dead = NatsWorkQueue(js), CountedDeadLetters(NatsDeadLetters(js))
-        clock, log = await open_nats_clock(client), NatsGroupLog(client, UnreadableEntries(dead).note)
-        goals, timers = NatsGoalRecords(js), NatsTimers(js)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(open_connection(settings.nats("ioa-groups")))
+        await stack.enter_async_context(open_topology(client, settings))
+        js, clock = client.jetstream(), await open_nats_clock(client)
+        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "groups"))
+        work, dead = NatsWorkQueue(js), AuditedDeadLetters(CountedDeadLetters(NatsDeadLetters(js)), audit)
+        log = NatsGroupLog(client, UnreadableEntries(dead).note)
+        goals, timers = AuditedGoalRecords(NatsGoalRecords(js), audit), NatsTimers(js)
         registry, sessions = NatsRegistryView(client, settings.lease), NatsSessions(client)
         memberships, open_groups = NatsMemberships(client), NatsOpenGroups(client)
-        results, ended = CountedResults(NatsResults(js), goals), NatsEndedGoals(js)
+        results, ended = AuditedResults(CountedResults(NatsResults(js), goals), audit), NatsEndedGoals(js)
         users_since = await since_when_goals_have_users(js)
         ledger = GroupLedger(log, timers, NatsInboxes(client, sessions.inbox_of), results, open_groups, clock)
         endings = Endings(results, ended)
@@ -94,13 +102,15 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
             accept = intake.accept_old if is_of_before else intake.refuse_old
             await accept(delivery.subject, delivery.data, delivery.identity)
 
+        launch = answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)
+        abandon = answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)
         endpoints = [
-            Endpoint("launch", subjects.ANY_LAUNCH, answer_as(LaunchGroup, setup.launch, lambda asked: asked.owner)),
-            Endpoint("abandon", subjects.ANY_ABANDON, answer_as(AbandonGoal, setup.abandon, lambda asked: asked.by)),
+            Endpoint("launch", subjects.ANY_LAUNCH, audited(Deed.LAUNCHED, launch, audit)),
+            Endpoint("abandon", subjects.ANY_ABANDON, audited(Deed.ABANDONED, abandon, audit)),
             Endpoint("get", subjects.GET_GROUP, answer(GetGroup, setup.get)),
-            Endpoint("cancel", subjects.ANY_CANCEL, answer_user(CancelGroup, setup.cancel)),
+            Endpoint("cancel", subjects.ANY_CANCEL, audited(Deed.CANCELLED, answer_user(CancelGroup, setup.cancel), audit)),
             Endpoint("set_aside", subjects.ANY_SET_ASIDE, answer_as(SetAside, garbage.set_aside, lambda asked: asked.agent_id)),
-            Endpoint("prune", subjects.PRUNE, answer(Prune, janitor.prune)),
+            Endpoint("prune", subjects.PRUNE, audited(Deed.PRUNED, answer(Prune, janitor.prune), audit)),
             Endpoint(
                 "memberships", subjects.ANY_MEMBERSHIPS, answer_as(ListMemberships, setup.memberships, lambda asked: asked.agent_id)
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.buckets import NatsCards, NatsLeases, NatsRegistryView
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.goals import NatsWorkQueue
@@ -13,7 +14,9 @@ from ioa.adapters.nats.sessions import NatsSessions
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.distribution import installed_version
 from ioa.protocol import subjects
+from ioa.protocol.audit import Deed
 from ioa.protocol.registry import Deregister, GetAgents, ListAgents, Register, RemoveAgent, Renew
+from ioa.runtime.audit import audited, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.process import StopSignal, background, run_process
 from ioa.telemetry.process_metrics import before_scrapes
@@ -26,7 +29,11 @@ from ioa_registry.removal import AgentRemover
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Keep cards and leases until `stop` is set."""
-    async with open_connection(settings.nats("ioa-registry")) as client, open_topology(client, settings):
+    async with (
+        open_connection(settings.nats("ioa-registry")) as client,
+        open_topology(client, settings),
+        open_audit_log(NatsAuditSink(client), SystemClock(), "registry") as audit,
+    ):
         js = client.jetstream()
         view, leases, sessions = NatsRegistryView(client, settings.lease), NatsLeases(client), NatsSessions(client)
         cards = NatsCards(client)
@@ -46,16 +53,18 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
         register = answer_member(Register, registry.register, lambda asked: (asked.card.pool, asked.card.agent_id))
         renew = answer_member(Renew, registry.renew, lambda asked: (asked.pool, asked.agent_id))
         endpoints = [
-            Endpoint("register", subjects.ANY_REGISTER, register),
+            Endpoint("register", subjects.ANY_REGISTER, audited(Deed.JOINED, register, audit, target=_pool_of)),
             Endpoint("renew", subjects.ANY_RENEW, renew),
             Endpoint("renew_at_all", subjects.ANY_RENEW_AT_ALL, renew, is_own=True),
             Endpoint("old_register", subjects.ANY_OLD_REGISTER, refuse_old),
             Endpoint("old_renew", subjects.ANY_OLD_RENEW, refuse_old),
             Endpoint(
-                "deregister", subjects.ANY_DEREGISTER, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id)
+                "deregister",
+                subjects.ANY_DEREGISTER,
+                audited(Deed.LEFT, answer_as(Deregister, registry.deregister, lambda asked: asked.agent_id), audit),
             ),
             Endpoint("get", subjects.GET_AGENTS, answer(GetAgents, registry.get)),
-            Endpoint("remove", subjects.REMOVE_AGENT, answer(RemoveAgent, remover.remove)),
+            Endpoint("remove", subjects.REMOVE_AGENT, audited(Deed.REMOVED, answer(RemoveAgent, remover.remove), audit)),
             Endpoint("list", subjects.LIST_AGENTS, answer(ListAgents, registry.list)),
         ]
         beating = beat(leases, lease=settings.lease, renew_every=settings.renew_every)
@@ -66,6 +75,10 @@ async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
                 open_service(client, "ioa-registry", "Knows who exists and who is alive", installed_version(), endpoints),
             ):
                 await stop.wait()
+
+
+def _pool_of(subject: str, _data: bytes) -> str:
+    return subjects.parse_member(subject)[0]
 
 
 if __name__ == "__main__":

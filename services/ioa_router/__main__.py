@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import AsyncExitStack
 
+from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.clock import open_nats_clock
 from ioa.adapters.nats.connection import at_renewal, open_connection
 from ioa.adapters.nats.delivery import NatsDeadLetters, NatsInboxes, NatsProgress, NatsResults, NatsTimers
@@ -19,6 +21,7 @@ from ioa.adapters.nats.topology import ROUTERS, TIMERS
 from ioa.distribution import installed_version
 from ioa.ports.group_log import UnreadableEntryError
 from ioa.protocol import subjects
+from ioa.runtime.audit import AuditedResults, open_audit_log
 from ioa.runtime.control_plane import ControlPlaneSettings, open_topology
 from ioa.runtime.endings import Endings
 from ioa.runtime.goal_metrics import CountedDeadLetters, CountedResults
@@ -32,16 +35,14 @@ from ioa_router.sweep import Sweep
 
 async def serve(settings: ControlPlaneSettings, stop: StopSignal) -> None:
     """Route messages until `stop` is set."""
-    async with open_connection(settings.nats("ioa-router")) as client, open_topology(client, settings):
-        js = client.jetstream()
-        timers, goals, open_groups, clock = (
-            NatsTimers(js),
-            NatsGoalRecords(js),
-            NatsOpenGroups(client),
-            await open_nats_clock(client),
-        )
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(open_connection(settings.nats("ioa-router")))
+        await stack.enter_async_context(open_topology(client, settings))
+        js, clock = client.jetstream(), await open_nats_clock(client)
+        audit = await stack.enter_async_context(open_audit_log(NatsAuditSink(client), clock, "router"))
+        timers, goals, open_groups = NatsTimers(js), NatsGoalRecords(js), NatsOpenGroups(client)
         progress, sessions = NatsProgress(client), NatsSessions(client)
-        results = CountedResults(NatsResults(js), goals)
+        results = AuditedResults(CountedResults(NatsResults(js), goals), audit)
         endings = Endings(results, NatsEndedGoals(js))
         name = f"router-{secrets.token_hex(8)}"
         dead = CountedDeadLetters(NatsDeadLetters(js))

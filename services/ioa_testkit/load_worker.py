@@ -21,6 +21,7 @@ from ioa.adapters.nats.connection import Connection, open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition, TaskContext
 from ioa.group.requests import Accepted, Rejected
@@ -117,7 +118,8 @@ async def _serve(settings: LoadSettings, stop: StopSignal) -> None:
                 brain = LoadBrain(roster, searches=settings.load_searches)
                 options = ClientOptions(folder / "groups")
                 session = new_session(clock, ids)
-                group.create_task(AgentClient(agent, card, brain, network, store, clock, ids, session, options).run(stop))
+                ports = AgentPorts(network, store, clock, ids, brain)
+                group.create_task(AgentClient(agent, card, ports, session, options).run(stop))
 
 
 def environment_of(agents: Sequence[AgentId], roster: Sequence[AgentId], data: Path, notes: Path) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.model import Budget
@@ -235,8 +236,8 @@ class System:
             takeover=timedelta(0),
             reform_after=_GRACE,
         )
-        card, session = agent.card_as(agent_id), new_session(clock, ids)
-        return AgentClient(agent, card, mind.brain, plane.network, MemoryStore(), clock, ids, session, options, mind.chat)
+        ports = AgentPorts(plane.network, MemoryStore(), clock, ids, mind.brain, mind.chat)
+        return AgentClient(agent, agent.card_as(agent_id), ports, new_session(clock, ids), options)
 
     async def _until_found(self, client: SystemClient, agents: Sequence[AgentId]) -> None:
         async def look() -> None:

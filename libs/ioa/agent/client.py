@@ -11,11 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import structlog
 
 from ioa.agent.agent_metrics import agents
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.definition import AgentDefinition
 from ioa.agent.function_executor import Functions
@@ -38,18 +39,12 @@ from ioa.errors import (
     find_error,
 )
 from ioa.group.requests import ListMemberships, SequencedEntry
-from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.agent_store import AgentStore
 from ioa.ports.brain import AsksModel, Brain
-from ioa.ports.clock import Clock, IdSource
 from ioa.protocol.cards import AgentCard, ModelReport
 from ioa.protocol.ids import CommId
 from ioa.protocol.load import Load
 from ioa.protocol.registry import Deregister, Lease, Register, Renew, Session
 from ioa.telemetry import log_context, readiness
-
-if TYPE_CHECKING:
-    from ioa.agent.model.chat import ModelChat
 
 _MODEL_PATIENCE = timedelta(seconds=60)
 """How long agents that a model speaks for are waited for at a time."""
@@ -108,28 +103,23 @@ class AgentClient:
         self,
         agent: AgentDefinition,
         card: AgentCard,
-        brain: Brain,
-        network: AgentNetwork,
-        store: AgentStore,
-        clock: Clock,
-        ids: IdSource,
+        ports: AgentPorts,
         session: Session,
         options: ClientOptions,
-        chat: ModelChat | None = None,
     ) -> None:
-        card = self._card = _as_spoken_for(card, agent, brain)
+        card = self._card = _as_spoken_for(card, agent, ports.brain)
         self._hold = session
-        self._network = network
-        self._store = store
-        self._clock = clock
+        self._network = ports.network
+        self._store = ports.store
+        self._clock = ports.clock
         self._options = options
-        self._outbox = Outbox(card.agent_id, network, store, clock, ids, session.session)
+        self._outbox = Outbox(card.agent_id, ports.network, ports.store, ports.clock, ports.ids, session.session)
         self._functions = Functions(card.agent_id, options.tasks_at_once, options.grace)
         self._hooked = Functions(card.agent_id, HOOKS_AT_ONCE, options.grace)
-        hooks, timeout = Hooks(agent, store, self._hooked), options.task_timeout
-        self._runner = TaskRunner(agent, card, brain, network, store, self._outbox, self._functions, hooks, timeout, chat)
-        self._leader = Leader(card, brain, network, store, clock, session.session, options.reform_after)
-        self._model = _ModelWatch(brain) if isinstance(brain, AsksModel) else None
+        hooks, timeout = Hooks(agent, ports.store, self._hooked), options.task_timeout
+        self._runner = TaskRunner(agent, card, ports, self._outbox, self._functions, hooks, timeout)
+        self._leader = Leader(card, ports, session.session, options.reform_after)
+        self._model = _ModelWatch(ports.brain) if isinstance(ports.brain, AsksModel) else None
         self._sessions: dict[CommId, tuple[GroupSession, asyncio.Task[None]]] = {}
         self._online = _Switch()
         self._lease: Lease | None = None

@@ -16,15 +16,14 @@ from typing import Literal
 import structlog
 
 from ioa.agent.agent_metrics import count_decision, timed_decision
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.casting import cast_needs
 from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
-from ioa.ports.agent_network import AgentNetwork, GoalOffer
-from ioa.ports.agent_store import AgentStore
-from ioa.ports.brain import AsksModel, Brain, Mission, NobodyFits, Team, UndecidedError
-from ioa.ports.clock import Clock
+from ioa.ports.agent_network import GoalOffer
+from ioa.ports.brain import AsksModel, Mission, NobodyFits, Team, UndecidedError
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened, validate
@@ -73,10 +72,7 @@ class Leader:
 
     Args:
         card: The agent's.
-        brain: Forms the teams.
-        network: Where groups are launched.
-        store: Knows whom the agent has met.
-        clock: Says when a goal's time is over.
+        ports: Who forms the teams, where groups are launched, whom the agent has met, and when a goal's time is over.
         session: The process that leads.
         reform_after: How long to wait before a team is formed anew, since a member went away (longer each time) or agents are new.
     """
@@ -84,22 +80,17 @@ class Leader:
     def __init__(
         self,
         card: AgentCard,
-        brain: Brain,
-        network: AgentNetwork,
-        store: AgentStore,
-        clock: Clock,
+        ports: AgentPorts,
         session: SessionId,
         reform_after: timedelta,
     ) -> None:
         self._card = card
         self._session = session
-        self._brain = brain
-        self._network = network
-        self._store = store
-        self._clock = clock
+        self._brain, self._network = ports.brain, ports.network
+        self._store, self._clock = ports.store, ports.clock
         self._reform_after = reform_after
-        self._patience = brain.patience if isinstance(brain, AsksModel) else timedelta(0)
-        self._since = clock.now()
+        self._patience = ports.brain.patience if isinstance(ports.brain, AsksModel) else timedelta(0)
+        self._since = ports.clock.now()
         self._leaderships: OrderedDict[GoalName, _Leadership] = OrderedDict()
 
     async def lead(self, offer: GoalOffer) -> None:

@@ -321,7 +321,7 @@ class GroupSession:
 
     async def _think(self, refusals: tuple[str, ...]) -> Payload:
         reach("agent.thinking")
-        now, brain = self._outbox.clock.now(), self._runner.brain
+        now, brain = self._outbox.clock.now(), self._runner.ports.brain
         self._meter.decided_by, self._meter.thought = None, ""
         hooks = self._runner.hooks
         view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)

@@ -7,11 +7,12 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import structlog
 
 from ioa.agent.agent_metrics import count_decision, timed_decision, timed_task
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
@@ -28,9 +29,7 @@ from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.agent_network import AgentNetwork
-from ioa.ports.agent_store import AgentStore
-from ioa.ports.brain import Alone, Brain, GroupView, TaskRecord, TaskView, Team
+from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, Team
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -41,9 +40,6 @@ from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause,
 from ioa.protocol.search import Need
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
-
-if TYPE_CHECKING:
-    from ioa.agent.model.chat import ModelChat
 
 Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
@@ -61,19 +57,15 @@ class TaskRunner:
 
     Attributes:
         timeout: How long the agent's function may run, if its author did not say.
-        chat: The language model that the function may ask.
     """
 
     agent: AgentDefinition
     card: AgentCard
-    brain: Brain
-    network: AgentNetwork
-    store: AgentStore
+    ports: AgentPorts
     outbox: Outbox
     functions: Functions
     hooks: Hooks
     timeout: timedelta | None = None
-    chat: ModelChat | None = None
 
     async def do(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> Accepted | None:
         """Bring an open task to its end and report it, or keep its lease while a nested team works. Cancelling stops it.
@@ -81,7 +73,7 @@ class TaskRunner:
         A result that is in the journal is reported and not worked out again. None if the group took no result any more.
         """
         log_context.bind_also(task_id=task.task_id)
-        result = await until_answered(lambda: self.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
+        result = await until_answered(lambda: self.ports.store.finished_task(history.comm_id, task.task_id), task_id=task.task_id)
         if result is None:
             result = await self._do_under_lease(history, task, spec, files)
         answer = await self.outbox.say(history, result, task.turn, DecidedBy(kind="function"))
@@ -134,7 +126,7 @@ class TaskRunner:
             spent = {"usage": lease.usage, "approach_usage": lease.approach_usage, "calls": lease.meter.calls}
             result = result.model_copy(update=spent)
             reach("agent.task_finished")
-            await until_answered(lambda: self.store.finish_task(history.comm_id, result), task_id=spec.task_id)
+            await until_answered(lambda: self.ports.store.finish_task(history.comm_id, result), task_id=spec.task_id)
             reach("agent.task_journalled")
             keeper.cancel()
         return result
@@ -143,7 +135,7 @@ class TaskRunner:
         """Whether a nested team that was announced was opened as well: its opener may have died in between."""
         try:
             request = Sync(comm_id=subgroup, agent_id=self.card.agent_id)
-            page = await until_answered(lambda: self.network.sync(request), comm_id=subgroup)
+            page = await until_answered(lambda: self.ports.network.sync(request), comm_id=subgroup)
         except NotFoundError:
             return False
         return bool(page.entries)
@@ -153,7 +145,7 @@ class TaskRunner:
 
         Whatever an author's function, files or a brain do wrong is the task's failure, told to the group.
         """
-        attempt = await until_answered(lambda: self.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
+        attempt = await until_answered(lambda: self.ports.store.begin_task(history.comm_id, spec.task_id), task_id=spec.task_id)
         reach("agent.task_begun")
         decision = Meter()
         group = history.view(self.card.agent_id, self.outbox.clock.now(), decision, files=files)
@@ -179,8 +171,8 @@ class TaskRunner:
         try:
             with timed_decision("approach"):
                 purpose = f"{view.group.charter.comm_id}/{view.spec.task_id}"
-                tools = BoundedTeamTools(self.network, self.store, self.card.agent_id, purpose)
-                approach = await self.brain.approach(view, tools)
+                tools = BoundedTeamTools(self.ports.network, self.ports.store, self.card.agent_id, purpose)
+                approach = await self.ports.brain.approach(view, tools)
                 count_decision("approach", view.group.meter.decided_by)
                 return approach
         except Exception:
@@ -207,7 +199,7 @@ class TaskRunner:
             inputs=files_of(task),
         )
         try:
-            await until_answered(lambda: self.network.launch(request), task_id=spec.task_id)
+            await until_answered(lambda: self.ports.network.launch(request), task_id=spec.task_id)
         except IoaError as error:
             _log.info("no_nested_team", task_id=spec.task_id, why=error.message)
             return False
@@ -240,7 +232,7 @@ class TaskRunner:
 
         def seek(needs: Sequence[str | Need], budget: int | None) -> Searching:
             search = search_for_others(needs, me=self.card.agent_id, purpose=task_id, budget=budget)
-            return Searching.start(self.network.search(search), loop, SEARCH)
+            return Searching.start(self.ports.network.search(search), loop, SEARCH)
 
         return seek
 
@@ -250,10 +242,10 @@ class TaskRunner:
 
         async def answer(question: ChatQuestion, hear: Hear) -> ChatAnswer:
             state = history.state
-            if self.chat is None:
+            if self.ports.chat is None:
                 raise no_model(self.card.agent_id)
             assert state is not None
-            return await self.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
+            return await self.ports.chat.ask(question, meter, lambda: left_of(history.state or state, task_id, meter.total), hear)
 
         return lambda question, hear: Chatting.start(answer(question, hear), loop, CHAT)
 

@@ -32,6 +32,7 @@ def create(
     ] = [],  # noqa: B006
     user: Annotated[list[str], typer.Option("--user", metavar="NAME", help="Launches goals and sees everything.")] = [],  # noqa: B006
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
+    auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +43,7 @@ def create(
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        create_credentials(out, plan_of(pool, user, observer, admin), Terminal(as_json=as_json), now=datetime.now(UTC))
+        create_credentials(out, plan_of(pool, user, observer, admin, auditor), Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
 @credentials.command()

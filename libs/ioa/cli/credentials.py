@@ -85,7 +85,9 @@ def _check_closed(folder: Path, forbidden: int) -> None:
         )
 
 
-def plan_of(pools: Sequence[str], users: Sequence[str], observers: Sequence[str], admins: Sequence[str]) -> Plan:
+def plan_of(
+    pools: Sequence[str], users: Sequence[str], observers: Sequence[str], admins: Sequence[str], auditors: Sequence[str] = ()
+) -> Plan:
     """Say who there is: the services, the agents of each pool, and the others by their roles.
 
     Raises:
@@ -95,7 +97,7 @@ def plan_of(pools: Sequence[str], users: Sequence[str], observers: Sequence[str]
         (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)})) for service in Service
     ]
     found += [_pool(written) for written in pools]
-    for role, names in (("user", users), ("observer", observers), ("admin", admins)):
+    for role, names in (("user", users), ("observer", observers), ("auditor", auditors), ("admin", admins)):
         found += [(_name(name), SeedsPlan.model_validate({"seeds": {"seed": {"user": name, "role": role}}})) for name in names]
     names = [AUTHORIZATION, *(name for name, _ in found)]
     for name in names:

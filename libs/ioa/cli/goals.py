@@ -18,11 +18,13 @@ from ioa.cli.conversation import task_table
 from ioa.cli.files import Produced, check_writable, write_files
 from ioa.cli.following import fetch_files, follow_goal, result_document, show_answer, show_files, tell_result
 from ioa.cli.options import Listing
+from ioa.cli.paging import ListView, list_pages
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.calls import DecisionCall, calls_of
 from ioa.client.costs import COMMUNICATION, Purpose, costs_of
 from ioa.client.transcript import Transcript, task_document, what_rules_decided
+from ioa.client.watching import conversation
 from ioa.foreign_text import shown_in_line
 from ioa.group.events import Event, Said
 from ioa.group.requests import CancelGroup
@@ -41,23 +43,20 @@ _LEAST_ROW_WIDTH = 100
 
 async def list_goals(url: str | None, asked: Listing, terminal: Terminal) -> None:
     """List goals, newest first: a page, or one page after the other as they are read."""
+
+    def show(goals: Sequence[GoalStatus], is_first: bool) -> None:
+        if goals:
+            terminal.print(goal_table(goals, terminal.result.console.width, heads=is_first))
+
+    nothing = "No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"'
+    view = ListView("goal", row_document, show, nothing, "There are more: --limit N lists more of them, --all lists all.")
     async with open_reached_system(url) as system:
-        page, shown = await system.goals(limit=asked.page, open_only=asked.open_only), 0
-        while True:
-            if terminal.as_json and not asked.everything:
-                terminal.document([row_document(status) for status in page.goals])
-            for status in page.goals if asked.everything and terminal.as_json else ():
-                terminal.line("goal", **row_document(status))
-            if page.goals:
-                terminal.print(goal_table(page.goals, terminal.result.console.width, heads=not shown))
-            shown += len(page.goals)
-            if page.before is None or not asked.everything:
-                break
-            page = await system.goals(limit=asked.page, before=page.before, open_only=asked.open_only)
-    if not shown:
-        terminal.print("No goal is open." if asked.open_only else 'No goal yet. Launch one: ioa run "GOAL"')
-    elif page.before is not None:
-        terminal.note("There are more: --limit N lists more of them, --all lists all.")
+
+        async def read(before: int | None) -> tuple[Sequence[GoalStatus], int | None]:
+            page = await system.goals(limit=asked.page, before=before, open_only=asked.open_only)
+            return page.goals, page.before
+
+        await list_pages(read, view, asked, terminal)
 
 
 async def show_goal(url: str | None, start: str, out: Path | None, traces: Path | None, terminal: Terminal, *, costs: bool) -> None:
@@ -72,10 +71,10 @@ async def show_goal(url: str | None, start: str, out: Path | None, traces: Path 
         for stored in entries:
             transcript.read(stored)
             noted |= _noted(stored.entry.event)
+        asked = [*calls_of(stored.entry for stored in await conversation(system, comm_id))] if costs else []
         fetched = await fetch_files(system, status.result, out)
         written = await _fetch_traces(system, status.record.goal.goal_id, noted, traces)
     spent = costs_of(stored.entry for stored in entries) if costs else None
-    asked = [*calls_of(stored.entry for stored in entries)] if costs else []
     if terminal.as_json:
         tasks = [task_document(task) for task in transcript.known_tasks(comm_id)]
         document = {**goal_document(status), "tasks": tasks, "files": [str(path) for path in fetched.paths]}
@@ -242,25 +241,28 @@ def cost_table(spent: Mapping[Purpose, Usage]) -> RenderableType:
 
 def call_document(one: DecisionCall) -> Mapping[str, Any]:
     """Describe a call of a model for programs."""
-    return {"turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
+    return {"comm_id": one.comm_id, "turn": one.turn, "agent_id": one.agent_id, "decided": one.decided, **one.call.model_dump()}
 
 
 def call_table(asked: Sequence[DecisionCall]) -> RenderableType:
     """Lay out what models were asked, in the order of what was decided; what is as in the row above is left out."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for head in ("turn", "agent", "decided", "asked to", "came to"):
+    table, nested = (
+        Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim"),
+        len({one.comm_id for one in asked}) > 1,
+    )
+    for head in (*(["group"] if nested else []), "turn", "agent", "decided", "asked to", "came to"):
         table.add_column(head)
     for head in ("s", "tokens in", "out"):
         table.add_column(head, justify="right")
     above: DecisionCall | None = None
     for one in asked:
         is_new = above is None or replace(one, call=above.call) != above
-        what = (str(one.turn or ""), one.agent_id, shown_in_line(one.decided)) if is_new else ("", "", "")
+        what = [*([one.comm_id] if nested else []), str(one.turn or ""), one.agent_id, shown_in_line(one.decided)]
         call = one.call
         told = " ".join(filter(None, (call.came_to.replace("_", " "), call.about)))
         came_to = Text(told, style="" if call.came_to == TAKEN else "yellow")
         figures = (f"{call.milliseconds / 1_000:.1f}", f"{call.usage.tokens_in:,}", f"{call.usage.tokens_out:,}")
-        table.add_row(*what, call.purpose, came_to, *figures)
+        table.add_row(*(what if is_new else [""] * len(what)), call.purpose, came_to, *figures)
         above = one
     return table
 

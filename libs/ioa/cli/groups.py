@@ -11,6 +11,7 @@ from rich.tree import Tree
 from ioa.cli.conversation import ConversationView, task_table
 from ioa.cli.following import show_deciders
 from ioa.cli.options import Listing
+from ioa.cli.paging import ListView, list_pages
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.replay import replayed
@@ -29,23 +30,20 @@ _STYLES = {Phase.CONCLUDED: "green", Phase.FAILED: "red", Phase.CANCELLED: "red"
 
 async def list_groups(url: str | None, asked: Listing, terminal: Terminal) -> None:
     """List groups, nested ones under their parents, newest goal first: a page, or one page after the other as they are read."""
+
+    def show(groups: Sequence[GroupSnapshot], is_first: bool) -> None:
+        for tree in _trees(groups):
+            terminal.print(tree)
+
+    nothing = "No group is open." if asked.open_only else 'No group yet. A goal opens one: ioa run "GOAL"'
+    view = ListView("group", group_document, show, nothing, "There are more: --limit N lists those of more goals, --all lists all.")
     async with open_reached_system(url) as system:
-        page, shown = await system.groups(limit=asked.page, open_only=asked.open_only), 0
-        while True:
-            if terminal.as_json and not asked.everything:
-                terminal.document([group_document(standing) for standing in page.groups])
-            for standing in page.groups if asked.everything and terminal.as_json else ():
-                terminal.line("group", **group_document(standing))
-            for tree in _trees(page.groups):
-                terminal.print(tree)
-            shown += len(page.groups)
-            if page.before is None or not asked.everything:
-                break
-            page = await system.groups(limit=asked.page, before=page.before, open_only=asked.open_only)
-    if page.before is not None:
-        terminal.note("There are more: --limit N lists those of more goals, --all lists all.")
-    elif not shown:
-        terminal.print("No group is open." if asked.open_only else 'No group yet. A goal opens one: ioa run "GOAL"')
+
+        async def read(before: int | None) -> tuple[Sequence[GroupSnapshot], int | None]:
+            page = await system.groups(limit=asked.page, before=before, open_only=asked.open_only)
+            return page.groups, page.before
+
+        await list_pages(read, view, asked, terminal)
 
 
 async def show_group(url: str | None, start: str, terminal: Terminal) -> None:

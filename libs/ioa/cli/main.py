@@ -210,6 +210,32 @@ def prune(
 
 
 @app.command()
+def audit(
+    since: Annotated[str, typer.Option("--since", metavar="AGE", help="How far back: 7d, 12h, 30m.")] = "1d",
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="Only what this one did, or was done to it.", show_default=False)
+    ] = None,
+    what: Annotated[
+        str | None,
+        typer.Option("--what", metavar="WORD", help="Only this deed (`launched`), or `refused`, or `done`.", show_default=False),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say who joined, launched, cancelled or was refused, and how goals ended; never what anybody said.
+
+    Who is refused again and again has one line a minute, with a count. On a system that asks who you are, auditors and admins may.
+    """
+    with reported(as_json=as_json):
+        from ioa.cli.audit import show_audit
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.pruning import parse_age
+
+        run_to_end(show_audit(url, parse_age(since), who, what, Terminal(as_json=as_json), follow=follow))
+
+
+@app.command()
 def doctor(
     url: Url = None,
     data: Data = DATA,

@@ -27,7 +27,10 @@ Traces = Annotated[
     typer.Option("--traces", metavar="DIR", help="Write what tasks noted of their steps into DIR/<goal id>.", show_default=False),
 ]
 Costs = Annotated[
-    bool, typer.Option("--costs", help="Show too what the goal's group has spent, by what for, and each call of a model.")
+    bool,
+    typer.Option(
+        "--costs", help="Show too what the goal's group has spent, by what for, and each call of a model, in nested teams too."
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the answer and the files, not how it goes.")]
 Data = Annotated[

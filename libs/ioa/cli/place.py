@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ioa.adapters.nats.connection import NatsSettings
 from ioa.adapters.nats.system_client import open_system
 from ioa.cli.options import DATA
 from ioa.errors import UnavailableError
@@ -18,7 +19,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.runtime.settings import DEFAULT_URL, ProcessSettings, settings_from, variable
 from ioa.telemetry.logs import configure_logs
 
-_PATIENCE = timedelta(seconds=3)
+PATIENCE = timedelta(seconds=3)
 _NATS_PORT = 4222
 
 
@@ -57,17 +58,23 @@ async def open_place(url: str | None) -> AsyncIterator[tuple[SystemClient, Place
     Raises:
         UnavailableError: None does; the message names each.
     """
+    nats, place = await find_place(url)
+    async with open_system(nats, patience=PATIENCE) as system:
+        yield system, place
+
+
+async def find_place(url: str | None) -> tuple[NatsSettings, Place]:
+    """Return how to connect to the first place where a program listens, and which it is.
+
+    Raises:
+        UnavailableError: None does; the message names each.
+    """
     settings = settings_from(ProcessSettings, os.environ)
     configure_logs(settings.log_level if "IOA_LOG_LEVEL" in os.environ else "warning", "console")
     candidates = places(url, os.environ)
-    async with AsyncExitStack() as stack:
-        for place in candidates:
-            if not await listens(place.url):
-                continue
-            nats = replace(settings.nats("ioa-cli"), url=place.url)
-            system = await stack.enter_async_context(open_system(nats, patience=_PATIENCE))
-            yield system, place
-            return
+    for place in candidates:
+        if await listens(place.url):
+            return replace(settings.nats("ioa-cli"), url=place.url), place
     tried = " or ".join(f"{place.url} ({place.source})" for place in candidates)
     raise UnavailableError(
         f"No system is in reach: nothing answers at {tried}.",
@@ -87,7 +94,7 @@ async def listens(url: str) -> bool:
     for one in url.split(","):
         try:
             parts = urlsplit(one if "://" in one else f"nats://{one}")
-            async with asyncio.timeout(_PATIENCE.total_seconds()):
+            async with asyncio.timeout(PATIENCE.total_seconds()):
                 _, writer = await asyncio.open_connection(parts.hostname or "127.0.0.1", parts.port or _NATS_PORT)
         except (OSError, ValueError, TimeoutError):
             continue

@@ -1,4 +1,4 @@
-"""What models were asked in a group, call by call, as its log tells."""
+"""What models were asked in groups, call by call, as their logs tell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ioa.group.events import Entry, GroupLaunched, LaunchAbandoned, Said
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import InformTaskResult
 from ioa.protocol.model_calls import ModelCall
 
@@ -16,11 +16,13 @@ class DecisionCall:
     """A call of a model, and what was decided with it.
 
     Attributes:
+        comm_id: The group that it was decided in.
         turn: In which the decision was said; 0 before the first one.
         agent_id: Whose model was asked.
         decided: The kind of message, a task's id, or `team`.
     """
 
+    comm_id: CommId
     turn: int
     agent_id: AgentId
     decided: str
@@ -28,7 +30,7 @@ class DecisionCall:
 
 
 def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
-    """Tell the calls of a group's entries, in the order of what was decided; those of nested teams stand in their own logs."""
+    """Tell the calls of entries, of one group or of several, in the order of what was decided."""
     for entry in log:
         match entry.event:
             case GroupLaunched(charter=charter, calls=calls):
@@ -43,4 +45,4 @@ def calls_of(log: Iterable[Entry]) -> Iterator[DecisionCall]:
                 calls = message.header.calls
             case _:
                 continue
-        yield from (DecisionCall(turn, agent_id, decided, call) for call in calls)
+        yield from (DecisionCall(entry.state.comm_id, turn, agent_id, decided, call) for call in calls)

@@ -19,7 +19,16 @@ from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationEr
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
 from ioa.adapters.nats.authorization import authorization
-from ioa.adapters.nats.permissions import Permissions, Service, of_admin, of_agent, of_observer, of_service, of_user
+from ioa.adapters.nats.permissions import (
+    Permissions,
+    Service,
+    of_admin,
+    of_agent,
+    of_auditor,
+    of_observer,
+    of_service,
+    of_user,
+)
 from ioa.adapters.nkey_seeds import Key, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
@@ -65,7 +74,7 @@ class UserIdentity(_Part):
     """Somebody who is neither."""
 
     user: UserIdField
-    role: Literal["user", "observer", "admin"]
+    role: Literal["user", "observer", "auditor", "admin"]
 
     def permissions(self) -> Permissions:
         """Return what it may do."""
@@ -74,6 +83,8 @@ class UserIdentity(_Part):
                 return of_user(self.user)
             case "observer":
                 return of_observer()
+            case "auditor":
+                return of_auditor()
             case "admin":
                 return of_admin()
 

@@ -23,6 +23,7 @@ from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.sqlite_store import open_sqlite_store
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions, Stop
 from ioa.agent.definition import AgentDefinition
 from ioa.beside import beside
@@ -221,8 +222,8 @@ class Crew:
             open_sqlite_store(folder / "memory.sqlite") as store,
             agent.opened() as opened,
         ):
-            card, clock, ids = agent.card_as(agent_id), self._clock, self._ids
-            client = AgentClient(opened, card, mind.brain, self._network, store, clock, ids, session, options, mind.chat)
+            ports = AgentPorts(self._network, store, self._clock, self._ids, mind.brain, mind.chat)
+            client = AgentClient(opened, agent.card_as(agent_id), ports, session, options)
             async with beside(self._note_joined(client)):
                 await client.run(stop)
 

@@ -28,6 +28,7 @@ ANY_PROGRESS = f"{ROOT}.comm.*.progress"
 ANY_DEAD = f"{ROOT}.dead.*"
 ANY_OUTCOME = f"{ROOT}.outcome.*"
 ANY_INBOX = f"{ROOT}.inbox.*.*"
+ANY_AUDIT = f"{ROOT}.audit.*"
 
 ANY_REGISTER = f"{ROOT}.registry.register.*.*"
 ANY_RENEW = f"{ROOT}.registry.renew.*.*"
@@ -227,6 +228,17 @@ def set_aside(agent_id: AgentId) -> str:
 def dead(reason: str) -> str:
     """Where what could not be processed is kept, by reason."""
     return f"{ROOT}.dead.{check_token(reason)}"
+
+
+def audit(deed: str) -> str:
+    """Where it is noted who did what, or was refused it, by what it was. Nothing of what anybody said."""
+    return f"{ROOT}.audit.{check_token(deed)}"
+
+
+def caller_of(subject: str) -> str:
+    """Read who asks off a request's subject, or nothing where it does not say."""
+    tokens = subject.split(".")
+    return tokens[-1] if len(tokens) > len(ROOT.split(".")) + 2 else ""
 
 
 def parse_say(subject: str) -> tuple[CommId, AgentId]:

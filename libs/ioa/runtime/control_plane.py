@@ -54,6 +54,12 @@ class ControlPlaneSettings(ProcessSettings):
     keep_agents: timedelta = Field(
         default=timedelta(days=90), gt=timedelta(0), description="how long an agent is kept that does not come back"
     )
+    audit_keep: timedelta = Field(
+        default=timedelta(days=90), gt=timedelta(0), description="how long a line of the audit log is kept"
+    )
+    audit_lines: int = Field(
+        default=200_000, ge=1_000, description="how many lines of the audit log are kept, the newest, each of at most 1 KiB"
+    )
 
     @model_validator(mode="after")
     def _shares_leave_room(self) -> Self:
@@ -76,7 +82,9 @@ async def open_topology(client: Connection, settings: ControlPlaneSettings, *, m
     A server may come back with an empty store, and somebody may delete a stream by hand. The process is ready only while JetStream
     answers and has them all. A service that may not make any only looks (`make` is False), and does not wait for them.
     """
-    topology = Topology(replicas=settings.replicas, keep=settings.keep, shares=_shares(settings)) if make else None
+    topology = (
+        Topology(settings.replicas, settings.keep, _shares(settings), settings.audit_keep, settings.audit_lines) if make else None
+    )
     keeper = TopologyKeeper(client, topology)
     with readiness.needs("JetStream", keeper.is_whole), at_renewal(client, keeper.look_at_once):
         if make:

@@ -17,6 +17,7 @@ import pytest
 from ioa.adapters.openai.chat import ModelSettings, open_openai_chat
 from ioa.adapters.system_clock import RandomIds, SystemClock
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.model import Budget, ModelBrain
 from ioa.agent.rules import RuleBrain
@@ -142,7 +143,7 @@ def _client(plane: Plane, folder: Path, agent_id: str, brain: Brain, patience: f
     card = agent.card_as(AgentId(agent_id)).model_copy(update={"patience": timedelta(seconds=patience)})
     clock, ids = SystemClock(), RandomIds()
     options = ClientOptions(folder / agent_id, drain=timedelta(0), takeover=timedelta(0), reform_after=timedelta(seconds=0.1))
-    return AgentClient(agent, card, brain, plane.network, MemoryStore(), clock, ids, new_session(clock, ids), options)
+    return AgentClient(agent, card, AgentPorts(plane.network, MemoryStore(), clock, ids, brain), new_session(clock, ids), options)
 
 
 async def test_no_failing_endpoint_concludes_anything(plane: Plane, tmp_path: Path) -> None:

@@ -66,8 +66,8 @@ class Secured:
 
 @asynccontextmanager
 async def open_secured(folder: Path, pools: Sequence[str]) -> AsyncIterator[Secured]:
-    """Run a nats-server with credentials for the services, pools such as `writer:2`, two users, an observer and an admin."""
-    plan = plan_of(pools, ["user", "eve"], ["observer"], ["admin"])
+    """Run a nats-server with credentials for the services, pools such as `writer:2`, two users, and one of each role."""
+    plan = plan_of(pools, ["user", "eve"], ["observer"], ["admin"], ["auditor"])
     credentials = folder / "credentials"
     await asyncio.to_thread(make_credentials, plan, FolderSecrets(credentials), NEW_YEAR)
     authorization = await asyncio.to_thread((credentials / AUTHORIZATION / "authorization.conf").read_text)

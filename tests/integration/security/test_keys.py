@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ioa.adapters.nats.audit import NatsAuditTrail
 from ioa.adapters.nats.connection import open_connection
 from ioa.adapters.nats.system_client import NatsSystemClient, open_system
 from ioa.adapters.nkey_seeds import read_key
@@ -162,3 +163,17 @@ async def test_an_agent_is_thrown_out_in_the_middle_of_a_task(house: House, monk
     assert ended.reason is Reason.FAILED and f"{thief} reported nothing" in ended.content
     again = await house.ends([await house.user.launch(GoalOrder(goal="Wait for the train to Rome.", agent=AgentId("host")))])
     assert [one.reason for one in again] == [Reason.CONCLUDED]
+    async with open_connection(house.secured.settings("auditor")) as auditor:
+        expected = {
+            ("joined", thief, "waiter"),
+            ("accepted", "", goals[0]),
+            ("launched", "host", goals[0]),
+            ("removed", "", thief),
+            ("ended", "", goals[0]),
+        }
+
+        async def noted() -> set[tuple[str, str, str]]:
+            page = await NatsAuditTrail(auditor).page(limit=100)
+            return {(line.deed, line.who, line.target) for _, line in page.lines}
+
+        await eventually(noted, expected.issubset, within=_SOON)

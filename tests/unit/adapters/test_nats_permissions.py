@@ -18,6 +18,7 @@ from ioa.adapters.nats.permissions import (
     crossings,
     of_admin,
     of_agent,
+    of_auditor,
     of_observer,
     of_service,
     of_user,
@@ -27,7 +28,7 @@ from ioa.protocol.ids import AgentId, PoolId, UserId
 
 ANNA = UserId("anna")
 ADA = of_agent(AgentId("ada"), PoolId("sums"))
-OUTSIDE = {"agent": ADA, "user": of_user(ANNA), "observer": of_observer()}
+OUTSIDE = {"agent": ADA, "user": of_user(ANNA), "observer": of_observer(), "auditor": of_auditor()}
 EVERYBODY = OUTSIDE | {service.value: of_service(service) for service in Service}
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ioa.adapters.this_process import new_session
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.client import AgentClient, ClientOptions
 from ioa.agent.definition import AgentDefinition
 from ioa.errors import ConflictError
@@ -161,11 +162,10 @@ class Company:
             probe_after=self._probe_after,
         )
         card = member.agent.card_as(AgentId(agent_id))
-        clock, session = self.network.clock, new_session(self.network.clock, self._ids)
+        session = new_session(self.network.clock, self._ids)
         member.session = session.session
-        member.client = AgentClient(
-            member.agent, card, member.brain, self.network, member.store, clock, self._ids, session, options
-        )
+        ports = AgentPorts(self.network, member.store, self.network.clock, self._ids, member.brain)
+        member.client = AgentClient(member.agent, card, ports, session, options)
         member.running = self._group.create_task(self._run(member.client, member))
 
     async def _run(self, client: AgentClient, member: Member) -> None:

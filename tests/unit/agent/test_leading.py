@@ -8,6 +8,8 @@ from datetime import timedelta
 
 import pytest
 
+from ioa.adapters.system_clock import RandomIds
+from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.leading import Leader
 from ioa.errors import ForbiddenError, IoaError, UnavailableError
 from ioa.group.events import GroupLaunched
@@ -61,7 +63,8 @@ class Desk:
     def __init__(self, brain: Costly) -> None:
         self.clock, self.brain = ManualClock(), brain
         self.network = MemoryNetwork(self.clock)
-        self.leader = Leader(card(LEAD), brain, self.network, MemoryStore(), self.clock, SessionId("s-lead"), timedelta(0))
+        ports = AgentPorts(self.network, MemoryStore(), self.clock, RandomIds(), brain)
+        self.leader = Leader(card(LEAD), ports, SessionId("s-lead"), timedelta(0))
         self.deliveries = 0
 
     async def open(self, *members: AgentCard, goal: Goal = GOAL) -> None:

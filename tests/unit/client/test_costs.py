@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import reduce
 
 import pytest
@@ -11,7 +12,7 @@ from ioa.cli.terminal import Terminal
 from ioa.client.calls import calls_of
 from ioa.client.costs import Purpose, costs_of
 from ioa.group.events import Said
-from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.ids import AgentId, CommId, TaskId
 from ioa.protocol.messages import Discussion, InformTaskResult
 from ioa.protocol.model_calls import ModelCall
 from ioa.protocol.usage import NOTHING, Overhead, Usage
@@ -93,6 +94,9 @@ def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str]) 
         ["1", "ada", "DISCUSSION", "speak", "not", "legal", "PAUSE", "1.2", "1,000", "0"],
         ["speak", "taken", "0.8", "1,100", "0"],
     ]
+    nested = replace(asked[0], comm_id=CommId("g-nested"))
+    Terminal(as_json=False).print(call_table([*asked, nested]))
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["group", asked[0].comm_id, "speak", "g-nested"]
     assert call_document(asked[0]).items() >= {"turn": 1, "agent_id": "ada", "came_to": "not_legal", "milliseconds": 1_240}.items()
 
 

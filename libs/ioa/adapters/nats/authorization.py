@@ -17,6 +17,7 @@ from ioa.adapters.nats.permissions import (
     is_answered_often,
     of_admin,
     of_agent,
+    of_auditor,
     of_observer,
     of_service,
     of_user,
@@ -103,6 +104,8 @@ def _role(key: str, publish: Sequence[str], subscribe: Sequence[str], names: Map
             return of_user(UserId(names[key]))
         case [], [], [] if subjects.LIST_AGENTS in publish:
             return of_observer()
+        case [], [], [] if subjects.ANY_AUDIT in subscribe:
+            return of_auditor()
         case _:
             raise InvalidInputError(
                 f"What {key} is cannot be told from the authorization.", hint="Run `ioa credentials create`, and name everybody."

@@ -33,8 +33,8 @@ class Stored:
     data: bytes
 
 
-async def follow_subject(client: Client, stream: str, subject: str) -> AsyncGenerator[Stored, None]:
-    """Yield the stored messages of a subject and then each new one, once each and in order, for ever."""
+async def follow_subject(client: Client, stream: str, subject: str, *, after: int = 0) -> AsyncGenerator[Stored, None]:
+    """Yield the stored messages of a subject behind a sequence and then each new one, once each and in order, for ever."""
     news = asyncio.Event()
 
     async def hear(_message: Msg) -> None:
@@ -43,7 +43,7 @@ async def follow_subject(client: Client, stream: str, subject: str) -> AsyncGene
     subscription = await client.subscribe(subject, cb=hear)
     try:
         with at_renewal(client, news.set):
-            last, pause = 0, _SOON_SECONDS
+            last, pause = after, _SOON_SECONDS
             while True:
                 found = await _next(client, stream, subject, last)
                 if found is not None:

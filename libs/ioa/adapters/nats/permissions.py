@@ -17,6 +17,7 @@ from ioa.adapters.nats.keys import stream_of, subject_of
 from ioa.adapters.nats.topology import (
     ANY_AGENT,
     ARTIFACTS,
+    AUDIT,
     BEAT,
     CARDS,
     CONSUMERS,
@@ -156,6 +157,11 @@ def of_observer() -> Permissions:
     return Permissions(USERS, _looking(), ())
 
 
+def of_auditor() -> Permissions:
+    """Return what somebody who looks into what was done may do: read the audit log, and nothing else."""
+    return Permissions(USERS, (f"{_API}.STREAM.INFO.{AUDIT}", _reading(AUDIT), _listing(AUDIT)), (subjects.ANY_AUDIT,))
+
+
 def of_admin() -> Permissions:
     """Everything but the server's own account: for repairs by hand."""
     return Permissions(CONTROL_PLANE, (">",), (">",))
@@ -175,11 +181,11 @@ def crossings() -> dict[str, Crossing]:
     # No agent may ask for the information. Without its import the server answers each of the account's requests to JetStream
     # itself, before JetStream does, by saying that there is none.
     of_agents = (*agent.publish, f"$JS.ACK.{WORK}.>", f"{_API}.INFO")
-    user = of_user(UserId(_ANY))
-    of_users = (*(subject for subject in user.publish if subject != WHO_AM_I), *of_observer().publish)
+    outside = (of_user(UserId(_ANY)), of_observer(), of_auditor())
+    of_users = (subject for one in outside for subject in one.publish if subject != WHO_AM_I)
     return {
         AGENTS: Crossing(_without_covered(of_agents), _without_covered(agent.subscribe)),
-        USERS: Crossing(_without_covered(of_users), _without_covered((*user.subscribe, *of_observer().subscribe))),
+        USERS: Crossing(_without_covered(of_users), _without_covered(subject for one in outside for subject in one.subscribe)),
     }
 
 
@@ -338,6 +344,7 @@ _SERVED = {
 
 _NEEDED = {
     Service.REGISTRY: (
+        subjects.ANY_AUDIT,
         *(subject_of(bucket, "*") for bucket in (CARDS, LEASES, SESSIONS)),
         subject_of(LEASES, BEAT),
         *(subject for bucket in (CARDS, LEASES, SESSIONS) for subject in _following(bucket)),
@@ -349,6 +356,7 @@ _NEEDED = {
     ),
     Service.GROUPS: (
         *_writing_logs(),
+        subjects.ANY_AUDIT,
         subjects.WORK,
         subjects.ANY_POOL_WORK,
         _reading(WORK),
@@ -374,6 +382,7 @@ _NEEDED = {
     ),
     Service.ROUTER: (
         *_writing_logs(),
+        subjects.ANY_AUDIT,
         subjects.ANY_PROGRESS,
         subjects.ANY_DEAD,
         *_following(SESSIONS),

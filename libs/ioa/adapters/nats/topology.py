@@ -23,12 +23,13 @@ from nats.js.errors import BadRequestError, BucketNotFoundError, NotFoundError
 
 from ioa.adapters.nats.keys import stream_of
 from ioa.protocol import subjects
+from ioa.protocol.audit import MAX_LINE_BYTES
 from ioa.protocol.ids import PoolId
 from ioa.protocol.outcomes import KEEP, REMEMBERED
 
 OLD_GOALS, GOALS, WORK, RESULTS = "IOA_GOALS", "IOA_ORDERS", "IOA_WORK", "IOA_RESULTS"
 LOG, TIMERS, DEAD = "IOA_LOG", "IOA_TIMERS", "IOA_DEAD"
-OUTCOMES = "IOA_OUTCOMES"
+OUTCOMES, AUDIT = "IOA_OUTCOMES", "IOA_AUDIT"
 CARDS, LEASES, MEMBERS, GOAL_RECORDS = "IOA_CARDS", "IOA_LEASES", "IOA_MEMBERS", "IOA_GOAL_RECORDS"
 SESSIONS, OPEN, ENDED, KEYS = "IOA_SESSIONS", "IOA_OPEN", "IOA_ENDED", "IOA_KEYS"
 BEAT = "registry.beat"
@@ -42,7 +43,7 @@ INTAKE, ROUTERS, ANY_AGENT = "intake", "routers", "any"
 _BUCKETS = (CARDS, SESSIONS, LEASES, MEMBERS, GOAL_RECORDS, OPEN, ENDED, KEYS)
 
 STREAMS = (
-    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES),
+    *(OLD_GOALS, GOALS, WORK, RESULTS, LOG, TIMERS, DEAD, OUTCOMES, AUDIT),
     *(stream_of(bucket) for bucket in _BUCKETS),
     *(f"OBJ_{bucket}" for bucket in (ARTIFACTS, FILES)),
 )
@@ -84,7 +85,7 @@ class Shares:
 
 @dataclass(frozen=True)
 class Topology:
-    """How durable the system is: replicas of everything, how long a goal is kept, and which stream has which share of the store.
+    """How durable the system is: replicas of everything, how long goals and the audit log are kept, and the shares of the store.
 
     What belongs to a goal is removed as one, `keep` after its end, by group setup and not by the age of streams.
     """
@@ -92,6 +93,8 @@ class Topology:
     replicas: int = 1
     keep: timedelta = timedelta(days=30)
     shares: Shares | None = None
+    audit_keep: timedelta = timedelta(days=90)
+    audit_lines: int = 200_000
 
     async def ensure(self, js: JetStreamContext) -> None:
         """Make what is missing."""
@@ -165,6 +168,17 @@ class Topology:
                 max_msgs_per_subject=REMEMBERED,
                 max_age=KEEP.total_seconds(),
                 discard=DiscardPolicy.OLD,
+            ),
+            # Not even an admin takes a line out. Bounded by lines of a bounded size: bytes would be set aside from the start.
+            stream(
+                AUDIT,
+                subjects.ANY_AUDIT,
+                max_msgs=self.audit_lines,
+                max_msg_size=MAX_LINE_BYTES,
+                max_age=self.audit_keep.total_seconds(),
+                discard=DiscardPolicy.OLD,
+                deny_delete=True,
+                deny_purge=True,
             ),
         )
 

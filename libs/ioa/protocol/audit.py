@@ -1,0 +1,65 @@
+"""Lines of the audit log: who did what to whom or what, and whether it was let do so. Never what anybody said."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+import msgpack
+from pydantic import Field
+
+from ioa.protocol.ids import is_token
+from ioa.protocol.model import Model
+
+MAX_LINE_BYTES = 1_024
+MAX_NAME_CHARS = 150
+
+
+class Deed(StrEnum):
+    """What was done, or tried. Each is a subject of its own."""
+
+    JOINED = "joined"
+    LEFT = "left"
+    REMOVED = "removed"
+    ACCEPTED = "accepted"
+    LAUNCHED = "launched"
+    ABANDONED = "abandoned"
+    CANCELLED = "cancelled"
+    ENDED = "ended"
+    PRUNED = "pruned"
+    DISCARDED = "discarded"
+    UNWRITTEN = "unwritten"
+
+
+class AuditLine(Model):
+    """One line.
+
+    Attributes:
+        at: When, by the clock of the service that writes it.
+        deed: What.
+        who: An agent or user, as its key says; empty where nothing says it.
+        target: A goal, a group or an agent; of a pool's agent that joined, the pool.
+        refused: Why it was refused, by the error's code; empty if it was done.
+        why: How a goal ended, or why it was not taken in, in a word.
+        service: Who writes this line.
+        times: How often the same was counted into it, `target` aside, since it was last written.
+    """
+
+    at: datetime
+    deed: Deed
+    who: str = Field(default="", max_length=MAX_NAME_CHARS)
+    target: str = Field(default="", max_length=MAX_NAME_CHARS)
+    refused: str = ""
+    why: str = ""
+    service: str
+    times: int = Field(default=1, ge=1)
+
+
+def named_in(request: bytes) -> str:
+    """Return which goal, group or agent a request is about; nothing if it cannot be read, or names none."""
+    try:
+        read = msgpack.unpackb(request, strict_map_key=False)
+    except (ValueError, TypeError, RecursionError, msgpack.UnpackException):
+        return ""
+    names = [read.get(name) for name in ("goal_id", "comm_id", "agent_id")] if isinstance(read, dict) else []
+    return next((name for name in names if isinstance(name, str) and is_token(name) and len(name) <= MAX_NAME_CHARS), "")

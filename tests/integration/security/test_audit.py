@@ -1,0 +1,85 @@
+"""Who may write, read and change the audit log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from datetime import timedelta
+from pathlib import Path
+
+import nats.errors
+import pytest
+
+from ioa.adapters.nats.audit import NatsAuditSink, NatsAuditTrail
+from ioa.adapters.nats.connection import open_connection
+from ioa.adapters.nats.topology import AUDIT, Topology
+from ioa.protocol.audit import AuditLine, Deed
+from ioa.testing.manual_clock import NEW_YEAR
+from tests.integration.security.secured import Secured, open_intruder, open_secured
+from tests.rig.deadline import eventually
+
+_SOON = timedelta(seconds=15)
+_STRANGERS = (("ada", "ada"), ("user", "seed"), ("observer", "seed"), ("discovery", "seed"))
+
+
+@pytest.fixture
+async def secured(tmp_path: Path) -> AsyncIterator[Secured]:
+    """A server with all streams, and a line in the log."""
+    async with open_secured(tmp_path, ("ada",)) as secured:
+        async with open_connection(secured.settings("admin")) as admin:
+            await Topology().ensure(admin.jetstream())
+        async with open_intruder(secured, "groups") as groups:
+            for _ in range(2):
+                await NatsAuditSink(groups).put(_line("g1"), key="1")
+        yield secured
+
+
+def _line(goal_id: str) -> AuditLine:
+    return AuditLine(at=NEW_YEAR, deed=Deed.LAUNCHED, who="ada", target=goal_id, service="groups")
+
+
+async def test_an_auditor_reads_what_services_wrote_and_follows_what_they_write(secured: Secured) -> None:
+    """Each line is there once, in order, however often it was sent; the role needs nothing else."""
+    async with open_intruder(secured, "auditor") as auditor, open_intruder(secured, "registry") as registry:
+        trail = NatsAuditTrail(auditor)
+        page = await trail.page(limit=10)
+        assert (page.lines, page.before) == ([(1, _line("g1"))], None)
+        await NatsAuditSink(registry).put(_line("g2"), key="2")
+        async with aclosing(trail.follow(1)) as lines, asyncio.timeout(_SOON.total_seconds()):
+            assert await anext(lines) == _line("g2")
+    assert "Violation" not in secured.log()
+
+
+async def test_nobody_else_reads_or_writes_it(secured: Secured) -> None:
+    """Agents, users, observers and discovery are refused by the server; the auditor reads, and does nothing else."""
+    reached = [f"$JS.API.STREAM.MSG.GET.{AUDIT}", f"$JS.API.DIRECT.GET.{AUDIT}", "ioa.v1.audit.launched"]
+    beyond = ["ioa.v1.audit.launched", "ioa.v1.goal", "$JS.API.STREAM.MSG.GET.IOA_LOG", "ioa.v1.registry.list"]
+    tried = {**dict.fromkeys(_STRANGERS, reached), ("auditor", "seed"): beyond}
+    for (name, key), subjects in tried.items():
+        async with open_intruder(secured, name, key) as client:
+            for subject in subjects:
+                await client.publish(subject, b"{}")
+            if name != "auditor":
+                await client.subscribe("ioa.v1.audit.*")
+            await client.flush()
+    count = sum(map(len, tried.values())) + len(_STRANGERS)
+    await eventually(lambda: secured.log().count("Violation"), lambda seen: seen >= count, within=_SOON)
+
+
+async def test_not_even_an_admin_takes_a_line_out(secured: Secured) -> None:
+    """The stream refuses to delete and to purge, whoever asks; the services may not remove the stream either."""
+    async with open_intruder(secured, "admin") as admin:
+        answers = [
+            json.loads((await admin.request(f"$JS.API.STREAM.{what}.{AUDIT}", data)).data).get("error")
+            for what, data in (("PURGE", b""), ("MSG.DELETE", b'{"seq":1}'))
+        ]
+    assert all(answers)
+    for name in ("registry", "groups", "router"):
+        async with open_intruder(secured, name) as service:
+            for what in ("PURGE", "MSG.DELETE", "DELETE"):
+                with pytest.raises(nats.errors.Error):
+                    await service.request(f"$JS.API.STREAM.{what}.{AUDIT}", b'{"seq":1}', timeout=0.1)
+    async with open_intruder(secured, "auditor") as auditor:
+        assert [seq for seq, _ in (await NatsAuditTrail(auditor).page(limit=10)).lines] == [1]

@@ -1,0 +1,107 @@
+"""The audit log notes without making anybody wait, and no flood or outage pushes out what others did."""
+
+from __future__ import annotations
+
+import pytest
+
+from ioa.errors import ForbiddenError, UnavailableError
+from ioa.protocol.audit import MAX_LINE_BYTES, MAX_NAME_CHARS, AuditLine, Deed, named_in
+from ioa.protocol.codec import encode_value
+from ioa.runtime.audit import MAX_WAITING, AuditLog, audited
+from ioa.testing.manual_clock import ManualClock
+
+
+class Kept:
+    """A sink in memory, which can be away."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, AuditLine] = {}
+        self.away = False
+
+    async def put(self, line: AuditLine, *, key: str) -> None:
+        """Keep a line under its key."""
+        if self.away:
+            raise UnavailableError("away")
+        self.lines[key] = line
+
+    def told(self) -> list[tuple[str, str, str, str, int]]:
+        """What was kept, in order."""
+        return [(line.deed, line.who, line.target, line.refused, line.times) for line in self.lines.values()]
+
+
+@pytest.fixture
+def kept() -> Kept:
+    """A sink."""
+    return Kept()
+
+
+@pytest.fixture
+def audit(kept: Kept) -> AuditLog:
+    """A log that keeps lines there."""
+    return AuditLog(kept, ManualClock(), "groups")
+
+
+async def test_a_flood_of_refusals_is_a_line_and_a_count(audit: AuditLog, kept: Kept) -> None:
+    """Whatever goals somebody reaches for, what others do meanwhile is next to it, and its count comes when the minute is over."""
+    for number in range(1_000):
+        audit.note(Deed.LAUNCHED, who="mallory", target=f"g{number}", refused="forbidden")
+    audit.note(Deed.LAUNCHED, who="bob", target="g7")
+    await audit.flush()
+    audit.end_window()
+    audit.note(Deed.LAUNCHED, who="mallory", target="g0", refused="forbidden")
+    await audit.flush()
+    assert kept.told() == [
+        ("launched", "mallory", "g0", "forbidden", 1),
+        ("launched", "bob", "g7", "", 1),
+        ("launched", "mallory", "g999", "forbidden", 999),
+        ("launched", "mallory", "g0", "forbidden", 1),
+    ]
+
+
+async def test_what_cannot_be_kept_now_is_kept_later(audit: AuditLog, kept: Kept) -> None:
+    """An outage of the log holds up nobody; its lines come in order, and what there was no room for is counted."""
+    kept.away = True
+    for number in range(MAX_WAITING + 3):
+        audit.note(Deed.ACCEPTED, target=f"g{number}")
+    await audit.flush()
+    kept.away = False
+    for _ in range(2):
+        await audit.flush()
+    told = kept.told()
+    assert [target for _, _, target, _, _ in told[:-1]] == [f"g{number}" for number in range(MAX_WAITING)]
+    assert told[-1] == ("unwritten", "", "", "", 3)
+
+
+async def test_a_request_is_answered_as_without_the_log(audit: AuditLog, kept: Kept) -> None:
+    """Who asks and what about is noted, refused or done; an outage is nobody's deed."""
+
+    async def handler(_subject: str, data: bytes) -> bytes:
+        if b"bad" in data:
+            raise ForbiddenError("no")
+        if b"down" in data:
+            raise UnavailableError("down")
+        return b"done"
+
+    handle = audited(Deed.LAUNCHED, handler, audit)
+    subject = "ioa.v1.groups.launch.ada"
+    assert await handle(subject, encode_value({"goal_id": "g1", "secret": "my plan"})) == b"done"
+    with pytest.raises(ForbiddenError):
+        await handle(subject, encode_value({"goal_id": "bad"}))
+    with pytest.raises(UnavailableError):
+        await handle(subject, encode_value({"goal_id": "down"}))
+    await audit.flush()
+    assert kept.told() == [("launched", "ada", "g1", "", 1), ("launched", "ada", "bad", "forbidden", 1)]
+
+
+@pytest.mark.parametrize("data", [b"", b"\xc1", encode_value([1]), encode_value({"goal_id": "a.b"}), encode_value({"goal_id": 1})])
+def test_what_names_nothing_is_about_nothing(data: bytes) -> None:
+    """A request that cannot be read, or names no id, puts nothing of itself into the log."""
+    assert named_in(data) == ""
+
+
+def test_the_longest_line_fits() -> None:
+    """The stream bounds its bytes by the number and the size of lines."""
+    name = "x" * MAX_NAME_CHARS
+    fields = {"who": name, "target": name, "refused": "payload_too_large", "why": "model_unavailable", "times": 10**9}
+    line = AuditLine.model_validate({"at": "2026-01-01T00:00:00.000001Z", "deed": "discarded", "service": "registry", **fields})
+    assert len(line.model_dump_json()) < MAX_LINE_BYTES
