@@ -72,6 +72,7 @@ check: $(VENV)/.dev  ## Check format, lint, types, import layers and that genera
 	$(BIN)/python -m tools.group_page --check docs/group.md
 	$(BIN)/python -m tools.metrics_page --check docs/metrics.md
 	$(BIN)/python -m tools.models_page --check docs/models.md
+	$(BIN)/python -m tools.policies_page --check docs/policies.md
 	$(BIN)/python -m tools.protocol_page --check docs/protocol.md
 	$(BIN)/python -m tools.settings_page --check docs/settings.md
 	$(BIN)/python -m tools.subjects_page --check docs/subjects.md

@@ -23,6 +23,7 @@ from ioa.protocol.goals import Artifact, Degraded, GoalResult
 from ioa.protocol.ids import AgentId, CommId, MessageId, TaskId
 from ioa.protocol.messages import Conclusion, Header, Message, Payload, Phase, RejectedTask, SyncTaskAssignment, TaskSpec
 from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import Overhead, Usage
 from tools.generated import write_or_check
 
@@ -101,7 +102,7 @@ def title_of(model: type[BaseModel]) -> str:
 def fields_of(model: type[BaseModel]) -> list[Field]:
     """List a model's fields as they travel; the name of a message, which its heading says, is left out."""
     schema = model.model_json_schema()
-    meanings = _meanings(model)
+    meanings = meanings_of(model)
     required = schema.get("required", ())
     return [
         Field(name, _kind(field, schema.get("$defs", {})), _default(field, required=name in required), meanings.get(name, ""))
@@ -110,7 +111,8 @@ def fields_of(model: type[BaseModel]) -> list[Field]:
     ]
 
 
-def _meanings(model: type[BaseModel]) -> dict[str, str]:
+def meanings_of(model: type[BaseModel]) -> dict[str, str]:
+    """Read what a class's docstring says of each field."""
     _, _, listed = inspect.getdoc(model).partition("\nAttributes:\n")  # type: ignore[union-attr]
     entries = re.findall(r"^ {4}(\w+): (.+(?:\n {8}.+)*)", listed, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}
@@ -121,6 +123,8 @@ def _kind(schema: Mapping[str, Any], models: Mapping[str, Any]) -> str:
     match schema:
         case {"$ref": str(reference)}:
             name = reference.rpartition("/")[2]
+            if name == TeamSpec.__name__:
+                return "[a team](policies.md)"
             return f"[{_NAMED[name].lower()}](#{_anchor(_NAMED[name])})" if name in _NAMED else _kind(models[name], models)
         case {"anyOf": [*options]}:
             return " or ".join(_kind(option, models) for option in options if option != {"type": "null"})

@@ -47,6 +47,7 @@ from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
 from ioa.runtime.ledger import GroupLedger
 from ioa.telemetry.fault_points import reach
+from ioa_groups.casting import cast_roles, check_levels
 
 SETUP_NAME = AgentId("group-setup")
 
@@ -115,7 +116,7 @@ class GroupSetup:
 
         Raises:
             NotFoundError: There is no such goal, parent group or task.
-            NoAgentError: A member is not registered, or has been gone for a while.
+            NoAgentError: A member is not registered, or has been gone for a while, or nobody fills a role of the goal's team.
             UnavailableError: A member is away for a moment; the same team can be launched when it is back.
             SupersededError: Another process has taken the owner's id over.
             ConflictError: Another agent leads the goal, or it has ended, however long ago.
@@ -132,7 +133,13 @@ class GroupSetup:
         record = None if parent else await self._ports.goals.find(comm_id)
         if parent is None and (ending := await self._ports.endings.of(_name(request.name, record))) is not None:
             raise ConflictError(f"No group can be opened for the goal {request.goal_id}: it has ended ({ending}).")
-        cards = self._cards_of((request.owner, *request.members))
+        team = None if record is None else record.goal.team
+        cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
+        cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
+        if team is not None:
+            check_levels(cards)
+        if request.policy != ("" if team is None else team.policy.digest):
+            raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
         if len(cards) > MAX_MEMBERS:
             raise InvalidInputError(f"A team has {MAX_MEMBERS} members at most, its owner counted; this one has {len(cards)}.")
         if parent is not None and not cards[0].may_team_up:
@@ -152,6 +159,8 @@ class GroupSetup:
             plan=request.plan,
             traceparent=mandate.traceparent,
             brief=request.brief if parent else "",
+            policy=None if team is None else team.policy,
+            cast=cast,
         )
         launched = GroupLaunched(
             at=self._ports.clock.now(),

@@ -103,6 +103,15 @@ def _heard(entry: Message | TaskRecord, turns: dict[TaskId, int]) -> Iterator[He
             yield Heard(turn, sender, "message", payload.content)
 
 
+def told_of_part(view: GroupView) -> str:
+    """Tell in plain words what a member is to say in its turn: its part, the goal, and what it has heard."""
+    part = view.part
+    prompts = () if part is None else part.prompts
+    lines = [f"{one.sender}: {one.content}" for one in heard(view) if one.kind == "message"]
+    said = ["What was said so far:", *lines] if lines else []
+    return "\n".join([*prompts, view.charter.goal, *said])
+
+
 def teammates(view: GroupView) -> tuple[Teammate, ...]:
     """Tell who else is in the group."""
     living = view.state.living()

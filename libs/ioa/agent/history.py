@@ -7,6 +7,8 @@ from datetime import datetime
 
 from ioa.group.events import Event, GroupLaunched, Said, SubgroupClosed, files_of
 from ioa.group.machine import legal_kinds
+from ioa.group.policy.offer import offer
+from ioa.group.policy.part import part_of
 from ioa.group.requests import SequencedEntry
 from ioa.group.state import Charter, ClosedTask, GroupState, OpenTask
 from ioa.ports.brain import FileReader, GroupView, NoFiles, TaskRecord
@@ -83,13 +85,16 @@ class GroupHistory:
     ) -> GroupView:
         """Return what `me` knows at a time. Only a group that was launched can be viewed."""
         assert self.charter is not None and self.state is not None
+        policy = self.charter.policy
         return GroupView(
             me=me,
             charter=self.charter,
             state=self.state,
             messages=tuple(self._messages),
             tasks=self.tasks(),
-            legal=legal_kinds(self.state, me, at),
+            legal=legal_kinds(self.state, me, at, policy),
+            offer=offer(policy, self.state, me) if policy is not None else None,
+            part=part_of(policy, self.state, me) if policy is not None else None,
             reachable=self.state.reachable(at),
             refusals=refusals,
             meter=meter,

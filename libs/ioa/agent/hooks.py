@@ -23,6 +23,8 @@ from ioa.agent.conversation import Heard, Teammate, heard, teammates
 from ioa.agent.function_executor import Functions, Patience
 from ioa.errors import InvalidInputError, IoaError
 from ioa.group.events import name_of
+from ioa.group.policy.offer import Offer
+from ioa.group.policy.part import Part
 from ioa.group.state import GroupState
 from ioa.ports.agent_store import AgentStore, Observation
 from ioa.ports.brain import GroupView, TaskRecord, Utterance, WholeConclusion, announcement_of
@@ -61,6 +63,8 @@ class TurnView:
         legal: What may be said now, by its kind, such as `DISCUSSION`.
         refusals: Why earlier attempts in this turn were refused, oldest first. After the third the floor passes on.
         observation: What `@agent.observe` saw last.
+        offer: Whom this agent may name and where it may go by the policy of its group; None if no policy leads.
+        part: What it plays there, and what it is told.
     """
 
     me: AgentId
@@ -76,10 +80,18 @@ class TurnView:
     refusals: tuple[str, ...]
     observation: str
     _state: GroupState
+    offer: Offer | None = None
+    part: Part | None = None
 
-    def say(self, text: str, *, to: str) -> Discussion:
-        """Say something, and give the floor to another member."""
-        return validate(Discussion, {"content": text, "next_speaker": to})
+    def say(self, text: str, *, to: str | None = None, go: str | None = None) -> Discussion:
+        """Say something, and give the floor to another member.
+
+        Args:
+            text: The words.
+            to: Who speaks next. Under a policy one of `offer.next_speakers`, or nobody: then the policy chooses.
+            go: Under a policy, the node of `offer.go` that the group goes on to.
+        """
+        return validate(Discussion, {"content": text, "next_speaker": to, "go": go})
 
     def assign(
         self,
@@ -238,4 +250,6 @@ def _turn_view(view: GroupView, inputs: tuple[InputFile, ...]) -> TurnView:
         refusals=view.refusals,
         observation=view.observation,
         _state=view.state,
+        offer=view.offer,
+        part=view.part,
     )

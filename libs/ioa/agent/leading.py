@@ -18,6 +18,7 @@ import structlog
 from ioa.agent.agent_metrics import count_decision, timed_decision
 from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
+from ioa.agent.casting import cast_needs
 from ioa.agent.team import BoundedTeamTools
 from ioa.errors import ConflictError, ForbiddenError, IoaError, NoAgentError, NotFoundError, UnavailableError
 from ioa.group.requests import AbandonGoal, LaunchGroup, Sync
@@ -61,6 +62,7 @@ class _Leadership:
     formations: int = 0
     failures: int = 0
     undecided: int = 0
+    incomplete: str = ""
     undecided_since: datetime | None = None
     ticket: str | None = field(default=None, repr=False)
 
@@ -186,7 +188,8 @@ class Leader:
                 return
             leadership.team = None
             if leadership.formations >= MAX_FORMATIONS:
-                why = "The agents that fit the goal went away before the team was complete."
+                went = "The agents that fit the goal went away before the team was complete."
+                why = went if goal.team is None else f"The team {goal.team.team} is not complete. {leadership.incomplete}"
                 await self._abandon(goal, Reason.NO_AGENT, why, leadership)
                 return
             await asyncio.sleep(leadership.formations * self._reform_after.total_seconds())
@@ -200,10 +203,13 @@ class Leader:
         """Ask the brain. A formation that an outage cut short costs what it cost, but is not one of the few there may be."""
         if _is_spent(goal, leadership.meter.total):
             raise IoaError("Forming a team has used up what the goal may cost.")
+        tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
+        if goal.team is not None:
+            leadership.formations += 1
+            return await cast_needs(goal.team, tools)
         mission = Mission(goal.goal, goal.inputs, self._card, depth=0, meter=leadership.meter, before=leadership.nobody)
         try:
             with timed_decision("form_team"):
-                tools = BoundedTeamTools(self._network, self._store, self._card.agent_id, goal.goal_id)
                 formed = await self._brain.form_team(mission, tools)
         except IoaError:
             raise
@@ -233,12 +239,15 @@ class Leader:
             "calls": meter.calls,
             "decided_by": meter.decided_by,
             "ticket": leadership.ticket,
+            "cast": team.cast,
+            "policy": "" if goal.team is None else goal.team.policy.digest,
         }
         request = validate(LaunchGroup, fields)
         try:
             await until_answered(lambda: self._network.launch(request), goal_id=goal.goal_id)
         except NoAgentError as error:
             _log.info("team_incomplete", goal_id=goal.goal_id, why=error.message)
+            leadership.incomplete = error.message
             return False
         except (ConflictError, NotFoundError) as error:
             _log.info("goal_not_mine", goal_id=goal.goal_id, why=error.message)

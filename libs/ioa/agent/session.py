@@ -18,16 +18,18 @@ from ioa.agent.agent_metrics import count_decision, sessions, timed_decision
 from ioa.agent.asking import until_answered
 from ioa.agent.history import GroupHistory
 from ioa.agent.outbox import Outbox, duty_of_turn
+from ioa.agent.rules import RuleBrain
 from ioa.agent.task_runner import TaskRunner
 from ioa.agent.workspace import GroupFiles
 from ioa.errors import ConflictError, IoaError, SupersededError, UnavailableError, find_error
 from ioa.group.requests import Accepted, Entries, SequencedEntry, Sync
 from ioa.group.state import Concluding
 from ioa.ports.agent_store import Encounter
-from ioa.ports.brain import GroupView
+from ioa.ports.brain import GroupView, Utterance
 from ioa.ports.meter import Meter
+from ioa.protocol.decisions import DecidedBy
 from ioa.protocol.ids import AgentId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Message, Pass, Payload, TaskOutcome
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, Message, Pass, Payload, TaskOutcome
 from ioa.protocol.model_calls import rejected
 from ioa.protocol.outcomes import MAX_REPORTED, Outcome, ReportOutcomes, TaskReport
 from ioa.protocol.usage import NO_OVERHEAD, overhead_of_refused
@@ -323,9 +325,18 @@ class GroupSession:
         hooks = self._runner.hooks
         view = await hooks.observed(self._history.view(self.me, now, self._meter, refusals, self._files), self._files)
         said: Payload
+        deciding: Awaitable[Utterance]
         if not isinstance(view.state.stage, Concluding):
+            if view.offer is not None and view.offer.say is not None:
+                self._meter.decided_by = DecidedBy(kind="rules")
+                return Discussion(content=view.offer.say)
             with timed_decision("speak"):
-                deciding = hooks.speak(view, self._files) if hooks.speaks else brain.speak(view)
+                if hooks.speaks:
+                    deciding = hooks.speak(view, self._files)
+                elif view.offer is not None and isinstance(brain, RuleBrain):
+                    deciding = self._runner.say(self._history, view, self._files)
+                else:
+                    deciding = brain.speak(view)
                 said = await self._keeping_floor(view, deciding)
             count_decision("speak", self._meter.decided_by, str(said.cause) if isinstance(said, Pass) else "")
             if not isinstance(said, ConcludeGroupDiscussion) or said.conclusion is None:

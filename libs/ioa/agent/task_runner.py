@@ -16,7 +16,7 @@ from ioa.agent.agent_ports import AgentPorts
 from ioa.agent.asking import until_answered
 from ioa.agent.brief import brief_of, files_of
 from ioa.agent.chatting import CHAT, Ask, ChatAnswer, ChatQuestion, Chatting, left_of
-from ioa.agent.conversation import given_out, heard, teammates
+from ioa.agent.conversation import GivenOut, given_out, heard, teammates, told_of_part
 from ioa.agent.definition import AgentDefinition, UpstreamResult
 from ioa.agent.function_executor import Functions, Patience, Slot
 from ioa.agent.history import GroupHistory
@@ -29,14 +29,14 @@ from ioa.agent.workspace import Circumstances, GroupFiles, RunningTask, Seek
 from ioa.errors import DeclinedError, InvalidInputError, IoaError, NotFoundError, reason_of
 from ioa.group.requests import Accepted, LaunchGroup, Sync
 from ioa.group.state import OpenTask, ParentTask
-from ioa.ports.brain import Alone, TaskRecord, TaskView, Team
+from ioa.ports.brain import Alone, GroupView, TaskRecord, TaskView, Team
 from ioa.ports.chat_model import Hear
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import shortened
 from ioa.protocol.decisions import DecidedBy
-from ioa.protocol.ids import CommId, TaskId
-from ioa.protocol.messages import InformTaskResult, TaskOutcome, TaskSpec
+from ioa.protocol.ids import CommId, TaskId, task_id_of_turn
+from ioa.protocol.messages import Discussion, InformTaskResult, Pass, PassCause, TaskOutcome, TaskSpec
 from ioa.protocol.search import Need
 from ioa.telemetry import log_context
 from ioa.telemetry.fault_points import reach
@@ -45,6 +45,8 @@ Outcome = Literal[TaskOutcome.DONE, TaskOutcome.FAILED]
 
 _HANDED_OVER = (TaskOutcome.DONE, TaskOutcome.REJECTED)
 """What became of tasks whose results those are told that use them."""
+
+_MAX_WHY_CHARS = 2_000
 
 _log = structlog.get_logger(__name__)
 
@@ -79,6 +81,39 @@ class TaskRunner:
             return answer
         _log.info("result_refused", task_id=task.task_id, code=answer.code, why=answer.message)
         return None
+
+    async def say(self, history: GroupHistory, view: GroupView, files: GroupFiles) -> Discussion | Pass:
+        """Have the agent's function speak in a turn under a policy, which no model does: it is told its part and what was heard."""
+        task_id = task_id_of_turn(view.state.turn, "part")
+        words, meter = told_of_part(view), view.meter
+        running = RunningTask(
+            task_id=task_id,
+            attempt=1,
+            around=Circumstances(
+                goal=view.charter.goal,
+                goal_id=view.charter.goal_id,
+                comm_id=view.charter.comm_id,
+                given=GivenOut(asked_by=view.charter.owner),
+                conversation=heard(view),
+                team=teammates(view),
+            ),
+            inputs=await files.fetch(view.charter.inputs),
+            results=[],
+            workspace=await files.create_workspace(task_id, 1),
+            meter=meter,
+            seek=self._seek(task_id),
+            ask=self._ask(history, task_id, meter),
+        )
+        patience = view.state.limits.floor_timeout
+        try:
+            async with self.functions.slot(Patience(patience, lambda: patience)) as slot:
+                outcome, said, _ = await self._call(slot, words, running)
+        finally:
+            running.cancel()
+        meter.decided_by = DecidedBy(kind="function")
+        if outcome is TaskOutcome.FAILED:
+            return Pass(cause=PassCause.NO_USABLE_ANSWER, content=said[:_MAX_WHY_CHARS])
+        return Discussion(content=shortened(said, MAX_TEXT_BYTES))
 
     async def _do_under_lease(self, history: GroupHistory, task: OpenTask, spec: TaskSpec, files: GroupFiles) -> InformTaskResult:
         """Work out a result and journal it."""

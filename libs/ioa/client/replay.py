@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ioa.errors import ERRORS, ErrorRow, Fault, IoaError, Retry
+from ioa.group.events import GroupLaunched
 from ioa.group.machine import step
 from ioa.group.rejection import IllegalEventError
 from ioa.group.state import GroupState
 from ioa.ports.group_log import StoredEntry
 from ioa.protocol.ids import CommId
+from ioa.protocol.policy import Policy
 
 
 class ReplayError(IoaError):
@@ -26,11 +28,15 @@ def replayed(entries: Iterable[StoredEntry]) -> Iterator[StoredEntry]:
         ReplayError: At the first entry that is not legal or leads elsewhere.
     """
     states: dict[CommId, GroupState] = {}
+    policies: dict[CommId, Policy | None] = {}
     for stored in entries:
         recorded = stored.entry.state
         where = f"Entry {stored.seq} of {recorded.comm_id} ({stored.entry.event.type})"
         try:
-            state = step(states.get(recorded.comm_id), stored.entry.event).state
+            event = stored.entry.event
+            if isinstance(event, GroupLaunched):
+                policies[recorded.comm_id] = event.charter.policy
+            state = step(states.get(recorded.comm_id), event, policies.get(recorded.comm_id)).state
         except IllegalEventError as refusal:
             raise ReplayError(f"{where} is not legal: {refusal.message}") from None
         if state != recorded:

@@ -263,8 +263,9 @@ def _of_message(message: Message) -> list[_Words]:
 
 def _of_payload(speaker: AgentId, message: Message) -> list[_Words]:
     match message.payload:
-        case Discussion(content=content, next_speaker=next_speaker):
-            return [(speaker, "discussion", f"to {next_speaker}: {content}", Tone.PLAIN, ())]
+        case Discussion(content=content, next_speaker=next_speaker, go=go):
+            to = f"to {next_speaker}: " if next_speaker else f"on to {go}: " if go else ""
+            return [(speaker, "discussion", f"{to}{content}", Tone.PLAIN, ())]
         case SyncTaskAssignment() | AsyncTaskAssignment() as payload:
             return _of_assignment(speaker, payload)
         case InformTaskProgress(task_id=task_id, number=number, content=content, fraction=fraction):

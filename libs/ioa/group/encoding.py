@@ -17,7 +17,6 @@ _MAX_REMEMBERED = 8_192
 _LASTING = {"comm_id", "goal_id", "user", "owner", "members", "limits", "depth", "parent"}
 """The first fields of a state: they change when a member is lost or comes back, and never else."""
 _APART = {*_LASTING, "tasks"}
-_HEAD = encode_map_head(len(GroupState.model_fields))
 
 
 class _EncodedTasks:
@@ -68,4 +67,5 @@ _lasting = _EncodedLasting()
 def encode_state(state: GroupState) -> bytes:
     """Encode a state, so that it decodes to the same."""
     changing = {**state.model_dump(mode="json", exclude=_APART), "tasks": None}
-    return _HEAD + _lasting.encode(state) + encode_items(changing)[:-1] + encode_list(_tasks.encode(state.tasks))
+    head = encode_map_head(len(_LASTING) + len(changing))
+    return head + _lasting.encode(state) + encode_items(changing)[:-1] + encode_list(_tasks.encode(state.tasks))

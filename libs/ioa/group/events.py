@@ -15,9 +15,9 @@ from ioa.group.state import Charter, GroupState, ParentTask, Sketch
 from ioa.protocol.codec import CUT, MAX_PAYLOAD_BYTES, check_size, encode_around, read_field
 from ioa.protocol.decisions import DecidedBy, Decisions
 from ioa.protocol.goals import Artifact, Degraded, Reason
-from ioa.protocol.ids import AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
+from ioa.protocol.ids import AgentId, AgentIdField, CommIdField, GoalIdField, MessageId, MessageIdField, TaskIdField, UserIdField
 from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, InformTaskResult, Message, Payload
-from ioa.protocol.model import Model, Time, Version
+from ioa.protocol.model import Model, Time, known_up_to
 from ioa.protocol.model_calls import ModelCalls
 from ioa.protocol.usage import NOTHING, Count, OverheadField, Usage
 
@@ -203,13 +203,19 @@ def name_of(kind: Kind) -> str:
 class Entry(Model):
     """One entry of a group's log: what happened, who may see it, and the state it led to.
 
-    The state comes last, which is nearly all of a large entry and is encoded apart.
+    The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
+    2: a process that does not know policies leaves them to those that do.
     """
 
-    version: Version = 1
+    version: Annotated[Literal[1, 2], known_up_to(2)] = 1
     event: Event
     audience: tuple[AgentIdField, ...]
     state: GroupState
+
+    @classmethod
+    def of(cls, event: Event, state: GroupState, audience: tuple[AgentId, ...]) -> Entry:
+        """Return the entry for an event and the state that it led to, told to some members."""
+        return cls(version=1 if state.course is None else 2, event=event, audience=audience, state=state)
 
 
 MAX_ENTRY_BYTES = MAX_PAYLOAD_BYTES - 1_000

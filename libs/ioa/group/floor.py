@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from ioa.group import budget
+from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import (
     Assigned,
     AwaitingAcks,
@@ -18,9 +19,12 @@ from ioa.group.state import (
     Paused,
 )
 from ioa.protocol.goals import Artifact, Degraded, ForcedReason, Reason
-from ioa.protocol.ids import AgentId
+from ioa.protocol.ids import AgentId, MessageId
 from ioa.protocol.levels import FLOORS_ARE_PASSED, LOST_MEMBERS_ARE_NAMED
 from ioa.protocol.messages import Phase, TaskOutcome
+
+ROUNDS_OF_SILENCE = 2
+"""The group is given up after this many floor timeouts in a row for each member; lost ones count, since they may return."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,12 @@ class StateRule:
 
 def take_turn(state: GroupState, **changed: object) -> GroupState:
     """Count a turn: its holder has spoken. `changed` is what else is another now, since copies take time."""
-    return state.model_copy(update={"turns_taken": state.turns_taken + 1, "silences": 0, "passes": (), **changed})
+    return state.model_copy(update={**turn_taken(state), **changed})
+
+
+def turn_taken(state: GroupState) -> dict[str, object]:
+    """Return what is another in a state when its holder has spoken."""
+    return {"turns_taken": state.turns_taken + 1, "silences": 0, "passes": ()}
 
 
 def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
@@ -51,13 +60,25 @@ def give_back(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
     return grant(state, _living_or_substitute(state, agent_id), at)
 
 
-def grant(state: GroupState, agent_id: AgentId, at: datetime) -> GroupState:
-    """Give the floor to a member. What would end its turn at once is asked before, so that each number is of one grant."""
+def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
+    """Give the floor to a member. What would end its turn at once is asked before, so that each number is of one grant.
+
+    `within` is how long it has the floor; None: as its card says, or its group.
+    """
     if NO_TURN_LEFT.when(state):
         return NO_TURN_LEFT.apply(state, at)
     if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
-    return state.model_copy(update=_granted(state, agent_id, at))
+    return state.model_copy(update=_granted(state, agent_id, at, within))
+
+
+def change_and_grant(
+    state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None, changed: Mapping[str, object]
+) -> GroupState:
+    """Give the floor to a member, and change what else is another now: both in one copy, unless no turn or budget would be left."""
+    if state.turns_left <= 1 or BUDGET_SPENT.when(state):
+        return grant(state.model_copy(update=changed), agent_id, at, within)
+    return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
@@ -77,6 +98,31 @@ def floor_time(state: GroupState, agent_id: AgentId, at: datetime, timeout: time
 def open_conclusion(state: GroupState, agent_id: AgentId, at: datetime, *, forced: ForcedReason | None) -> GroupState:
     """End the discussion: give a member the floor for nothing but the conclusion."""
     return _grant_conclusion(state.model_copy(update={"silences": 0, "passes": ()}), agent_id, at, forced=forced)
+
+
+def concluder(state: GroupState) -> AgentId:
+    """Return who states a conclusion that nobody has taken on: under a policy the first living leader, else the owner."""
+    leader = None if state.course is None else state.course.leader
+    living = (member.agent_id for member in state.members if leader in member.roles and not member.lost)
+    return state.owner if leader is None else next(living, state.owner)
+
+
+def note_repetition(state: GroupState, by: AgentId, turn: int, message_id: MessageId) -> GroupState | None:
+    """Note that a message of the floor holder was a repetition; None if it is not the first of its turn.
+
+    Raises:
+        IllegalEventError: The turn is over.
+    """
+    if turn != state.turn:
+        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {turn} is not the current one; that is {state.turn}.")
+    stage = state.stage
+    if not isinstance(stage, Discussing) or stage.holder != by:
+        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{by} does not hold the floor.")
+    if stage.repeated == message_id:
+        return state
+    if stage.repeated is not None:
+        return None
+    return state.model_copy(update={"stage": stage.model_copy(update={"repeated": message_id})})
 
 
 def concludes(state: GroupState, agent_id: AgentId) -> bool:
@@ -140,8 +186,10 @@ def mark_living(state: GroupState, agent_id: AgentId) -> GroupState:
     return _mark(state, agent_id, lost=False, lost_at=None)
 
 
-def _granted(state: GroupState, agent_id: AgentId, at: datetime) -> dict[str, object]:
+def _granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> dict[str, object]:
     until, since = floor_time(state, agent_id, at, state.limits.floor_timeout)
+    if within is not None:
+        until = min(at + within, state.limits.deadline)
     return {"stage": Discussing(holder=agent_id, until=until, since=since), "turn": state.turn + 1}
 
 
@@ -172,7 +220,7 @@ def _cancel_tasks(state: GroupState, why: str) -> GroupState:
 
 def _force_conclusion(state: GroupState, forced: ForcedReason, why: str, at: datetime) -> GroupState:
     """Cut the discussion short: cancel open tasks and let the owner conclude."""
-    return open_conclusion(_cancel_tasks(state, why), state.owner, at, forced=forced)
+    return open_conclusion(_cancel_tasks(state, why), concluder(state), at, forced=forced)
 
 
 def _no_turn_left(state: GroupState) -> bool:

@@ -13,10 +13,14 @@ from typing import NamedTuple
 from ioa.group import budget, folding, monologue, tasks
 from ioa.group.effects import CancelSubgroup, Effect, owed_effects
 from ioa.group.events import Event, Kind, Said, SubgroupClosed, SubgroupOpened, kind_of, name_of
+from ioa.group.policy import rules
+from ioa.group.policy.offer import offer
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import ClosedTask, GroupState
 from ioa.group.table import STATE_RULES_IN, TABLE, Cell, Row, Sender
 from ioa.protocol.ids import AgentId
+from ioa.protocol.messages import Discussion, Phase, Thinking
+from ioa.protocol.policy import Policy
 
 
 class Transition(NamedTuple):
@@ -26,12 +30,13 @@ class Transition(NamedTuple):
     effects: tuple[Effect, ...] = ()
 
 
-def step(state: GroupState | None, event: Event) -> Transition:
+def step(state: GroupState | None, event: Event, policy: Policy | None = None) -> Transition:
     """Apply one event to a group.
 
     Args:
         state: The group as its last log entry left it, or None while its log is empty.
         event: What happened.
+        policy: What leads the group, by its charter; None if nothing does. A launch brings its own.
 
     Raises:
         IllegalEventError: The event is not legal now; nothing has changed.
@@ -40,9 +45,9 @@ def step(state: GroupState | None, event: Event) -> Transition:
         opened = _open(event)
         return Transition(opened, owed_effects(opened))
     try:
-        after = _apply(state, event)
+        after = _apply(state, event, policy)
     except IllegalEventError as refused:
-        raise _with_way_out(refused, state, event) from None
+        raise _with_way_out(refused, state, event, policy) from None
     return Transition(after, _newly_owed(state, after, event))
 
 
@@ -59,8 +64,8 @@ def check_said(state: GroupState, said: Said, check: Callable[[], object]) -> No
         raise _with_way_out(refused, state, said) from None
 
 
-def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime) -> tuple[Kind, ...]:
-    """List the kinds of message that a member could send at a time, given the right content.
+def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime, policy: Policy | None = None) -> tuple[Kind, ...]:
+    """List the kinds of message that a member could send at a time, given the right content, under the policy of the group.
 
     A kind that is not listed is refused, with one exception: a pause whose triggers are all closed is accepted while no task is
     open, since it may have crossed their results on the way. It is not offered, for it would only cost a turn.
@@ -70,16 +75,22 @@ def legal_kinds(state: GroupState, agent_id: AgentId, at: datetime) -> tuple[Kin
         senders.add(Sender.FLOOR_HOLDER)
     if any(task.assignee == agent_id for task in state.open_tasks):
         senders.add(Sender.ASSIGNEE)
+    offered = offer(policy, state, agent_id) if policy is not None else None
+
+    def is_offered(row: Row) -> bool:
+        by_table = row.offered(state, agent_id, at)
+        return by_table if offered is None else row.kind in offered.kinds and (by_table or row.kind is Discussion)
+
     return tuple(
         row.kind
         for row in TABLE.values()
-        if row.sender in senders and phase in row.cells and row.level <= state.limits.level and row.offered(state, agent_id, at)
+        if row.sender in senders and phase in row.cells and row.level <= state.limits.level and is_offered(row)
     )
 
 
-def _with_way_out(refused: IllegalEventError, state: GroupState, event: Event) -> IllegalEventError:
+def _with_way_out(refused: IllegalEventError, state: GroupState, event: Event, policy: Policy | None = None) -> IllegalEventError:
     """Return the same refusal, which names what the sender of a message could say instead."""
-    legal = legal_kinds(state, event.message.header.sender, event.at) if isinstance(event, Said) else ()
+    legal = legal_kinds(state, event.message.header.sender, event.at, policy) if isinstance(event, Said) else ()
     return IllegalEventError(refused.code, refused.message, legal=tuple(map(name_of, legal)), repeats_turn=refused.repeats_turn)
 
 
@@ -93,17 +104,38 @@ def _open(event: Event) -> GroupState:
     return after
 
 
-def _apply(state: GroupState, event: Event) -> GroupState:
+def _apply(state: GroupState, event: Event, policy: Policy | None) -> GroupState:
     row, cell = _find(state, event)
-    after = row.apply(budget.charge(state, event) if isinstance(event, Said) else state, event)
+    charged = budget.charge(state, event) if isinstance(event, Said) else state
+    if state.course is None:
+        after, leads_to = row.apply(charged, event), cell.leads_to
+    else:
+        after, leads_to = _led(charged, event, row, policy), cell.leads_to | _LED_TO
     if after.tasks is not state.tasks:
         after = tasks.settle(after, event.at)
     if after.turn == state.turn:  # else the floor is another's now, and what could have kept it from being granted was asked
         after = _fire(after, event)
         if after.turn == state.turn and after == state:  # comparing all of it is dear, and a new turn is a change
             raise IllegalEventError(RejectionCode.NO_CHANGE, f"{row.name} changes nothing.")
-    assert after.phase in cell.leads_to, f"{row.name} led from {cell.phase} to {after.phase}, which the table does not say"
+    assert after.phase in leads_to, f"{row.name} led from {cell.phase} to {after.phase}, which the table does not say"
     return folding.fold(state, monologue.after(state, after, event))
+
+
+_LED_TO = frozenset({Phase.CONCLUDING, Phase.CONCLUDED, Phase.FAILED})
+"""Where a policy may lead besides, by any event that ends a turn."""
+
+
+def _led(state: GroupState, event: Event, row: Row, policy: Policy | None) -> GroupState:
+    """Apply an event to a group that a policy leads."""
+    assert state.course is not None
+    if policy is None or policy.digest != state.course.policy:
+        raise ValueError(f"The group {state.comm_id} was not handed the policy of its charter.")
+    rule = rules.DISCUSSING.get(row.kind) if state.phase is Phase.DISCUSSING else None
+    if rule is not None:
+        return rule(state, event, policy)
+    if state.phase is Phase.DISCUSSING and row.sender is Sender.FLOOR_HOLDER and row.kind is not Thinking:
+        raise IllegalEventError(RejectionCode.OFF_COURSE, f"{row.name} is nothing that the policy of this group offers.")
+    return row.apply(state, event)
 
 
 def _fire(state: GroupState, event: Event) -> GroupState:

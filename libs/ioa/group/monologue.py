@@ -32,6 +32,7 @@ def check_remark(state: GroupState, said: Said) -> Monologue | None:
         if remark.sketch == sketch:
             open_tasks = ", ".join(task.task_id for task in state.unfinished_tasks)
             way_out = f"give out a task, or {f'pause on {open_tasks}' if open_tasks else 'conclude'}"
+            way_out = way_out if state.course is None else "or pass"
             why = f"You said the same in turn {remark.turn}, and nothing has happened since. Say something new, {way_out}."
             raise IllegalEventError(RejectionCode.REPETITION, why, repeats_turn=remark.turn)
     return Monologue(by=speaker, remarks=(*made, Remark(turn=state.turn, sketch=sketch))[-MAX_REMARKS:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ioa.group import floor
 from ioa.group.events import GroupLaunched, LaunchAbandoned
+from ioa.group.policy.course import begin
 from ioa.group.rejection import IllegalEventError, RejectionCode
 from ioa.group.state import Charter, Discussing, Ended, GroupState, Limits, Member
 from ioa.protocol.decisions import Decisions
@@ -12,19 +13,26 @@ from ioa.protocol.levels import FLOORS_ARE_PASSED
 
 
 def launch(launched: GroupLaunched) -> GroupState:
-    """Open the group and give its owner the floor.
+    """Open the group and give its owner the floor, or under a policy whom that says.
 
     Raises:
         IllegalEventError: The owner is not in its own team.
     """
     charter = launched.charter
     counts = charter.limits.level >= FLOORS_ARE_PASSED
+    plays = {
+        card.agent_id: tuple([number for number, casting in enumerate(charter.cast) if card.agent_id in casting.members])
+        for card in charter.team_members
+    }
     state = GroupState(
         comm_id=charter.comm_id,
         goal_id=charter.goal_id,
         user=charter.user,
         owner=charter.owner,
-        members=tuple(Member(agent_id=card.agent_id, patience=card.patience if counts else None) for card in charter.team_members),
+        members=tuple(
+            Member(agent_id=card.agent_id, patience=card.patience if counts else None, roles=plays[card.agent_id])
+            for card in charter.team_members
+        ),
         limits=charter.limits,
         depth=charter.team_up_depth,
         parent=charter.parent,
@@ -32,10 +40,12 @@ def launch(launched: GroupLaunched) -> GroupState:
         turn=1,
         spent=launched.usage,
         decisions=(Decisions(by=launched.decided_by, count=1),) if counts and launched.decided_by is not None else (),
-        ruled=_ruled(charter) if counts else (),
+        ruled=_ruled(charter) if counts and charter.policy is None else (),
     )
     if not state.is_member(charter.owner):
         raise IllegalEventError(RejectionCode.NOT_A_MEMBER, f"The owner {charter.owner} is not in its own team.")
+    if charter.policy is not None:
+        return begin(state.model_copy(update={"turn": 0}), charter.policy, launched.at)
     until, since = floor.floor_time(state, charter.owner, launched.at, charter.limits.floor_timeout)
     return state.model_copy(update={"stage": Discussing(holder=charter.owner, until=until, since=since)})
 

@@ -19,7 +19,7 @@ from ioa.protocol.messages import Pass, PassCause, TaskOutcome
 
 def pass_on(state: GroupState, holder: AgentId, passed: Pass, at: datetime) -> GroupState:
     """Note why the holder passes and give the floor to the next, or end what all of them pass in."""
-    state = _noted(state, holder, passed.cause, at)
+    state = noted(state, holder, passed.cause, at)
     by_member = {one.agent_id: one for one in state.passes}
     willing = state.willing() or (holder,)
     if any(agent_id not in by_member for agent_id in willing):
@@ -53,12 +53,12 @@ def _prolonged(state: GroupState, holder: AgentId, at: datetime) -> datetime | N
     return until if until > stage.until else None
 
 
-def _noted(state: GroupState, holder: AgentId, cause: PassCause, at: datetime) -> GroupState:
+def noted(state: GroupState, holder: AgentId, cause: PassCause, at: datetime) -> GroupState:
     """Note a pass; a cause that goes on counts from when the floor was granted under which it was told first."""
     before = next((one for one in state.passes if one.agent_id == holder and one.cause is cause), None)
     granted = state.stage.since if isinstance(state.stage, Discussing | Concluding) else None
-    noted = before or Passed(agent_id=holder, cause=cause, since=granted or at)
-    return state.model_copy(update={"passes": (*(one for one in state.passes if one.agent_id != holder), noted)})
+    this = before or Passed(agent_id=holder, cause=cause, since=granted or at)
+    return state.model_copy(update={"passes": (*(one for one in state.passes if one.agent_id != holder), this)})
 
 
 def _after_round(state: GroupState, passes: Sequence[Passed], last: Pass, at: datetime) -> GroupState:

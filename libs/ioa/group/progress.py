@@ -22,7 +22,7 @@ def is_news(state: GroupState, said: Said, report: InformTaskProgress) -> bool:
     usage, limits = said.message.header.usage, state.limits
     task = state.task(report.task_id)
     if not isinstance(task, OpenTask):
-        return False
+        return state.course is not None  # what is legal instead, its policy tells, which is asked for entries alone
     if task.progress == 0 or (usage is not None and usage != NOTHING):
         return True
     if limits.max_tokens is None and limits.max_cost_micros is None:

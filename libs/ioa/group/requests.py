@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,6 +18,7 @@ from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, Goa
 from ioa.protocol.messages import MAX_ARTIFACTS, Phase
 from ioa.protocol.model import Instruction, Model, Time
 from ioa.protocol.model_calls import ModelCalls
+from ioa.protocol.policy import MAX_ROLES, Casting
 from ioa.protocol.tickets import ShownTicket
 from ioa.protocol.usage import NOTHING, OverheadField, Usage
 
@@ -52,6 +54,10 @@ class LaunchGroup(Instruction):
     """The files that a nested team gets besides those of the goal."""
     ticket: ShownTicket = None
     """What the goal was given with; a nested team needs none, since the parent's log says whose task it serves."""
+    policy: Annotated[str, Field(max_length=64, exclude_if=operator.not_)] = ""
+    """The digest of the policy that the owner has read in its goal; group setup of a release without policies refuses it."""
+    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+    """Who was found for the roles of the goal's team that name a need; group setup fills the others."""
 
     @property
     def name(self) -> GoalName:

@@ -8,6 +8,7 @@ What is in a log must be read for as long as the log is kept: new fields have de
 
 from __future__ import annotations
 
+import operator
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -31,6 +32,7 @@ from ioa.protocol.ids import (
 )
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
+from ioa.protocol.policy import MAX_NODES, MAX_ROLES, Casting, Policy
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64
@@ -98,7 +100,8 @@ class Charter(Model):
     """What a group is set up with; it never changes (paper, figure 7: goal, team_members, team_up_depth, max_turns).
 
     `brief` tells a nested team for whom and on what ground it works; its `inputs` are the goal's files, and those of the results
-    that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users.
+    that its task uses. `user` is whose goal it works for; None for a goal of a version that knew no users. `policy` leads the
+    group, with `cast` for its roles; without one the group is free.
     """
 
     comm_id: CommIdField
@@ -114,6 +117,19 @@ class Charter(Model):
     plan: tuple[PlannedTask, ...] = ()
     traceparent: str = ""
     brief: Annotated[str, Field(max_length=MAX_BRIEF_CHARS)] = ""
+    policy: Annotated[Policy | None, Field(exclude_if=operator.not_)] = None
+    cast: Annotated[tuple[Casting, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
+
+    @model_validator(mode="after")
+    def _each_role_is_cast(self) -> Charter:
+        roles = () if self.policy is None else [role.name for role in self.policy.roles]
+        if [casting.role for casting in self.cast] != [*roles]:
+            raise ValueError("the cast names each role of the policy once, in their order")
+        members = {card.agent_id for card in self.team_members}
+        strangers = {agent for casting in self.cast for agent in casting.members if agent not in members}
+        if strangers:
+            raise ValueError(f"the cast names {', '.join(sorted(strangers))}, who are not in the team")
+        return self
 
     @model_validator(mode="after")
     def _members_differ(self) -> Charter:
@@ -124,12 +140,16 @@ class Charter(Model):
 
 
 class Member(Model):
-    """A member and whether its lease still stands; if not, since when. `patience` is that of its card."""
+    """A member and whether its lease still stands; if not, since when. `patience` is that of its card.
+
+    `roles` are the numbers of those it plays in the group's policy.
+    """
 
     agent_id: AgentIdField
     lost: bool = False
     lost_at: Time | None = None
     patience: Patience | None = None
+    roles: Annotated[tuple[int, ...], Field(max_length=MAX_ROLES, exclude_if=operator.not_)] = ()
 
 
 class TaskMode(StrEnum):
@@ -335,6 +355,34 @@ class Passed(Model):
     since: Time
 
 
+class Course(Model):
+    """Where a group stands in its policy. Nodes and roles are told by their numbers in it, members by theirs in the group.
+
+    Attributes:
+        policy: The digest of the policy.
+        leader: The role that concludes; None is the owner.
+        node: Where the group is.
+        visits: How often each node was entered.
+        turns: The turns of this visit, silent ones too.
+        taken: The same of each member.
+        last: Who had the last turn of this visit.
+        opening: Whether the floor is to open the node in given words.
+        total: The turns of each member in the whole group; empty if nothing in the policy depends on them.
+        kept: The turns of nodes that are left and count on when they are entered again.
+    """
+
+    policy: str
+    leader: Count | None = None
+    node: Count
+    visits: Annotated[tuple[Count, ...], Field(max_length=MAX_NODES)]
+    turns: Count = 0
+    taken: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
+    last: Count | None = None
+    opening: bool = False
+    total: Annotated[tuple[Count, ...], Field(max_length=MAX_MEMBERS)] = ()
+    kept: Annotated[tuple[tuple[Count, Count], ...], Field(max_length=MAX_NODES, exclude_if=operator.not_)] = ()
+
+
 class GroupState(Model):
     """Where a group stands.
 
@@ -353,6 +401,7 @@ class GroupState(Model):
         passes: Who passed the floor on since somebody spoke.
         decisions: Who has decided what was said, in nested teams that have ended too.
         ruled: Members that are led by rules in a group whose owner is led by a model: what it did not say they do not say for it.
+        course: Where it stands in its policy; None in a free group.
     """
 
     comm_id: CommIdField
@@ -376,6 +425,7 @@ class GroupState(Model):
     passes: tuple[Passed, ...] = ()
     decisions: tuple[Decisions, ...] = ()
     ruled: tuple[AgentIdField, ...] = ()
+    course: Annotated[Course | None, Field(exclude_if=operator.not_)] = None
     tasks: tuple[Task, ...] = ()
 
     @property
@@ -440,6 +490,10 @@ class GroupState(Model):
     def is_member(self, agent_id: AgentId) -> bool:
         """Whether the agent belongs to the group, lost or not."""
         return agent_id in [member.agent_id for member in self.members]
+
+    def number_of(self, agent_id: AgentId) -> int:
+        """Return the place of a member in the order of joining."""
+        return next(number for number, member in enumerate(self.members) if member.agent_id == agent_id)
 
     def living(self) -> tuple[AgentId, ...]:
         """Return the members whose lease stands, in the order they joined."""

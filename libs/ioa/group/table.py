@@ -52,9 +52,6 @@ from ioa.protocol.messages import (
     rejects_of,
 )
 
-ROUNDS_OF_SILENCE = 2
-"""The group is given up after this many floor timeouts in a row for each member; lost ones count, since they may return."""
-
 
 class Sender(StrEnum):
     """Who a kind comes from."""
@@ -168,8 +165,10 @@ def _row(
 
 def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupState:
     speaker = payload.next_speaker
-    if speaker == said.message.header.sender or speaker not in state.reachable(said.at):
-        why = f"{speaker} cannot be the next speaker: name another member that is not out of reach."
+    if payload.go is not None:
+        raise IllegalEventError(RejectionCode.BAD_EXIT, "No policy leads this group: there is no way out to choose.")
+    if speaker is None or speaker == said.message.header.sender or speaker not in state.reachable(said.at):
+        why = f"{speaker or 'nobody'} cannot be the next speaker: name another member that is not out of reach."
         raise IllegalEventError(RejectionCode.BAD_NEXT_SPEAKER, why)
     remarks = monologue.check_remark(state, said)
     return floor.take_turn_and_grant(state, speaker, said.at, monologue=remarks)
@@ -177,16 +176,8 @@ def _discussion(state: GroupState, said: Said, payload: Discussion) -> GroupStat
 
 def _repetition_refused(state: GroupState, refused: RepetitionRefused) -> GroupState:
     """Note the first repetition of a turn; at the next one force the way out."""
-    if refused.turn != state.turn:
-        raise IllegalEventError(RejectionCode.STALE_TURN, f"Turn {refused.turn} is not the current one; that is {state.turn}.")
-    stage = state.stage
-    if not isinstance(stage, Discussing) or stage.holder != refused.by:
-        raise IllegalEventError(RejectionCode.NOT_YOUR_FLOOR, f"{refused.by} does not hold the floor.")
-    if stage.repeated == refused.message_id:
-        return state
-    if stage.repeated is not None:
-        return floor.force_way_out(state, refused.by, refused.at)
-    return state.model_copy(update={"stage": stage.model_copy(update={"repeated": refused.message_id})})
+    noted = floor.note_repetition(state, refused.by, refused.turn, refused.message_id)
+    return floor.force_way_out(state, refused.by, refused.at) if noted is None else noted
 
 
 def _pause(state: GroupState, said: Said, payload: Pause) -> GroupState:
@@ -243,7 +234,7 @@ def _timer_fired(state: GroupState, fired: TimerFired) -> GroupState:
 
 def _pass_over_silent_holder(state: GroupState, at: datetime) -> GroupState:
     silences = state.silences + 1
-    if silences >= ROUNDS_OF_SILENCE * len(state.members):
+    if silences >= floor.ROUNDS_OF_SILENCE * len(state.members):
         return floor.end(state, state.forced or Reason.MEMBER_LOST, "No member of the group speaks any more.", at)
     return floor.pass_on(state.model_copy(update={"silences": silences}), at)
 

@@ -13,6 +13,8 @@ from typing import Protocol, runtime_checkable
 
 from ioa.errors import NotFoundError, UnavailableError
 from ioa.group.events import Kind
+from ioa.group.policy.offer import Offer
+from ioa.group.policy.part import Part
 from ioa.group.state import Charter, GroupState, PlannedTask
 from ioa.ports.meter import Meter
 from ioa.protocol.cards import AgentCard
@@ -32,6 +34,7 @@ from ioa.protocol.messages import (
     TaskSpec,
 )
 from ioa.protocol.outcomes import Outcome
+from ioa.protocol.policy import Casting
 from ioa.protocol.search import Need, SearchResult
 
 Utterance = Discussion | SyncTaskAssignment | AsyncTaskAssignment | Pause | ConcludeGroupDiscussion | Pass
@@ -107,11 +110,13 @@ class Team:
         members: Who is invited.
         plan: Who does what.
         in_doubt: Nobody is sure to fit, so that whoever has just started looks again first: others may be found soon.
+        cast: Who was found for roles of the goal's own team that name a need.
     """
 
     members: tuple[AgentId, ...]
     plan: tuple[PlannedTask, ...] = ()
     in_doubt: bool = False
+    cast: tuple[Casting, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -188,6 +193,8 @@ class GroupView:
         instructions: How the author of `me` wants it to go about things. Nobody else is shown them.
         observation: What `me` sees now, by its author's function. Nobody else is shown it.
         thoughts: What `me` thought in its turns so far, by turn. Nobody else is shown it.
+        offer: What `me` may say by the policy of the group, with the floor to discuss; None if no policy leads.
+        part: What `me` plays by the policy of the group; None if no policy leads.
     """
 
     me: AgentId
@@ -205,6 +212,8 @@ class GroupView:
     instructions: str = field(default="", repr=False)
     observation: str = field(default="", repr=False)
     thoughts: Mapping[int, str] = field(default_factory=dict, repr=False)
+    offer: Offer | None = None
+    part: Part | None = None
 
     def task(self, task_id: TaskId) -> TaskRecord | None:
         """Find a task by its id."""

@@ -6,15 +6,17 @@ Users type this by hand, so a field that is not known is an error, unlike in mes
 from __future__ import annotations
 
 import json
+import operator
 from datetime import timedelta
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from ioa.errors import InvalidInputError
 from ioa.protocol.codec import check_size, check_texts, in_words
 from ioa.protocol.goals import MAX_GOAL_CHARS, Artifact, FileName, Goal, RepetitionRule, ResultFormat
 from ioa.protocol.ids import AgentIdField, GoalId, GoalIdField, GoalName, check_token, parse_agent_id
+from ioa.protocol.team import MAX_TURNS, TeamField, TeamSpec
 from ioa.protocol.trace import trace_of_goal
 from ioa.protocol.usage import MAX_COUNT, MICROS
 
@@ -33,7 +35,8 @@ class InlineInput(BaseModel):
 class GoalOrder(BaseModel):
     """A goal as a user writes it. `timeout` is in seconds, `max_cost` in whatever currency the agents count in.
 
-    An input is the name of an object in the artifact store, a small text given inline, or a full reference.
+    An input is the name of an object in the artifact store, a small text given inline, or a full reference. A team is written as in
+    a team file (`ioa.protocol.team`).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -49,14 +52,31 @@ class GoalOrder(BaseModel):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
+    team: Annotated[TeamField | None, Field(exclude_if=operator.not_)] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _turns_are_those_of_the_team(cls, data: object) -> object:
+        """Take the turns of the team, unless the order says otherwise."""
+        team = data.get("team") if isinstance(data, dict) else None
+        turns = (
+            team.max_turns if isinstance(team, TeamSpec) else team.get("max_turns", MAX_TURNS) if isinstance(team, dict) else None
+        )
+        return data if turns is None or not isinstance(data, dict) else {"max_turns": turns, **data}
 
     def accepted(self, name: GoalName, inputs: tuple[Artifact, ...]) -> Goal:
-        """Return the goal as the system keeps it, with every input in the artifact store."""
+        """Return the goal as the system keeps it, with every input in the artifact store.
+
+        One with a team goes to who leads that, unless the order says otherwise.
+        """
+        team = self.team
+        leader = team.leader.agents[:1] if team is not None else ()
         return Goal(
             goal_id=name.goal_id,
             user=name.user,
             goal=self.goal,
-            agent=self.agent,
+            agent=self.agent or next(iter(leader), None),
+            team=team,
             inputs=inputs,
             max_turns=self.max_turns,
             max_tokens=self.max_tokens,

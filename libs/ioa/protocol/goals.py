@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import operator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -13,6 +14,7 @@ from pydantic import AfterValidator, Field
 from ioa.protocol.decisions import Decisions
 from ioa.protocol.ids import AgentIdField, CommId, CommIdField, GoalIdField, GoalName, TaskIdField, UserIdField
 from ioa.protocol.model import Model, Time
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.usage import MAX_COUNT, NOTHING, Usage
 
 MAX_GOAL_CHARS = 32_000
@@ -68,7 +70,7 @@ class Goal(Model):
 
     `user` is who; None if a version accepted it that knew no users. `agent` addresses one agent or pool; without it any agent may
     take the goal and lead its team. Turns, tokens and cost bound what the goal's group and all teams nested in it use up together;
-    None is no bound.
+    None is no bound. `team` says who works at it, and under which policy; without it whoever leads forms a team.
     """
 
     goal_id: GoalIdField
@@ -83,6 +85,7 @@ class Goal(Model):
     traceparent: Annotated[str, Field(max_length=200)] = ""
     result_format: ResultFormat = ResultFormat.JSON
     repetition: RepetitionRule = RepetitionRule.VERBATIM
+    team: Annotated[TeamSpec | None, Field(exclude_if=operator.not_)] = None
 
     @property
     def name(self) -> GoalName:
@@ -123,6 +126,7 @@ class Reason(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     MODEL_UNAVAILABLE = "model_unavailable"
+    NO_SPEAKER = "no_speaker"
 
 
 ForcedReason = Literal[Reason.MAX_TURNS, Reason.BUDGET]

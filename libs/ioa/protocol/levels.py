@@ -24,5 +24,8 @@ TASKS_WAIT = 2
 FLOORS_ARE_PASSED = 2
 """Whoever has the floor may pass it on or keep it longer, members have patience of their own, and decisions are counted."""
 
-LEVEL = 2
+POLICIES = 3
+"""A group may be led by a policy."""
+
+LEVEL = 3
 """The level of this release."""

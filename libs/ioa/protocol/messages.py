@@ -17,6 +17,7 @@ from ioa.protocol.goals import Artifact, Reason
 from ioa.protocol.ids import AgentIdField, CommIdField, MessageIdField, SessionIdField, TaskIdField
 from ioa.protocol.model import Model, Time, Version
 from ioa.protocol.model_calls import ModelCalls
+from ioa.protocol.policy import Name
 from ioa.protocol.usage import OverheadField, Usage
 
 MAX_CONTENT_CHARS = 200_000
@@ -81,12 +82,18 @@ Rejects = Annotated[tuple[RejectedTask, ...], Field(max_length=MAX_REJECTS)]
 
 
 class Discussion(Model):
-    """Say something and hand the floor to one other member."""
+    """Say something and hand the floor to one other member; under a policy, to whom it chooses.
+
+    Attributes:
+        next_speaker: Who has the floor next. None only where a policy leads the group.
+        go: The way out of the policy's node that the speaker chooses.
+    """
 
     type: Literal["DISCUSSION"] = "DISCUSSION"
     content: Content
-    next_speaker: AgentIdField
+    next_speaker: AgentIdField | None = None
     rejects: Rejects = ()
+    go: Annotated[Name | None, Field(exclude_if=operator.not_)] = None
 
 
 class SyncTaskAssignment(Model):

@@ -48,16 +48,20 @@ def as_seconds(written: object) -> object:
         return written
 
 
-def _known(version: object) -> object:
+def known_up_to(last: int) -> BeforeValidator:
     """Leave what a newer process wrote to those that know it. Not a `ValueError`: it is no garbage that anybody may put aside."""
-    if isinstance(version, int) and not isinstance(version, bool) and version > 1:
-        raise UnknownVersionError(
-            f"This is of version {version}, and version 1 is known here.", hint="A process of a newer release can read it."
-        )
-    return version
+
+    def check(version: object) -> object:
+        if isinstance(version, int) and not isinstance(version, bool) and version > last:
+            raise UnknownVersionError(
+                f"This is of version {version}, and version {last} is known here.", hint="A process of a newer release can read it."
+            )
+        return version
+
+    return BeforeValidator(check)
 
 
-Version = Annotated[Literal[1], BeforeValidator(_known)]
+Version = Annotated[Literal[1], known_up_to(1)]
 """The version of a form of data. It is the first field, so that it is read before anything else is looked at.
 
 Raises:

@@ -21,6 +21,7 @@ from ioa.group.events import (
     EncodedEntry,
     Entry,
     Event,
+    GroupLaunched,
     LaunchAbandoned,
     Said,
     SubgroupClosed,
@@ -37,6 +38,7 @@ from ioa.ports.open_groups import OpenGroups
 from ioa.protocol.goals import Reason, RepetitionRule
 from ioa.protocol.ids import AgentId, CommId
 from ioa.protocol.messages import Message
+from ioa.protocol.policy import Policy
 from ioa.repetition import sketches_of
 from ioa.runtime.group_metrics import conflicts, count_entry, effects_failed
 from ioa.runtime.priority_lock import PriorityLock
@@ -76,11 +78,12 @@ class Recorded(NamedTuple):
 
 @dataclass
 class _Group:
-    """What this process remembers of a group: its head, which may be stale, and the earliest timer it has armed."""
+    """What this process remembers of a group: its head, which may be stale, the earliest timer it has armed, and its policy."""
 
     lock: PriorityLock = field(default_factory=PriorityLock)
     head: StoredEntry | None = None
     armed: datetime | None = None
+    policy: Policy | None = None
 
 
 class GroupLedger:
@@ -285,7 +288,7 @@ class GroupLedger:
                 head, fresh = await self._log.last(comm_id), True
             event = self._said(what, head) if isinstance(what, Message) else what
             try:
-                transition = step(head.entry.state if head else None, event)
+                transition = step(head.entry.state if head else None, event, await self._policy(comm_id, group, head))
             except IllegalEventError:
                 if fresh:
                     self._remember(group, head)
@@ -293,7 +296,7 @@ class GroupLedger:
                 head = None
                 continue
             audience = tuple(member.agent_id for member in transition.state.members)
-            entry = encode_entry(Entry(event=event, state=transition.state, audience=audience))
+            entry = encode_entry(Entry.of(event, transition.state, audience))
             await self._arm(comm_id, group, transition.state)
             expected = head.seq if head else 0
             reach("router.before_append")
@@ -321,6 +324,18 @@ class GroupLedger:
             await self._inboxes.push(others, entry, seq=seq, previous_seq=expected)
             return Recorded(seq, transition.state, entry, expected), transition.effects
         raise UnavailableError(f"Group {comm_id} is contended: {_MAX_ATTEMPTS} appends lost their race.")
+
+    async def _policy(self, comm_id: CommId, group: _Group, head: StoredEntry | None) -> Policy | None:
+        """Return the policy that leads a group, off the first entry of its log; it is read once."""
+        course = None if head is None else head.entry.state.course
+        if course is None:
+            return None
+        if group.policy is None or group.policy.digest != course.policy:
+            first = [stored.entry.event for stored in await self._log.read(comm_id, after=0, limit=1)]
+            if not first or not isinstance(first[0], GroupLaunched):
+                raise UnavailableError(f"The log of {comm_id} does not show how the group was launched.")
+            group.policy = first[0].charter.policy
+        return group.policy
 
     def _said(self, message: Message, head: StoredEntry | None) -> Said:
         compared = head is not None and head.entry.state.limits.repetition is RepetitionRule.VERBATIM

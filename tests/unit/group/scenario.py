@@ -7,7 +7,7 @@ A scenario never changes; what the machine refuses raises `IllegalEventError` an
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -55,6 +55,7 @@ from ioa.protocol.messages import (
     Thinking,
 )
 from ioa.protocol.model_calls import ModelCall
+from ioa.protocol.policy import Casting, Policy
 from ioa.protocol.usage import MICROS, NOTHING, Overhead, Usage
 from ioa.repetition import sketches_of
 
@@ -170,10 +171,11 @@ class Scenario:
     log: tuple[Event, ...]
     now: datetime = START
     effects: tuple[Effect, ...] = ()
+    policy: Policy | None = None
 
     def happens(self, event: Event) -> Scenario:
         """Any event at all."""
-        transition = step(self.state, event)
+        transition = step(self.state, event, self.policy)
         return replace(self, state=transition.state, log=(*self.log, event), effects=transition.effects)
 
     def after(self, seconds: float) -> Scenario:
@@ -183,7 +185,7 @@ class Scenario:
     def refusal(self, event: Event) -> IllegalEventError:
         """What the machine says to an event that is illegal here."""
         with pytest.raises(IllegalEventError) as refused:
-            step(self.state, event)
+            step(self.state, event, self.policy)
         return refused.value
 
     def speaks(self, sender: str, payload: Payload, turn: int | None = None, usage: Usage | None = None) -> Scenario:
@@ -351,3 +353,13 @@ def launched(
     opened = charter(*members, limits=rules, depth=depth, parent=parent, patient=patient, ruled=ruled)
     event = GroupLaunched(at=START, charter=opened)
     return Scenario(step(None, event).state, (event,))
+
+
+def launched_under(
+    policy: Policy, cast: Mapping[str, Sequence[str]], *members: str, max_turns: int = 100, patient: Collection[str] = ()
+) -> Scenario:
+    """A group that a policy leads, with who plays which role; the first member owns it."""
+    castings = tuple(Casting(role=role.name, members=tuple(map(AgentId, cast[role.name]))) for role in policy.roles)
+    free = charter(*members, limits=limits(max_turns=max_turns), patient=patient)
+    event = GroupLaunched(at=START, charter=Charter.model_validate({**dict(free), "policy": policy, "cast": castings}))
+    return Scenario(step(None, event).state, (event,), policy=policy)

@@ -28,6 +28,7 @@ from ioa.group.events import (
     input_of,
     kind_of,
 )
+from ioa.group.floor import ROUNDS_OF_SILENCE
 from ioa.group.folding import KEPT
 from ioa.group.machine import legal_kinds, step
 from ioa.group.rejection import IllegalEventError, RejectionCode
@@ -44,7 +45,7 @@ from ioa.group.state import (
     Task,
     WaitingTask,
 )
-from ioa.group.table import ROUNDS_OF_SILENCE, STATE_RULES, TABLE
+from ioa.group.table import STATE_RULES, TABLE
 from ioa.protocol.codec import decode, encode
 from ioa.protocol.messages import Payload, Phase, SyncTaskAssignment, TaskOutcome
 from tests.unit.group.scenario import START

@@ -34,7 +34,8 @@ from ioa.protocol.messages import (
     SyncTaskAssignment,
     TaskSpec,
 )
-from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, limits, rejected, said, specs
+from ioa.protocol.policy import Node, Opening, Policy, Role
+from tests.unit.group.scenario import MAX_TOKENS, START, Scenario, charter, launched, launched_under, limits, rejected, said, specs
 
 ADA = AgentId("ada")
 Case = tuple[Scenario | None, Event]
@@ -205,9 +206,17 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
             SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId("sub")),
         ),
     ],
+    RejectionCode.BAD_EXIT: [lambda: (_led(), said("ada", Discussion(content="…", go="nowhere"), 1))],
+    RejectionCode.BAD_OPENING: [lambda: (_led(say="Go."), said("ada", Discussion(content="…"), 1))],
+    RejectionCode.OFF_COURSE: [lambda: (_led(), said("ada", ConcludeGroupDiscussion(), 1))],
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
+
+
+def _led(say: str = "") -> Scenario:
+    node = Node(name="x", roles=("a",), opens=Opening(role="a", say=say))
+    return launched_under(Policy(roles=(Role(name="a"),), nodes=(node,)), {"a": ["ada"]}, "ada")
 
 
 def _rejecting(*task_ids: str) -> Discussion:
@@ -250,7 +259,7 @@ def test_an_illegal_event_is_refused_with_its_code(code: RejectionCode, case: Ca
     state: GroupState | None = story.state if story else None
     before = state.model_dump_json() if state else None
     with pytest.raises(IllegalEventError) as refused:
-        step(state, event)
+        step(state, event, story.policy if story else None)
     assert (refused.value.code, state.model_dump_json() if state else None) == (code, before)
 
 

@@ -267,8 +267,8 @@ def test_an_assignment_names_a_task_id_once() -> None:
 
 def test_a_payload_has_only_the_fields_of_its_kind() -> None:
     """What another kind would say is dropped; what its own kind needs is demanded."""
-    raw = {"header": RAW_HEADER, "payload": {"type": "DISCUSSION", "content": "…", "triggers": ["t1"]}}
-    with pytest.raises(InvalidInputError, match=r"payload\.DISCUSSION\.next_speaker"):
+    raw = {"header": RAW_HEADER, "payload": {"type": "PAUSE", "content": "…", "next_speaker": "ada"}}
+    with pytest.raises(InvalidInputError, match=r"payload\.PAUSE\.triggers"):
         validate(Message, raw)
 
 

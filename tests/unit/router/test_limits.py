@@ -31,8 +31,9 @@ from ioa.protocol.messages import (
     TaskOutcome,
     TaskSpec,
 )
+from ioa.protocol.team import team_of
 from ioa.protocol.usage import Usage
-from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, Plane, messages_of, open_task
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, ROOM, TICKET, Plane, messages_of, open_task
 
 WORDS = ("The river rises.", "Nobody owns a boat.", "Ask the miller about flour.", "Two bells rang at noon.", "Paint dries slowly.")
 T1 = TaskId("t1")
@@ -112,6 +113,18 @@ async def _model_unavailable(plane: Plane) -> None:
     await plane.says(ADA, Pass(cause=PassCause.MODEL_UNAVAILABLE))
 
 
+async def _no_speaker(plane: Plane) -> None:
+    node = {"name": "talk", "roles": ["both"], "max": 99}
+    team = team_of({"team": "t", "roles": {"both": {"agents": [ADA, BOB]}}, "nodes": [node]})
+    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.accept(team=team)
+    launch = LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=team.policy.digest)
+    await plane.setup.launch(launch)
+    await plane.says(ADA, Discussion(content=WORDS[0]))
+    await plane.says(BOB, Discussion(content=WORDS[1]))
+    await plane.run_timers()
+
+
 ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
     Reason.CONCLUDED: (_concluded, Phase.CONCLUDED),
     Reason.FAILED: (_failed, Phase.FAILED),
@@ -122,6 +135,7 @@ ENDINGS: dict[Reason, tuple[Callable[[Plane], Awaitable[None]], Phase]] = {
     Reason.MEMBER_LOST: (_member_lost, Phase.FAILED),
     Reason.CANCELLED: (_cancelled, Phase.CANCELLED),
     Reason.MODEL_UNAVAILABLE: (_model_unavailable, Phase.FAILED),
+    Reason.NO_SPEAKER: (_no_speaker, Phase.FAILED),
 }
 
 

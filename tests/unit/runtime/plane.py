@@ -19,6 +19,7 @@ from ioa.protocol.messages import Header, InformTaskProgress, InformTaskResult, 
 from ioa.protocol.registry import Register, Session
 from ioa.protocol.search import Hit, NeedHits, Search, SearchResult
 from ioa.protocol.subjects import say
+from ioa.protocol.team import TeamSpec
 from ioa.protocol.tickets import ticket_of
 from ioa.protocol.usage import Usage
 from ioa.runtime.endings import Endings
@@ -165,6 +166,7 @@ class Plane:
         max_tokens: int | None = None,
         timeout: timedelta = timedelta(hours=1),
         repetition: RepetitionRule = RepetitionRule.VERBATIM,
+        team: TeamSpec | None = None,
     ) -> GoalRecord:
         """Put a goal on record as the intake does."""
         goal = Goal(
@@ -174,6 +176,7 @@ class Plane:
             max_tokens=max_tokens,
             timeout=timeout,
             repetition=repetition,
+            team=team,
         )
         record = await self.goals.create(GoalRecord(goal=goal, accepted_at=self.clock.now()))
         comm_id = comm_id_of_goal(goal_id)
@@ -285,9 +288,11 @@ class Plane:
     async def replayed(self, comm_id: CommId = ROOM) -> list[GroupState]:
         """The states that the machine makes of a log's events."""
         state: GroupState | None = None
-        states = []
+        states, policy = [], None
         for stored in await self.entries(comm_id):
-            state = step(state, stored.entry.event).state
+            event = stored.entry.event
+            policy = event.charter.policy if isinstance(event, GroupLaunched) else policy
+            state = step(state, event, policy).state
             states.append(state)
         return states
 

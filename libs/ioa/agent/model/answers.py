@@ -1,4 +1,4 @@
-"""The shapes of the model's answers: three classes that never change, so that a provider keeps what it has read of a request.
+"""The shapes of the model's answers: four classes that never change, so that a provider keeps what it has read of a request.
 
 They say what can be said at all. What is legal in a situation is judged after the answer (`ioa.agent.model.legality`), by sentences
 that a model can act on. Ids are plain text here: a list of those that exist would make another schema of each situation.
@@ -92,6 +92,13 @@ class Discuss(BaseModel):
     next_speaker: Text
 
 
+class DiscussInPart(Discuss):
+    """Say something under a policy, which chooses the next speaker unless one is named, and leads on unless `go` names a way."""
+
+    next_speaker: Text = ""
+    go: Text = ""
+
+
 class AssignedTask(BaseModel):
     """One task for one member; `uses` are ids, or names of this same message, of tasks whose results it needs."""
 
@@ -164,3 +171,9 @@ class Speech(Answer):
 
     rejects: list[Reject] = []
     decision: Annotated[Decision, Field(discriminator="type")]
+
+
+class PartSpeech(Speech):
+    """The same in a group that a policy leads."""
+
+    decision: Annotated[DiscussInPart | Read | Conclude | PassOn, Field(discriminator="type")]

@@ -19,7 +19,7 @@ from ioa.agent.agent_metrics import repeated_messages
 from ioa.agent.brief import files_of
 from ioa.agent.conversation import given_out
 from ioa.agent.model import context
-from ioa.agent.model.answers import Approach, Conclude, DoAlone, PassOn, Read, Speech
+from ioa.agent.model.answers import Approach, Conclude, DoAlone, PartSpeech, PassOn, Read, Speech
 from ioa.agent.model.budget import Budget, tokens_of
 from ioa.agent.model.dialogue import FIRST_PAUSE, LONGEST_PAUSE, Dialogue, NoUsableAnswer, Question, Sleep
 from ioa.agent.model.formation import Findings, TeamFormation
@@ -225,7 +225,8 @@ class ModelBrain:
         is_prolonged = view.state.patience_of(view.me) is not None  # by the client, as long as it is thought
         within = None if is_prolonged else floor - min(_KEPT_OF_THE_FLOOR, floor * _KEPT_SHARE_OF_THE_FLOOR)
         question = Question(text, view.meter, within=within, reader=Reader(view), about=_about(view))
-        said = await self._dialogue.decide(question, Speech, lambda said: objection(said, view))
+        shape: type[Speech] = Speech if view.part is None else PartSpeech
+        said = await self._dialogue.decide(question, shape, lambda said: objection(said, view))
         view.meter.thought = shortened_thought(said.thought)
         return said
 
@@ -294,7 +295,8 @@ class ModelBrain:
         """
         passes = {one.agent_id: one for one in view.state.passes}
         mine = passes.get(view.me)
-        if mine is None or view.at is None or not passes.keys() >= set(view.state.willing()):
+        alone = view.part is not None  # a policy waits for the member that has the floor
+        if mine is None or view.at is None or not (alone or passes.keys() >= set(view.state.willing())):
             return
         lasted = (view.at - mine.since).total_seconds()
         floor = view.state.limits.floor_timeout.total_seconds()

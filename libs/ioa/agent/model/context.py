@@ -125,7 +125,7 @@ def tail(prompts: Prompts, view: GroupView, budget: Budget, prompt_tokens: int) 
         open_tasks=_open_tasks(view),
         away=_away(view),
         refusals=_refusals(view),
-        notes=_notes(prompts, view),
+        notes=_below(_notes(prompts, view), _part(prompts, view)),
         closed=_closed(view),
     )
 
@@ -204,6 +204,25 @@ def _refusals(view: GroupView) -> str:
 def _notes(prompts: Prompts, view: GroupView) -> str:
     echoed = repeated(view)
     return prompts.fill("repeated", by="you" if echoed == view.me else echoed) if echoed else ""
+
+
+def _part(prompts: Prompts, view: GroupView) -> str:
+    """Tell what a policy has the agent play, and what it may choose."""
+    part, offered = view.part, view.offer
+    if part is None:
+        return ""
+    choices = []
+    if offered is not None:
+        choices.append("DISCUSSION is what you contribute in this turn: put all of it into `content`.")
+        choices += [f"`next_speaker` is one of {', '.join(offered.next_speakers)}, or empty." if offered.next_speakers else ""]
+        choices += [f"`go` leads the group on to one of {', '.join(offered.go)}; empty: it stays." if offered.go else ""]
+    return prompts.fill(
+        "part",
+        roles=", ".join(part.roles) or "nothing, and listen",
+        place=f"The discussion is at: {part.node}." if part.node else "",
+        told=fenced("part", "\n".join(map(defused, part.prompts))),
+        choices=" ".join(filter(None, choices)),
+    )
 
 
 def _closed(view: GroupView) -> str:

@@ -9,6 +9,7 @@ from ioa.agent.model.answers import (
     Assign,
     Conclude,
     Discuss,
+    DiscussInPart,
     Formation,
     LaunchGroupChat,
     PassOn,
@@ -20,6 +21,7 @@ from ioa.agent.model.answers import (
 )
 from ioa.agent.outbox import MAX_TEXT_BYTES
 from ioa.group.events import Kind
+from ioa.group.policy.offer import Offer
 from ioa.group.state import MAX_MEMBERS, Concluding
 from ioa.group.tasks import find_cycle
 from ioa.ports.brain import GroupView
@@ -148,6 +150,8 @@ def usable(view: GroupView, rejects: Sequence[Reject]) -> GroupView:
 def _why_closed(word: str, view: GroupView) -> str:
     if isinstance(view.state.stage, Concluding):
         return "the discussion has ended"
+    if view.offer is not None:
+        return "the policy of this group does not offer it now"
     match word:
         case "PAUSE":
             return "no task is open"
@@ -183,7 +187,19 @@ def _of_rejects(rejects: Sequence[Reject], view: GroupView) -> str | None:
     return None
 
 
+def _of_part(said: DiscussInPart, offered: Offer) -> str | None:
+    if said.next_speaker and said.next_speaker not in offered.next_speakers:
+        return f"`next_speaker` is {f'one of {_listed(offered.next_speakers)}, or empty' if offered.next_speakers else 'empty'}."
+    if said.go and said.go not in offered.go:
+        return f"`go` is {f'one of {_listed(offered.go)}, or empty' if offered.go else 'empty'}."
+    if said.go and said.next_speaker:
+        return "name a `next_speaker` or where to `go`, and not both."
+    return _of_text("content", said.content, may_be_empty=False)
+
+
 def _of_discussion(said: Discuss, view: GroupView) -> str | None:
+    if isinstance(said, DiscussInPart) and view.offer is not None:
+        return _of_part(said, view.offer)
     others = [agent for agent in view.reachable if agent != view.me]
     if said.next_speaker == view.me:
         return f"`{view.me}` is you, and `next_speaker` another member: {_listed(others)}."

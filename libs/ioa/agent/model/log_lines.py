@@ -174,8 +174,8 @@ def _message(name: str, message: Message, thought: str) -> Line:
     payload, sender = message.payload, message.header.sender
     gives: tuple[TaskId, ...] = ()
     match payload:
-        case Discussion(next_speaker=other):
-            kind = f"DISCUSSION from {sender} to {other}"
+        case Discussion(next_speaker=other, go=go):
+            kind = f"DISCUSSION from {sender}" + (f" to {other}" if other else f" going to {go}" if go else "")
         case SyncTaskAssignment(tasks=tasks) | AsyncTaskAssignment(tasks=tasks):
             kind = f"ASSIGN {'wait' if isinstance(payload, SyncTaskAssignment) else 'go_on'} from {sender}"
             gives = tuple(task.task_id for task in tasks)

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TypeVar
 
 from ioa.agent.answer_files import files_of_answer
-from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, PassOn, PauseOn, Reject
+from ioa.agent.model.answers import Assign, AssignedTask, Conclude, Discuss, DiscussInPart, PassOn, PauseOn, Reject
 from ioa.agent.model.legality import answer_files
 from ioa.group.state import GroupState
 from ioa.ports.brain import GroupView, Utterance, WholeConclusion
@@ -34,6 +34,9 @@ Said = TypeVar("Said", bound=Model)
 def utterance_of(said: Discuss | Assign | PauseOn | PassOn, view: GroupView) -> Utterance:
     """Build the message that a legal decision of a floor holder means, unless it ends the group."""
     match said:
+        case DiscussInPart():
+            named = AgentId(said.next_speaker) if said.next_speaker else None
+            return Discussion(content=said.content.strip(), next_speaker=named, go=said.go or None)
         case Discuss():
             return Discussion(content=said.content.strip(), next_speaker=AgentId(said.next_speaker))
         case Assign(mode="wait"):

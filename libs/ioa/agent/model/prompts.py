@@ -25,6 +25,7 @@ TAGS = (
     "need",
     "observation",
     "open_tasks",
+    "part",
     "read",
     "refusals",
     "rejected",

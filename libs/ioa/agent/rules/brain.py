@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ioa.agent.rules.matching import DEFAULT_THRESHOLD
-from ioa.agent.rules.merging import conclude
+from ioa.agent.rules.merging import conclude, conclude_course
 from ioa.agent.rules.nesting import approach
 from ioa.agent.rules.planning import plan_goal, task_id_of
 from ioa.agent.rules.turns import next_utterance
@@ -55,9 +55,9 @@ class RuleBrain:
         return next_utterance(_legible(view))
 
     async def conclude(self, view: GroupView) -> Conclusion:
-        """Merge the results in the plan's order."""
+        """Merge the results in the plan's order; under a policy, which gives out none, repeat what was said last."""
         view.meter.decided_by = _RULES
-        return conclude(_legible(view))
+        return conclude_course(view) if view.part is not None else conclude(_legible(view))
 
     async def approach(self, task: TaskView, tools: TeamTools) -> Alone | Team:
         """Do a task alone, or open a nested team for its parts. What is longer than what rules read is done alone."""

@@ -13,7 +13,7 @@ from ioa.agent.rules.titles import title_of
 from ioa.ports.brain import GroupView, TaskRecord, WholeConclusion
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import TaskId
-from ioa.protocol.messages import Conclusion, TaskOutcome
+from ioa.protocol.messages import Conclusion, Discussion, TaskOutcome
 
 _NOBODY = "Nobody here does this, as it is said; an agent with a language model may. Who came nearest says:"
 _END = re.compile(r"(?<=[.!?])\s")
@@ -39,6 +39,13 @@ class Section:
     def done(self) -> bool:
         """Whether there is a result."""
         return self.record is not None
+
+
+def conclude_course(view: GroupView) -> Conclusion:
+    """State what was said last, word for word: where a policy leads, that is what its course has come to."""
+    last = next((one.payload.content for one in reversed(view.messages) if isinstance(one.payload, Discussion)), "")
+    reason = Reason.CONCLUDED if last and view.state.forced is None else Reason.FAILED
+    return WholeConclusion(content=last or "Nothing was said.", reason=reason)
 
 
 def conclude(view: GroupView) -> Conclusion:

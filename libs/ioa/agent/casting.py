@@ -1,0 +1,33 @@
+"""Finding who fits the roles of a goal's team that name a need. Who fills the others, group setup knows."""
+
+from __future__ import annotations
+
+from ioa.ports.brain import NobodyFits, Team, TeamTools
+from ioa.protocol.ids import AgentId
+from ioa.protocol.policy import Casting
+from ioa.protocol.search import Need
+from ioa.protocol.team import TeamSpec
+
+_CONSIDERED = 10
+
+
+async def cast_needs(team: TeamSpec, tools: TeamTools) -> Team | NobodyFits:
+    """Ask discovery, once, who fits; each role gets agents that play in no other one, as long as there are such.
+
+    Raises:
+        UnavailableError: Discovery does not answer.
+    """
+    wanted = [one for one in team.fillings if one.need]
+    if not wanted:
+        return Team(members=())
+    found = await tools.search_client([Need(text=one.need, k=max(_CONSIDERED, one.count)) for one in wanted])
+    taken: set[AgentId] = {agent for one in team.fillings for agent in one.agents}
+    cast: list[Casting] = []
+    for filling, hits in zip(wanted, found.by_need, strict=True):
+        fitting = [hit.card.agent_id for hit in hits.hits]
+        chosen = sorted(fitting, key=lambda agent: agent in taken)[: filling.count]
+        if len(chosen) < filling.count:
+            return NobodyFits((filling.need,))
+        taken.update(chosen)
+        cast.append(Casting(role=filling.role, members=tuple(chosen)))
+    return Team(members=(), cast=tuple(cast))

@@ -1,0 +1,81 @@
+"""`ioa team …`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ioa.cli.failures import reported
+from ioa.cli.options import AllowCode, AsJson, Out, Quiet, Url
+from ioa.cli.terminal import Terminal
+
+team = typer.Typer(no_args_is_help=True, help="Teams with a policy: who speaks when, and what leads on.")
+
+TeamFile = Annotated[Path, typer.Argument(metavar="FILE", help="A team file, TOML or JSON.", show_default=False)]
+
+
+@team.command()
+def check(file: TeamFile, as_json: AsJson = False) -> None:
+    """Say all that is wrong with a team file, and what is worth a thought. Exits 2 if there is an error."""
+    with reported(as_json=as_json):
+        from ioa.cli.teams import check_file
+
+        code = check_file(file, Terminal(as_json=as_json))
+    raise typer.Exit(code)
+
+
+@team.command()
+def draw(file: TeamFile) -> None:
+    """Draw the policy of a team as a Mermaid diagram: a box for each node, an arrow for each exit."""
+    with reported(as_json=False):
+        from ioa.cli.teams import draw_file
+
+        draw_file(file, Terminal(as_json=False))
+
+
+@team.command("try")
+def try_(
+    file: TeamFile,
+    script: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What members say and choose, a line each: `who: words`, `who > next: words`, `who -> node: words`.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a team in memory, with no system and no model: who speaks when."""
+    with reported(as_json=as_json):
+        from ioa.cli.teams import try_file
+
+        try_file(file, script, Terminal(as_json=as_json))
+
+
+@team.command()
+def run(
+    file: TeamFile,
+    goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the file")] = None,
+    inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
+    out: Out = None,
+    pool: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.", show_default=False)
+    ] = None,
+    allow_code: AllowCode = False,
+    url: Url = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`."""
+    with reported(as_json=as_json):
+        from ioa.cli.foreground import run_to_end
+        from ioa.cli.run import Wanted, run_goal
+        from ioa.cli.teams import order_of_team
+
+        wanted = Wanted(order_of_team(file, goal, timeout), inputs, out, url, None, pool, allow_code)
+        code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
+    raise typer.Exit(code)

@@ -1,0 +1,104 @@
+"""Team files: read, checked, drawn and tried, with no system in reach; and the goals that they are run for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.text import Text
+
+from ioa.cli.terminal import Terminal
+from ioa.client.drawing import drawn
+from ioa.client.rehearsal import read_script, rehearse
+from ioa.errors import InvalidInputError
+from ioa.protocol.codec import in_words
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.policy_check import Finding, check
+from ioa.protocol.team import TeamError, TeamSpec, read_json, read_toml
+from ioa.runtime.exit_code import ExitCode
+
+_MAX_FILE_BYTES = 256_000
+
+
+def read_team(file: Path) -> TeamSpec:
+    """Read a team file, TOML or JSON by its name.
+
+    Raises:
+        InvalidInputError: It cannot be read; a `TeamError` if it is no team.
+    """
+    text = _text(file)
+    return read_json(text) if file.suffix == ".json" else read_toml(text)
+
+
+def _text(file: Path) -> str:
+    try:
+        data = file.read_bytes()
+        if len(data) > _MAX_FILE_BYTES:
+            raise InvalidInputError(f"{file} has {len(data):,} bytes; {_MAX_FILE_BYTES:,} are the most.")
+        return data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{file} cannot be read: {error}.") from None
+
+
+def check_file(file: Path, terminal: Terminal) -> ExitCode:
+    """Tell what is wrong with a team file, each thing once."""
+    try:
+        team = read_team(file)
+        findings: tuple[Finding, ...] = check(team.policy)
+        told = f"{team.team}: {len(team.policy.roles)} roles, {len(team.policy.nodes)} nodes"
+    except TeamError as error:
+        findings, told = error.findings, ""
+    wrong = any(one.kind == "error" for one in findings)
+    if terminal.as_json:
+        terminal.document({"ok": not wrong, "findings": [one._asdict() for one in findings]})
+    for one in findings:
+        terminal.print(Text(f"{one.kind}: {one}"))
+    if not wrong:
+        terminal.print(Text(told))
+    return ExitCode.BAD_USE if wrong else ExitCode.DONE
+
+
+def draw_file(file: Path, terminal: Terminal) -> None:
+    """Write the policy of a team file as a picture.
+
+    Raises:
+        InvalidInputError: As in `read_team`.
+    """
+    terminal.result.print(Text(drawn(read_team(file).policy)), soft_wrap=True)
+
+
+def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
+    """Play a team file in memory and tell who speaks when.
+
+    Raises:
+        InvalidInputError: As in `read_team`, or a line of the script cannot be said.
+    """
+    team = read_team(file)
+    lines = {} if script is None else read_script(_text(script))
+    width = max(len(node.name) for node in team.policy.nodes)
+    for played in rehearse(team, lines):
+        if terminal.as_json:
+            terminal.line(
+                "turn" if played.node else "end", turn=played.turn, node=played.node, speaker=played.speaker, words=played.words
+            )
+            continue
+        options = [] if played.offered is None else [f"may name {name}" for name in played.offered.next_speakers]
+        options += [] if played.offered is None else [f"may go to {node}" for node in played.offered.go]
+        told = f"   [{', '.join(options)}]" if options else ""
+        terminal.print(Text(f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}"))
+
+
+def order_of_team(file: Path, goal: str | None, timeout: float | None) -> GoalOrder:
+    """Build the order of a goal that a team works at.
+
+    Raises:
+        InvalidInputError: As in `read_team`, or there is no goal.
+    """
+    team = read_team(file)
+    text = goal or team.goal
+    if not text:
+        raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Say what it works at: --goal.")
+    try:
+        return GoalOrder.model_validate({"goal": text, "team": team, **({} if timeout is None else {"timeout": timeout})})
+    except ValidationError as error:
+        raise InvalidInputError(f"The goal is not valid: {in_words(error, 'goal')}.") from None

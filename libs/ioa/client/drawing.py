@@ -1,0 +1,72 @@
+"""A policy as a picture: nodes and one arrow for each exit, in Mermaid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ioa.protocol.policy import END, Condition, Exit, Node, Policy
+
+_MODES = {
+    "order": "in order",
+    "nominate": "each names the next",
+    "random": "at random",
+    "hub": "{by} names who answers",
+    "follow": "by role",
+}
+
+
+def drawn(policy: Policy, at: str | None = None) -> str:
+    """Draw a policy as a Mermaid diagram of states.
+
+    Args:
+        policy: What is drawn.
+        at: The node that is marked, where a group stands.
+    """
+    lines = ["stateDiagram-v2", "    [*] --> n0"]
+    for number, node in enumerate(policy.nodes):
+        lines.append(f'    state "{"<br/>".join(_told(node))}" as n{number}')
+        lines += [f"    n{number} --> {_target(policy, way.to)}: {_why(node, way)}" for way in node.exits]
+        if not node.exits:
+            lines.append(f"    n{number} --> [*]: {_at_last(node)}")
+    if at is not None:
+        lines += ["    classDef here stroke-width:4px", f"    class n{policy.node_numbers[at]} here"]
+    return "\n".join(lines) + "\n"
+
+
+def _target(policy: Policy, name: str) -> str:
+    return "[*]" if name == END else f"n{policy.node_numbers[name]}"
+
+
+def _told(node: Node) -> Iterator[str]:
+    yield node.name
+    yield f"{', '.join(node.roles)} ({_MODES[node.turns.mode].format(by=node.turns.by)})"
+    if node.opens is not None:
+        yield f"{node.opens.role} opens"
+    if node.visits is not None:
+        yield f"entered {_times(node.visits, 'time')} at most"
+
+
+def _why(node: Node, way: Exit) -> str:
+    told = [] if way.when is None else list(_conditions(way.when))
+    if way.by == "speaker":
+        told.insert(0, f"{node.turns.by if node.turns.mode == 'hub' else 'the speaker'} chooses")
+    return " and ".join(told) or _at_last(node)
+
+
+def _at_last(node: Node) -> str:
+    if node.max is not None:
+        return f"after {_times(node.max, 'turn')}"
+    return "after a round" if all(way.is_bare for way in node.exits) else "at last"
+
+
+def _conditions(when: Condition) -> Iterator[str]:
+    if when.turns is not None:
+        yield f"after {_times(when.turns, 'turn')}"
+    if when.rounds is not None:
+        yield f"after {_times(when.rounds, 'round')}"
+    if when.visits is not None:
+        yield f"from visit {when.visits} on"
+
+
+def _times(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"

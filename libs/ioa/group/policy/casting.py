@@ -1,0 +1,61 @@
+"""Who plays in a node: the holders of its roles, and who of them is present."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ioa.group.state import Course, GroupState, Member
+from ioa.protocol.ids import AgentId, CommId
+from ioa.protocol.policy import Node, Policy
+
+
+class Scene(NamedTuple):
+    """A node as a group stands in it. Members are told by their numbers, in the order of joining.
+
+    Attributes:
+        cast: The holders of the node's roles, in the order of the roles, then of joining.
+        present: Those of them that live and have a turn left.
+    """
+
+    policy: Policy
+    node: Node
+    course: Course
+    comm_id: CommId
+    members: Sequence[Member]
+    cast: tuple[int, ...]
+    present: tuple[int, ...]
+
+    def holders(self, role: str) -> tuple[int, ...]:
+        """Return who is present and holds a role of the node."""
+        number = self.policy.role_numbers[role]
+        return tuple([one for one in self.present if number in self.members[one].roles])
+
+    def others(self, than: int | None) -> tuple[int, ...]:
+        """Return who is present but one."""
+        return tuple([one for one in self.present if one != than])
+
+    def after(self, state: GroupState, course: Course) -> Scene:
+        """See the same node after a turn, which may have been somebody's last one."""
+        return scene_of(self.policy, state, course) if self.policy.counts_totals else self._replace(course=course)
+
+    def agent(self, number: int) -> AgentId:
+        """Return the id of a member."""
+        return self.members[number].agent_id
+
+
+def scene_of(policy: Policy, state: GroupState, course: Course) -> Scene:
+    """See who plays in the node that a course has come to."""
+    node, members = policy.nodes[course.node], state.members
+    roles = [policy.role_numbers[name] for name in node.roles]
+    cast = tuple(dict.fromkeys([number for role in roles for number, member in enumerate(members) if role in member.roles]))
+    present = tuple([number for number in cast if not members[number].lost and _has_a_turn(policy, roles, members, course, number)])
+    return Scene(policy, node, course, state.comm_id, members, cast, present)
+
+
+def _has_a_turn(policy: Policy, roles: Sequence[int], members: Sequence[Member], course: Course, number: int) -> bool:
+    """Whether a member may speak once more, in one of its roles here."""
+    if not policy.counts_totals:
+        return True
+    caps = [policy.roles[role].at_most for role in roles if role in members[number].roles]
+    return any(cap is None or course.total[number] < cap for cap in caps)

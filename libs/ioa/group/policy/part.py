@@ -1,0 +1,32 @@
+"""What a member is told of its part: its roles, where the group stands, and what it is to do there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ioa.group.state import Discussing, GroupState
+from ioa.protocol.ids import AgentId
+from ioa.protocol.policy import Policy
+
+
+@dataclass(frozen=True)
+class Part:
+    """A member's part under a policy.
+
+    Attributes:
+        roles: What it plays, by name.
+        node: Where the group is; empty when the discussion has ended.
+        prompts: What its roles are told, and who speaks in the node, in this order.
+    """
+
+    roles: tuple[str, ...]
+    node: str
+    prompts: tuple[str, ...]
+
+
+def part_of(policy: Policy, state: GroupState, agent_id: AgentId) -> Part:
+    """Tell a member its part."""
+    held = [policy.roles[number] for number in state.members[state.number_of(agent_id)].roles]
+    node = policy.nodes[state.course.node] if state.course is not None and isinstance(state.stage, Discussing) else None
+    prompts = [role.prompt for role in held] + ([node.prompt] if node is not None else [])
+    return Part(tuple([role.name for role in held]), "" if node is None else node.name, tuple(filter(None, prompts)))

@@ -1,0 +1,93 @@
+"""Who speaks next in a node. Nothing is random but by a hash of where the group stands, so that a log refolds to the same order."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+
+from ioa.group.policy.casting import Scene
+from ioa.protocol.policy import Mode
+
+
+def first_speaker(scene: Scene) -> int | None:
+    """Return who has the first turn of a visit; None if nobody is present."""
+    if scene.node.opens is not None and (openers := scene.holders(scene.node.opens.role)):
+        return openers[0]
+    if not scene.present:
+        return None
+    match scene.node.turns.mode:
+        case "hub":
+            return next(iter(_hub(scene)), scene.present[0])
+        case "random":
+            return _drawn(scene, None)
+        case _:
+            return scene.present[0]
+
+
+def next_speaker(scene: Scene, named: int | None = None) -> int | None:
+    """Return who speaks after the last speaker; None if nobody is present.
+
+    Args:
+        scene: The node after the turn was counted.
+        named: Whom the last speaker named; it was offered.
+    """
+    if scene.course.last is None:
+        return first_speaker(scene)
+    return _NEXT[scene.node.turns.mode](scene, named) if scene.present else None
+
+
+def may_be_named(scene: Scene, by: int) -> tuple[int, ...]:
+    """Return whom a speaker may name as the next one."""
+    turns = scene.node.turns
+    if turns.mode == "nominate":
+        return scene.present if turns.repeat else scene.others(by)
+    return scene.others(by) if turns.mode == "hub" and by in _hub(scene)[:1] else ()
+
+
+def _hub(scene: Scene) -> tuple[int, ...]:
+    assert scene.node.turns.by is not None, "the checker lets no hub pass without its role"
+    return scene.holders(scene.node.turns.by)
+
+
+def _in_order(scene: Scene, named: int | None) -> int:
+    """Return who is next in the cast after the last speaker; the last speaker itself if nobody else is present."""
+    last, cast = scene.course.last, scene.cast
+    at = cast.index(last) if last in cast else -1
+    return next(number for number in (*cast[at + 1 :], *cast[: at + 1]) if number in scene.present)
+
+
+def _nominated(scene: Scene, named: int | None) -> int:
+    return named if named is not None else _in_order(scene, None)
+
+
+def _drawn(scene: Scene, named: int | None) -> int:
+    course, last = scene.course, scene.course.last
+    choices = scene.present if scene.node.turns.repeat else scene.others(last) or scene.present
+    key = f"{scene.policy.seed}/{scene.comm_id}/{scene.node.name}/{course.visits[course.node]}/{course.turns}"
+    return choices[int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big") % len(choices)]
+
+
+def _by_hub(scene: Scene, named: int | None) -> int:
+    hub = _hub(scene)
+    if hub and scene.course.last != hub[0]:
+        return hub[0]
+    return _nominated(scene, named)
+
+
+def _following(scene: Scene, named: int | None) -> int:
+    last, turns, roles = scene.course.last, scene.node.turns, scene.policy.role_numbers
+    assert last is not None
+    held = [name for name in scene.node.roles if roles[name] in scene.members[last].roles]
+    after = next((turns.follow[name] for name in held if name in turns.follow), None)
+    followers = () if after is None else scene.holders(after)
+    fitting = followers if turns.repeat else [one for one in followers if one != last]
+    return fitting[0] if fitting else _in_order(scene, None)
+
+
+_NEXT: Mapping[Mode, Callable[[Scene, int | None], int]] = {
+    "order": _in_order,
+    "nominate": _nominated,
+    "random": _drawn,
+    "hub": _by_hub,
+    "follow": _following,
+}

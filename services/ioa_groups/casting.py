@@ -1,0 +1,97 @@
+"""Who plays in a team with a policy: agents by name, replicas of pools that are least busy, and whom its leader found for needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ioa.errors import InvalidInputError, NoAgentError
+from ioa.ports.registry_store import RegistryView
+from ioa.protocol.cards import AgentCard
+from ioa.protocol.ids import AgentId, PoolId
+from ioa.protocol.levels import POLICIES
+from ioa.protocol.policy import Casting, Policy
+from ioa.protocol.team import Filling, TeamSpec
+
+
+def cast_roles(team: TeamSpec, found: Sequence[Casting], owner: AgentId, registry: RegistryView) -> tuple[Casting, ...]:
+    """Return who holds each role, in the order of the roles.
+
+    A role that names a pool is given to replicas that are online: to the owner first, then to who plays nothing yet and is least
+    busy. Roles that speak in one node are given to different replicas.
+
+    Args:
+        team: What is cast.
+        found: Whom the leader found for roles that name a need.
+        owner: Who leads the group.
+        registry: Knows who lives.
+
+    Raises:
+        NoAgentError: Nobody fills a role; it says which.
+        InvalidInputError: Somebody was found for a role that names no need.
+    """
+    needs = {one.role: one.members for one in found}
+    if wrong := needs.keys() - {one.role for one in team.fillings if one.need}:
+        raise InvalidInputError(f"The roles {', '.join(sorted(wrong))} name no need: nobody is found for them.")
+    apart, cast = _apart(team.policy), dict[str, tuple[AgentId, ...]]()
+    for filling in team.fillings:
+        taken = {agent for role in apart[filling.role] for agent in cast.get(role, ())}
+        busy = {agent for members in cast.values() for agent in members}
+        if filling.need:
+            members = needs.get(filling.role, ())
+        else:
+            members = tuple(
+                [agent for name in filling.agents for agent in _of_name(name, filling.count, owner, taken, busy, registry)]
+            )
+        if len(members) < max(filling.count, len(filling.agents), 1):
+            raise NoAgentError(f"The role {filling.role} finds nobody: {_why(filling, len(members))}.")
+        cast[filling.role] = tuple(dict.fromkeys(members))
+    return tuple([Casting(role=role, members=members) for role, members in cast.items()])
+
+
+def check_levels(cards: Sequence[AgentCard]) -> None:
+    """Refuse members whose software runs no policies.
+
+    Raises:
+        NoAgentError: It names them.
+    """
+    old = [card.agent_id for card in cards if card.level < POLICIES]
+    if old:
+        raise NoAgentError(
+            f"{', '.join(old)} cannot join a team with a policy: of an older release.", hint="Upgrade these agents, or cast others."
+        )
+
+
+def _apart(policy: Policy) -> Mapping[str, set[str]]:
+    """Return which roles speak in one node with each."""
+    beside: dict[str, set[str]] = {role.name: set() for role in policy.roles}
+    for node in policy.nodes:
+        for name in node.roles:
+            beside[name].update(other for other in node.roles if other != name)
+    return beside
+
+
+def _of_name(
+    name: AgentId, count: int, owner: AgentId, taken: set[AgentId], busy: set[AgentId], registry: RegistryView
+) -> Sequence[AgentId]:
+    """Return the agent of this name, or as many replicas of the pool as are free; `taken` are not, since they play beside it."""
+    known = registry.card(name)
+    if known is not None and count == 1:
+        return [] if name in taken else [name]  # whether it is there is asked of all members alike
+    free = [
+        one.card.agent_id
+        for one in registry.cards()
+        if one.card.pool == PoolId(name) and registry.is_online(one.card.agent_id) and one.card.agent_id not in taken
+    ]
+
+    def rank(agent: AgentId) -> tuple[object, ...]:
+        load = registry.load(agent)
+        return agent != owner, agent in busy, load.busy, load.groups, agent
+
+    return sorted(free, key=rank)[:count]
+
+
+def _why(filling: Filling, there: int) -> str:
+    if filling.need:
+        return f"discovery knows nobody for “{filling.need}”"
+    wanted = f"{filling.count} replicas" if filling.count > 1 else "an agent or a free replica"
+    return f"{wanted} of {', '.join(filling.agents)} must be online and play in no node beside it, and there are {there}"

@@ -1,0 +1,81 @@
+"""The teams that ship, run on a whole system: who speaks when is what their policy says, and each goal has its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import pytest
+
+from ioa import Agent
+from ioa.agent.hooks import TurnView
+from ioa.group.events import Said
+from ioa.ports.brain import WholeConclusion
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.goals import Reason
+from ioa.protocol.messages import Discussion
+from ioa.protocol.team import Filling, TeamSpec, read_toml
+from ioa_testkit.finished import FinishedGoal
+from ioa_testkit.system import System
+from tests.unit.protocol.policies import SHIPPED
+
+CHOICES: Mapping[str, Sequence[str]] = {
+    "outliner": ("go section", "go section", "go finish"),
+    "reviewer": ("go code", "go release"),
+    "host": ("to gardener", "to sceptic", "go closing"),
+}
+"""What members choose, one after the other, where there is something to choose."""
+
+EXPECTED: Mapping[str, str] = {
+    "company": "manager architect manager architect manager coder reviewer coder reviewer manager",
+    "debate": "for against for against for against chair",
+    "interview": "host gardener host gardener host sceptic host host",
+    "paper-loop": "analyst reader outliner writer outliner writer outliner editor",
+}
+
+
+def named(file: str) -> TeamSpec:
+    """A team that ships, with an agent for each role that is called like it."""
+    team = read_toml((SHIPPED / f"{file}.toml").read_text())
+    return team.model_copy(update={"fillings": tuple(Filling(role=one.role, agents=(one.role,)) for one in team.fillings)})
+
+
+def member(role: str) -> Agent:
+    """An agent that says its role and turn, and chooses as `CHOICES` tell."""
+    agent, left = Agent(role, description=f"Plays {role}."), list(CHOICES.get(role, ()))
+
+    @agent.task
+    def run(task: str) -> str:
+        return task
+
+    @agent.speak
+    def speak(view: TurnView) -> Discussion | WholeConclusion:
+        words = f"{role} in turn {view.turn}"
+        if "CONCLUSION" in view.legal:
+            return view.conclude(f"{role} concludes.")
+        assert view.offer is not None and view.part is not None and role in view.part.roles
+        if not left or not (view.offer.go or view.offer.next_speakers):
+            return view.say(words)
+        verb, _, what = left.pop(0).partition(" ")
+        return view.say(words, to=what) if verb == "to" else view.say(words, go=what)
+
+    return agent
+
+
+def speakers(finished: FinishedGoal) -> str:
+    """Who spoke, in order."""
+    said = [one.entry.event.message for one in finished.log if isinstance(one.entry.event, Said)]
+    return " ".join(one.header.sender for one in said if isinstance(one.payload, Discussion))
+
+
+@pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
+async def test_each_team_that_ships_runs_as_it_says(ioa_system: System) -> None:
+    """On a real nats-server, with the services and clients that run in production."""
+    ioa_system.within = timedelta(minutes=1)  # for each goal, on a machine that does much else
+    teams = {file: named(file) for file in EXPECTED}
+    roles = dict.fromkeys(role.name for team in teams.values() for role in team.policy.roles)
+    async with ioa_system.serve(*map(member, roles)) as running:
+        for file, team in teams.items():
+            finished = await running.run(GoalOrder(goal=team.goal, team=team))
+            assert finished.result.reason is Reason.CONCLUDED
+            assert speakers(finished) == EXPECTED[file], file

@@ -1,0 +1,32 @@
+"""Policies as pictures."""
+
+from __future__ import annotations
+
+import random
+
+from ioa.client.drawing import drawn
+from ioa.protocol.team import read_toml
+from tests.unit.protocol.policies import SHIPPED, any_policy
+
+
+def test_a_debate_is_drawn() -> None:
+    """Who speaks stands in a box, and why it leads on at the arrow."""
+    assert drawn(read_toml((SHIPPED / "debate.toml").read_text()).policy, at="verdict") == (
+        "stateDiagram-v2\n"
+        "    [*] --> n0\n"
+        '    state "debate<br/>for, against (in order)<br/>for opens" as n0\n'
+        "    n0 --> n1: after 6 turns\n"
+        '    state "verdict<br/>chair (in order)" as n1\n'
+        "    n1 --> [*]: after a round\n"
+        "    classDef here stroke-width:4px\n"
+        "    class n1 here\n"
+    )
+
+
+def test_each_exit_is_one_arrow() -> None:
+    """And a node without an exit leads to the end."""
+    choose = random.Random(3).choice
+    for _ in range(50):
+        policy = any_policy(choose)
+        arrows = sum("-->" in line for line in drawn(policy).splitlines())
+        assert arrows == 1 + sum(max(1, len(node.exits)) for node in policy.nodes)

@@ -1,0 +1,348 @@
+"""Groups under a policy: each rule with a fragment, a story and the floors that follow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from ioa.group.machine import legal_kinds, step
+from ioa.group.policy.offer import Offer, offer
+from ioa.group.rejection import RejectionCode
+from ioa.group.state import Discussing, Ended
+from ioa.protocol.goals import Reason
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    AsyncTaskAssignment,
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    InformTaskProgress,
+    Pass,
+    PassCause,
+    Pause,
+    Payload,
+    SyncTaskAssignment,
+    Thinking,
+)
+from ioa.protocol.policy import Policy
+from ioa.protocol.team import team_of
+from tests.unit.group.scenario import COMM, Scenario, launched_under, said, specs
+
+A, B, C = "ada", "bob", "eve"
+CAST: Mapping[str, Sequence[str]] = {"a": [A], "b": [B], "c": [C], "ab": [A, B], "all3": [A, B, C]}
+
+
+def policy_of(*nodes: Mapping[str, Any], **top: Any) -> Policy:
+    """A policy of these nodes, whose roles are those that they name; it has no error."""
+    more = top.pop("roles", {})
+    named = dict.fromkeys([role for node in nodes for role in node["roles"]] + list(more))
+    roles = {name: {"agent": "any", **more.get(name, {})} for name in named}
+    return team_of({"team": "t", "roles": roles, "nodes": list(nodes), **top}).policy
+
+
+def group(*nodes: Mapping[str, Any], max_turns: int = 100, **top: Any) -> Scenario:
+    """Ada, Bob and Eve in a group under a policy; Ada owns it."""
+    return launched_under(policy_of(*nodes, **top), CAST, A, B, C, max_turns=max_turns)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A story: each word is an event.
+
+    `says` the holder says something; `says:bob` names Bob; `goes:x` leads to x; `opens` says the given words; `silent` lets the
+    floor run out; `passes`; `ends` announces the end; `-bob` is lost; `+bob` is back.
+    """
+
+    story: Scenario
+
+    def word(self, word: str) -> Told:
+        """Go one event further."""
+        verb, _, what = word.partition(":")
+        story, holder = self.story, self.story.holder or "nobody"
+        if verb.startswith("-"):
+            return Told(story.loses(verb[1:]))
+        if verb.startswith("+"):
+            return Told(story.regains(verb[1:]))
+        match verb:
+            case "says":
+                payload: Payload = Discussion(content=f"Point {story.state.turn}.", next_speaker=AgentId(what) if what else None)
+            case "goes":
+                payload = Discussion(content=f"Point {story.state.turn}.", go=what)
+            case "opens":
+                payload = Discussion(content=what)
+            case "passes":
+                payload = Pass(cause=PassCause.NOTHING_TO_ADD)
+            case "ends":
+                payload = ConcludeGroupDiscussion()
+            case _:
+                assert verb == "silent"
+                return Told(story.timer())
+        return Told(story.speaks(holder, payload))
+
+    def where(self) -> str:
+        """The node and who has the floor, or how the discussion has ended."""
+        state, policy = self.story.state, self.story.policy
+        assert policy is not None and state.course is not None
+        match state.stage:
+            case Discussing(holder=holder):
+                return f"{policy.nodes[state.course.node].name}:{holder}"
+            case Ended(reason=reason):
+                return f"ended:{reason}"
+            case _:
+                return f"concluding:{state.floor_holder}"
+
+
+def floors(story: Scenario, words: str) -> str:
+    """Where the group stood at first and after each event."""
+    told = [Told(story)]
+    for word in words.split():
+        told.append(told[-1].word(word.replace("_", " ")))
+    return " ".join(one.where() for one in told)
+
+
+X: Mapping[str, Any] = {"name": "x", "roles": ["a", "b", "c"]}
+Y: Mapping[str, Any] = {"name": "y", "roles": ["c"]}
+Z: Mapping[str, Any] = {"name": "z", "roles": ["b", "c"]}
+BY_SPEAKER: Mapping[str, Any] = {"max": 9, "exits": [{"to": "end", "by": "speaker"}]}
+
+RULES: list[tuple[str, Sequence[Mapping[str, Any]], Mapping[str, Any], str, str]] = [
+    ("order is of roles, then of joining", [{"name": "x", "roles": ["c", "ab"]}], {}, "says says", "x:eve x:ada x:bob"),
+    ("a member of two roles has one seat", [{"name": "x", "roles": ["b", "ab"], "max": 3}], {}, "says says", "x:bob x:ada x:bob"),
+    ("only bare exits and no max: one round", [X], {}, "says says says", "x:ada x:bob x:eve concluding:ada"),
+    ("a silent turn counts", [X], {}, "silent passes says", "x:ada x:bob x:eve concluding:ada"),
+    ("no exit is the end", [{**X, "exits": []}], {}, "says says says", "x:ada x:bob x:eve concluding:ada"),
+    ("at max the first bare exit", [{**X, "max": 2, "exits": [{"to": "end", "by": "speaker"}, {"to": "y"}]}, Y], {},
+     "says says", "x:ada x:bob y:eve"),
+    ("at max without a bare exit the first open one", [{**X, "max": 1, "exits": [{"to": "y", "by": "speaker"}]}, Y], {},
+     "says", "x:ada y:eve"),
+    ("a rule goes before max", [{**X, "max": 1, "exits": [{"to": "end"}, {"to": "y", "when": {"turns": 1}}]}, Y], {},
+     "says", "x:ada y:eve"),
+    ("rules in the order of the file",
+     [{**X, "exits": [{"to": "y", "when": {"turns": 1}}, {"to": "end", "when": {"turns": 1}}]}, Y], {}, "says", "x:ada y:eve"),
+    ("rounds are of each who is present", [{**X, "exits": [{"to": "y", "when": {"rounds": 2}}]}, Y], {},
+     "says says says says says says", "x:ada x:bob x:eve x:ada x:bob x:eve y:eve"),
+    ("rounds do not wait for the lost", [{**X, "exits": [{"to": "y", "when": {"rounds": 1}}]}, Y], {},
+     "-bob says says", "x:ada x:ada x:eve y:eve"),
+    ("visits are of the node", [{**X, "max": 1, "exits": [{"to": "end", "when": {"visits": 2}}, {"to": "x"}]}], {},
+     "says says", "x:ada x:ada concluding:ada"),
+    ("all that a condition names must hold", [{**X, "max": 9, "exits": [{"to": "y", "when": {"turns": 2, "rounds": 1}}]}, Y], {},
+     "says says says", "x:ada x:bob x:eve y:eve"),
+    ("the speaker goes, if it is offered", [{**X, "max": 9, "exits": [{"to": "y", "by": "speaker"}]}, Y], {},
+     "says goes:y", "x:ada x:bob y:eve"),
+    ("the speaker ends", [{**X, **BY_SPEAKER}], {}, "says ends", "x:ada x:bob concluding:ada"),
+    ("an exit to a node without visits left is closed",
+     [{**X, "max": 1, "then": "y"}, {**Y, "visits": 1, "then": ["x", "end"]}], {},
+     "says says says", "x:ada y:eve x:ada concluding:ada"),
+    ("again counts anew", [{**X, "max": 2, "then": "y", "visits": 2}, {**Y, "then": ["x", "end"]}], {},
+     "says says says says says", "x:ada x:bob y:eve x:ada x:bob y:eve"),
+    ("again continues", [{**X, "max": 2, "then": "y", "visits": 2, "again": "continue"}, {**Y, "then": ["x", "end"]}], {},
+     "says says says says", "x:ada x:bob y:eve x:ada y:eve"),
+    ("somebody opens", [{**X, "opens": {"role": "b"}}], {}, "says says says", "x:bob x:eve x:ada concluding:ada"),
+    ("somebody opens with given words", [{**X, "opens": {"role": "b", "say": "Go."}}], {}, "opens:Go. says", "x:bob x:eve x:ada"),
+    ("nobody opens for who is lost", [{**X, "max": 1, "then": "z"}, {**Z, "opens": {"role": "b", "say": "Go."}}], {},
+     "-bob says says", "x:ada x:ada z:eve concluding:ada"),
+    ("nominate takes whom the speaker names", [{**X, "turns": "nominate", "max": 4}], {},
+     "says:eve says:ada says", "x:ada x:eve x:ada x:bob"),
+    ("follow by role", [{**X, "turns": {"mode": "follow", "follow": {"a": "c", "c": "a"}}, "max": 5}], {},
+     "says says says", "x:ada x:eve x:ada x:eve"),
+    ("follow a role that is absent: next in order", [{**X, "turns": {"mode": "follow", "follow": {"a": "c"}}, "max": 5}], {},
+     "-eve says says", "x:ada x:ada x:bob x:ada"),
+    ("a hub names, and speaks after everybody", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
+     "says:eve says says:bob says", "x:ada x:eve x:ada x:bob x:ada"),
+    ("a hub that names nobody: next in order", [{**X, "turns": {"mode": "hub", "by": "b"}, "max": 9}], {},
+     "says says silent says", "x:bob x:eve x:bob x:eve x:bob"),
+    ("a hub that is lost: in order", [{**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}], {},
+     "says:bob -ada says says +ada says", "x:ada x:bob x:bob x:eve x:bob x:bob x:ada"),
+    ("a lost holder is passed over, uncounted", [{**X, "max": 3}], {},
+     "says -bob says says", "x:ada x:bob x:eve x:ada concluding:ada"),
+    ("a lost holder alone keeps the floor", [{**X, "max": 2, "then": "y"}, Y], {}, "-ada -bob -eve +bob",
+     "x:ada x:bob x:eve x:eve x:bob"),
+    ("nobody present: the first rule",
+     [{**X, "max": 1, "then": "y"}, {**Y, "max": 1, "exits": [{"to": "x", "by": "speaker"}, {"to": "z"}]}, {**Z, "roles": ["b"]}],
+     {}, "-eve says", "x:ada x:ada z:bob"),
+    ("nobody present, and no rule: the first open one",
+     [{**X, "max": 1, "then": "y"}, {**Y, "max": 1, "exits": [{"to": "z", "by": "speaker"}]}, {**Z, "roles": ["b"]}], {},
+     "-eve says", "x:ada x:ada z:bob"),
+    ("nobody present anywhere", [{**X, "max": 1, "then": ["x", "end"]}], {}, "-ada -bob -eve silent",
+     "x:ada x:bob x:eve x:eve ended:no_speaker"),
+    ("at most so many turns in the whole group", [{**X, "max": 5}], {"roles": {"a": {"at_most": 1}}},
+     "says says says says says", "x:ada x:bob x:eve x:bob x:eve concluding:ada"),
+    ("the leader concludes", [X], {"leader": "c"}, "says says says", "x:ada x:bob x:eve concluding:eve"),
+    ("a lost leader: the owner", [X], {"leader": "c"}, "-eve says says", "x:ada x:ada x:bob concluding:ada"),
+    ("the last message is the result", [X], {"ends": "last"}, "says says says", "x:ada x:bob x:eve ended:concluded"),
+    ("a silent last turn is no result", [X], {"ends": "last"}, "says says silent", "x:ada x:bob x:eve concluding:ada"),
+    ("silence ends it, if the policy says so", [X], {"silent": "end"}, "says silent", "x:ada x:bob ended:no_speaker"),
+    ("two silences in a row for each member", [{**X, "max": 99}], {}, "says " + "silent " * 6,
+     "x:ada x:bob x:eve x:ada x:bob x:eve x:ada ended:no_speaker"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("nodes", "top", "story", "expected"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES])
+def test_rule(nodes: Sequence[Mapping[str, Any]], top: Mapping[str, Any], story: str, expected: str) -> None:
+    """Who has the floor follows from the policy and from what was said, and from nothing else."""
+    assert floors(group(*nodes, **top), story) == expected
+
+
+@pytest.mark.parametrize("seed", [0, 1, 7])
+def test_a_random_order_follows_from_the_seed_and_the_group(seed: int) -> None:
+    """It is the same each time, and nobody speaks twice in a row."""
+    expected, last = [], ""
+    for turn in range(6):
+        choices = [one for one in (A, B, C) if one != last]
+        drawn = hashlib.sha256(f"{seed}/{COMM}/x/1/{turn}".encode()).digest()[:8]
+        last = choices[int.from_bytes(drawn, "big") % len(choices)]
+        expected.append(f"x:{last}")
+    assert floors(group({**X, "turns": "random", "max": 9}, seed=seed), "says " * 5).split() == expected
+
+
+LOOSE: Mapping[str, Any] = {"max": 9, "exits": [{"to": "y", "by": "speaker"}]}
+
+REFUSED: list[tuple[str, Mapping[str, Any], str, Payload, RejectionCode]] = [
+    ("other words", {**X, "opens": {"role": "a", "say": "Go."}}, "", Discussion(content="Hm."), RejectionCode.BAD_OPENING),
+    ("more than the words", {**X, "opens": {"role": "a", "say": "Go."}}, "", Discussion(content="Go.", next_speaker=AgentId(B)),
+     RejectionCode.BAD_OPENING),
+    ("a name in order", X, "", Discussion(content="Hm.", next_speaker=AgentId(B)), RejectionCode.BAD_NEXT_SPEAKER),
+    ("a stranger", {**X, "turns": "nominate", "max": 9}, "", Discussion(content="Hm.", next_speaker=AgentId("zoe")),
+     RejectionCode.BAD_NEXT_SPEAKER),
+    ("oneself", {**X, "turns": "nominate", "max": 9}, "", Discussion(content="Hm.", next_speaker=AgentId(A)),
+     RejectionCode.BAD_NEXT_SPEAKER),
+    ("the lost", {**X, "turns": "nominate", "max": 9}, "-bob", Discussion(content="Hm.", next_speaker=AgentId(B)),
+     RejectionCode.BAD_NEXT_SPEAKER),
+    ("a name by who is no hub", {**X, "turns": {"mode": "hub", "by": "a"}, "max": 9}, "says",
+     Discussion(content="Hm.", next_speaker=AgentId(C)), RejectionCode.BAD_NEXT_SPEAKER),
+    ("a way by who is no hub", {**X, **LOOSE, "turns": {"mode": "hub", "by": "a"}}, "says", Discussion(content="Hm.", go="y"),
+     RejectionCode.BAD_EXIT),
+    ("a way of a rule", {**X, "max": 9, "then": "y"}, "", Discussion(content="Hm.", go="y"), RejectionCode.BAD_EXIT),
+    ("no way", {**X, **LOOSE}, "", Discussion(content="Hm.", go="end"), RejectionCode.BAD_EXIT),
+    ("a way whose time has not come", {**X, "max": 9, "exits": [{"to": "y", "by": "speaker", "when": {"turns": 1}}]}, "",
+     Discussion(content="Hm.", go="y"), RejectionCode.BAD_EXIT),
+    ("a way and a name", {**X, **LOOSE, "turns": "nominate"}, "", Discussion(content="Hm.", go="y", next_speaker=AgentId(B)),
+     RejectionCode.BAD_EXIT),
+    ("an end that is not offered", {**X, **LOOSE}, "", ConcludeGroupDiscussion(), RejectionCode.OFF_COURSE),
+    ("a conclusion by who does not lead", {**X, **BY_SPEAKER}, "says",
+     ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")), RejectionCode.OFF_COURSE),
+    ("tasks", X, "", SyncTaskAssignment(tasks=specs(("t1-1:bob",))), RejectionCode.OFF_COURSE),
+    ("tasks beside", X, "", AsyncTaskAssignment(tasks=specs(("t1-1:bob",))), RejectionCode.OFF_COURSE),
+    ("a pause", X, "", Pause(triggers=(TaskId("t1-1"),)), RejectionCode.OFF_COURSE),
+    ("more time without patience", X, "", Thinking(), RejectionCode.NO_CHANGE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("node", "story", "payload", "code"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_is_not_offered_is_refused(node: Mapping[str, Any], story: str, payload: Payload, code: RejectionCode) -> None:
+    """With the reason, and with what would be legal."""
+    told = Told(group(node, *([Y] if "'y'" in str([node.get("exits"), node.get("then")]) else [])))
+    for word in story.split():
+        told = told.word(word)
+    assert told.story.holder is not None
+    refused = told.story.refusal(said(told.story.holder, payload, told.story.state.turn, told.story.now))
+    assert refused.code is code
+    assert "DISCUSSION" in refused.legal and "SYNC_TASK_ASSIGNMENT" not in refused.legal
+
+
+def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:
+    """And that of the others neither."""
+    story = group({**X, "turns": {"mode": "hub", "by": "a"}, **BY_SPEAKER}, leader="b")
+    assert story.policy is not None
+    assert offer(story.policy, story.state, AgentId(A)) == Offer(next_speakers=(AgentId(B), AgentId(C)), go=("end",))
+    after = Told(story).word("says:bob").story
+    assert offer(story.policy, after.state, AgentId(B)) == Offer(may_conclude=True)
+    assert offer(story.policy, after.state, AgentId(A)) is None
+
+
+def test_a_leader_that_is_offered_the_end_may_conclude_with_it() -> None:
+    """One message ends the group."""
+    story = group({**X, **BY_SPEAKER}).speaks(A, ConcludeGroupDiscussion(conclusion=Conclusion(content="Ten.")))
+    assert isinstance(story.state.stage, Ended)
+    assert (story.state.stage.reason, story.state.stage.content) == (Reason.CONCLUDED, "Ten.")
+
+
+def test_a_member_whose_model_is_away_is_waited_for() -> None:
+    """Nobody decides in its place: its turn is silent only when its model has been away for as long as a group waits for one."""
+    story = group({**X, "max": 99})
+    away = PassCause.MODEL_UNAVAILABLE
+    held = story.passes(A, cause=away).after(200).passes(A, cause=away)
+    assert (held.holder, held.state.turn) == (A, 3)
+    assert held.after(100).passes(A, cause=away).holder == B
+
+
+def test_a_group_whose_models_stay_away_fails_with_that_reason() -> None:
+    """Whoever waits for the result learns what was missing."""
+    story = group({**X, "max": 99})
+    while story.holder is not None:
+        story = story.after(100).passes(story.holder, cause=PassCause.MODEL_UNAVAILABLE)
+    assert isinstance(story.state.stage, Ended) and story.state.stage.reason is Reason.MODEL_UNAVAILABLE
+
+
+def test_the_second_repetition_passes_the_turn() -> None:
+    """As a silent one."""
+    story = group({**X, "max": 9})
+    assert story.repeats_itself(A, "m1").holder == A
+    assert story.repeats_itself(A, "m1").repeats_itself(A, "m2").holder == B
+
+
+def test_words_may_come_again_in_a_hub() -> None:
+    """A host that says "Next, please." twice says something new each time."""
+    node = {**X, "roles": ["a"], "turns": {"mode": "hub", "by": "a"}, "max": 9}
+    again = Discussion(content="Next, please.")
+    assert group(node).speaks(A, again).speaks(A, again).holder == A
+    alone = group({**node, "turns": "order"}).speaks(A, again)
+    assert alone.refusal(said(A, again, alone.state.turn, alone.now)).code is RejectionCode.REPETITION
+
+
+def test_a_role_may_have_time_of_its_own() -> None:
+    """Instead of the group's; the next speaker has its own again."""
+    story = group(X, roles={"a": {"timeout": 5}})
+    assert isinstance(story.state.stage, Discussing)
+    assert (story.state.stage.until - story.now).total_seconds() == 5
+    after = story.timer()
+    assert isinstance(after.state.stage, Discussing)
+    assert (after.state.stage.until - after.now).total_seconds() == 60
+
+
+def test_turns_of_the_group_are_exact_and_the_leader_concludes() -> None:
+    """Silent turns are no messages and use none up."""
+    story = group({**X, "max": 99}, max_turns=3, leader="c")
+    assert floors(story, "says silent says says") == "x:ada x:bob x:eve x:ada concluding:eve"
+    told = Told(story)
+    for word in "says silent says says".split():
+        told = told.word(word)
+    assert (told.story.state.turns_taken, told.story.state.forced) == (3, Reason.MAX_TURNS)
+
+
+def test_a_member_may_pass_and_think_and_nothing_of_a_free_group() -> None:
+    """What it is told to be legal is what is taken."""
+    story = group(X)
+    assert legal_kinds(story.state, AgentId(A), story.now, story.policy) == (Discussion, Pass)
+    ending = group({**X, **BY_SPEAKER})
+    assert legal_kinds(ending.state, AgentId(A), ending.now, ending.policy) == (Discussion, ConcludeGroupDiscussion, Pass)
+
+
+def test_a_group_is_not_stepped_without_its_policy() -> None:
+    """A process that has not read it would run another group."""
+    story = group(X)
+    other = policy_of({**X, "max": 2})
+    for policy in (None, other):
+        with pytest.raises(ValueError, match="policy of its charter"):
+            step(story.state, said(A, Discussion(content="Hm."), 1), policy)
+
+
+def test_a_report_on_a_task_that_is_none_is_judged_with_the_policy() -> None:
+    """Whoever sends it is told what is legal there."""
+    story = group(X)
+    refused = story.refusal(said(A, InformTaskProgress(task_id=TaskId("t1-1"), number=1), 1))
+    assert (refused.code, refused.legal) == (RejectionCode.UNKNOWN_TASK, ("DISCUSSION", "PASS"))
+
+
+def test_a_group_that_is_free_knows_no_ways_out() -> None:
+    """What belongs to a policy is refused there, and a next speaker has to be named."""
+    free = replace(group(X), policy=None)
+    state = free.state.model_copy(update={"course": None})
+    story = replace(free, state=state)
+    both = Discussion(content="Hm.", go="y", next_speaker=AgentId(B))
+    assert story.refusal(said(A, both, 1)).code is RejectionCode.BAD_EXIT
+    assert story.refusal(said(A, Discussion(content="Hm."), 1)).code is RejectionCode.BAD_NEXT_SPEAKER

@@ -1,0 +1,224 @@
+"""What holds under every policy that the checker passes: those that ship, and many made at random."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import product
+
+import pytest
+
+from ioa.group.events import Entry, Event, MemberLost, MemberReturned, Said, TimerFired, encode_entry
+from ioa.group.floor import ROUNDS_OF_SILENCE
+from ioa.group.machine import step
+from ioa.group.policy.offer import Offer, offer
+from ioa.group.rejection import IllegalEventError
+from ioa.group.state import Discussing, GroupState
+from ioa.protocol.codec import decode
+from ioa.protocol.ids import AgentId, TaskId
+from ioa.protocol.messages import (
+    ConcludeGroupDiscussion,
+    Conclusion,
+    Discussion,
+    Pass,
+    PassCause,
+    Pause,
+    Payload,
+    SyncTaskAssignment,
+    Thinking,
+)
+from ioa.protocol.policy import END, Policy
+from ioa.protocol.team import read_toml
+from tests.unit.group.scenario import Scenario, launched_under, said, specs
+from tests.unit.protocol.policies import SHIPPED, Choose, any_policy
+
+MEMBERS = ("ada", "bob", "eve", "joe")
+
+
+def any_group(seed: int) -> Scenario:
+    """A group of four under a policy made at random, cast at random."""
+    choose = random.Random(seed).choice
+    return _cast(any_policy(choose), choose)
+
+
+def shipped_groups() -> Iterator[Scenario]:
+    """A group under each policy that ships."""
+    for file in sorted(SHIPPED.glob("*.toml")):
+        yield _cast(read_toml(file.read_text()).policy, random.Random(file.stem).choice)
+
+
+def groups(made: int) -> Iterator[Scenario]:
+    """Those that ship and so many others."""
+    yield from shipped_groups()
+    yield from map(any_group, range(made))
+
+
+def _cast(policy: Policy, choose: Choose) -> Scenario:
+    cast = {role.name: [one for one in MEMBERS if choose((True, False))] or [choose(MEMBERS)] for role in policy.roles}
+    return launched_under(policy, cast, *MEMBERS, max_turns=choose((3, 30)), patient=choose(((), ("bob",))))
+
+
+def offered_messages(offered: Offer) -> list[Payload]:
+    """One message for each thing that an offer holds."""
+    if offered.say is not None:
+        return [Discussion(content=offered.say)]
+    told: list[Payload] = [Discussion(content="Mine.")]
+    told += [Discussion(content="Yours.", next_speaker=agent) for agent in offered.next_speakers]
+    told += [Discussion(content="On.", go=node) for node in offered.go]
+    if END in offered.go:
+        told.append(ConcludeGroupDiscussion())
+        told += [ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))] if offered.may_conclude else []
+    return told
+
+
+def garbage(policy: Policy, offered: Offer, turn: int) -> Iterator[Payload]:
+    """Messages that are not in an offer."""
+    names, ways = (None, *MEMBERS, "zoe"), (None, END, "nowhere", *(node.name for node in policy.nodes))
+    held = offered_messages(offered)
+    for name, go, content in product(names, ways, ("Mine.", "Yours.", "On.", *filter(None, (offered.say,)))):
+        wild = Discussion(content=content, next_speaker=None if name is None else AgentId(name), go=go)
+        if not any(isinstance(one, Discussion) and (one.next_speaker, one.go) == (wild.next_speaker, wild.go) for one in held) or (
+            offered.say is not None and content != offered.say
+        ):
+            yield wild
+    yield SyncTaskAssignment(tasks=specs((f"t{turn}-1:ada",)))
+    yield Pause(triggers=(TaskId(f"t{turn}-1"),))
+    yield Conclusion(content="Done.")
+    if END not in offered.go:
+        yield ConcludeGroupDiscussion()
+    if not offered.may_conclude or END not in offered.go:
+        yield ConcludeGroupDiscussion(conclusion=Conclusion(content="Done."))
+
+
+def run(story: Scenario, choose: Choose) -> Iterator[Scenario]:
+    """Let the members say at random what they are offered, pass, fall silent, and go and come, until the group has ended."""
+    yield story
+    while not story.state.phase.is_terminal:
+        story = story.happens(_anything(story, choose))
+        yield story
+
+
+def _anything(story: Scenario, choose: Choose) -> Event:
+    state, holder = story.state, story.holder
+    assert holder is not None and story.policy is not None
+    due = state.next_deadline()
+    assert due is not None
+    kind = choose(("says", "says", "says", "says", "passes", "silent", "lost", "returned"))
+    lost = [member.agent_id for member in state.members if member.lost]
+    if kind == "lost" and len(lost) < len(state.members):
+        return MemberLost(at=story.now, agent_id=choose(state.living()))
+    if kind == "returned" and lost:
+        return MemberReturned(at=story.now, agent_id=choose(lost))
+    if kind == "silent":
+        return TimerFired(at=due)
+    if kind == "passes":
+        return said(holder, Pass(cause=choose((PassCause.NOTHING_TO_ADD, PassCause.NO_USABLE_ANSWER))), state.turn, story.now)
+    offered = offer(story.policy, state, AgentId(holder))
+    payload = Conclusion(content="Done.") if offered is None else choose(offered_messages(offered))
+    if isinstance(payload, Discussion) and offered is not None and offered.say is None:
+        payload = payload.model_copy(update={"content": f"Point {state.turn}."})
+    return said(holder, payload, state.turn, story.now)
+
+
+def test_what_is_offered_is_taken_and_all_else_is_refused() -> None:
+    """A refusal changes nothing, says why, and one member at most has the floor."""
+    for seed, story in enumerate(groups(25)):
+        choose = random.Random(seed).choice
+        for number, here in enumerate(run(story, choose)):
+            if not isinstance(here.state.stage, Discussing) or number % 4:
+                continue
+            assert here.policy is not None and here.holder is not None
+            offered = offer(here.policy, here.state, AgentId(here.holder))
+            assert offered is not None
+            fresh = here.state.model_copy(update={"monologue": None})
+            for payload in offered_messages(offered):
+                step(fresh, said(here.holder, payload, fresh.turn, here.now), here.policy)
+            before = encode_entry(Entry.of(here.log[-1], here.state, ())).data
+            for payload in garbage(here.policy, offered, fresh.turn):
+                with pytest.raises(IllegalEventError):
+                    step(fresh, said(here.holder, payload, fresh.turn, here.now), here.policy)
+            others = [one for one in MEMBERS if one != here.holder]
+            for other in others:
+                assert offer(here.policy, here.state, AgentId(other)) is None
+            assert encode_entry(Entry.of(here.log[-1], here.state, ())).data == before
+
+
+def test_every_policy_ends_by_timers_alone() -> None:
+    """However silent its members are, and whether they live or not; the number of firings is bounded by their number."""
+    for seed, story in enumerate(groups(100)):
+        rng = random.Random(seed)
+        silent = story.loses(*rng.sample(MEMBERS, rng.choice((0, 0, 2, 4))))
+        fired = 0
+        while not silent.state.phase.is_terminal:
+            silent, fired = silent.timer(), fired + 1
+        assert fired <= 2 * ROUNDS_OF_SILENCE * len(MEMBERS)
+
+
+def test_every_policy_ends_and_no_cap_is_exceeded() -> None:
+    """Whatever its members choose: turns of the group, of a node and of a role, and visits are never more than allowed."""
+    for seed, story in enumerate(groups(100)):
+        steps = 0
+        for here in run(story, random.Random(seed).choice):
+            steps += 1
+            _check_caps(here.state, here.policy)
+        assert steps < 3_000
+
+
+def _check_caps(state: GroupState, policy: Policy | None) -> None:
+    course = state.course
+    assert policy is not None and course is not None
+    assert state.turns_taken <= state.limits.max_turns
+    for node, visits in zip(policy.nodes, course.visits, strict=True):
+        assert node.visits is None or visits <= node.visits
+    node = policy.nodes[course.node]
+    if isinstance(state.stage, Discussing) and node.max is not None and node.again == "anew":
+        assert course.turns < node.max
+    for number, total in enumerate(course.total):
+        held = [policy.roles[role].at_most for role in state.members[number].roles]
+        assert any(cap is None for cap in held) or total <= max(filter(None, held), default=0)
+
+
+def test_a_log_refolds_to_the_same_states_through_its_encoding() -> None:
+    """A router that reads the group from its log goes on where the other one stood."""
+    for seed, story in enumerate(groups(40)):
+        *_, last = run(story, random.Random(seed).choice)
+        state: GroupState | None = None
+        for event in last.log:
+            entry = Entry.of(event, step(state, event, last.policy).state, ())
+            read = decode(Entry, encode_entry(entry).data)
+            assert (read, read.version) == (entry, 2)
+            state = read.state
+        assert state == last.state
+
+
+def test_a_state_is_small() -> None:
+    """A course takes less than 420 bytes of each entry under the policies that ship."""
+    for story in shipped_groups():
+        for here in run(story, random.Random(1).choice):
+            event: Event = TimerFired(at=here.now)
+            free = here.state.model_copy(
+                update={"course": None, "members": tuple([one.model_copy(update={"roles": ()}) for one in here.state.members])}
+            )
+            sizes = [len(encode_entry(Entry.of(event, state, ())).data) for state in (here.state, free)]
+            assert sizes[0] - sizes[1] <= 420
+
+
+def test_a_member_with_patience_keeps_the_floor() -> None:
+    """Under a policy as in a free group."""
+    policy = read_toml((SHIPPED / "debate.toml").read_text()).policy
+    cast = {"for": ["ada"], "against": ["bob"], "chair": ["eve"]}
+    story = launched_under(policy, cast, *MEMBERS, patient=["bob"]).speaks(
+        "ada", Discussion(content="I open the case for the motion.")
+    )
+    assert isinstance(story.state.stage, Discussing)
+    later = story.after(40).speaks("bob", Thinking())
+    assert isinstance(later.state.stage, Discussing)
+    assert (later.holder, later.state.stage.until) == ("bob", later.now.replace(second=40, minute=1))
+
+
+def test_messages_are_events_like_others() -> None:
+    """What was said stands in the log under the turn that was granted once."""
+    for story in shipped_groups():
+        *_, last = run(story, random.Random(2).choice)
+        turns = [event.message.header.turn for event in last.log if isinstance(event, Said)]
+        assert turns == sorted(set(turns))

@@ -1,0 +1,124 @@
+"""Who plays in a team: agents by name, replicas that are free, and whom its leader found; and who may not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from ioa.errors import InvalidInputError, NoAgentError
+from ioa.group.requests import LaunchGroup
+from ioa.protocol import subjects
+from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.ids import LOCAL, AgentId, GoalId, GoalName
+from ioa.protocol.levels import LEVEL, POLICIES
+from ioa.protocol.policy import Casting
+from ioa.protocol.registry import Register
+from ioa.protocol.team import TeamSpec, team_of
+from ioa_groups.casting import cast_roles
+from tests.unit.group.scenario import card
+from tests.unit.runtime.plane import ADA, BOB, EVE, GOAL, TICKET, Plane
+
+
+def team(roles: Mapping[str, Any], *nodes: Sequence[str]) -> TeamSpec:
+    """A team whose nodes have these roles, one after the other; all roles in one node if none is named."""
+    named = [list(node) for node in nodes] or [list(roles)]
+    told = [{"name": f"n{number}", "roles": node, "then": f"n{number + 1}"} for number, node in enumerate(named)]
+    return team_of({"team": "t", "roles": roles, "nodes": [*told[:-1], {**told[-1], "then": "end"}]})
+
+
+async def pool(plane: Plane, name: str, replicas: int, level: int = LEVEL) -> None:
+    """Register some replicas of a pool."""
+    for number in range(1, replicas + 1):
+        await plane.registry.register(Register(card=card(f"{name}-{number}", pool=name, level=level)))
+
+
+def cast(plane: Plane, of: TeamSpec, *found: Casting, owner: str = "ada") -> dict[str, tuple[str, ...]]:
+    """Who is cast."""
+    return {one.role: one.members for one in cast_roles(of, found, AgentId(owner), plane.view)}
+
+
+async def test_roles_of_one_node_get_different_replicas() -> None:
+    """The leader plays first; a replica plays two roles only where they never meet, and nobody else is free."""
+    plane = Plane()
+    await pool(plane, "debater", 2)
+    debate = team({"pro": "debater", "con": "debater", "chair": "debater"}, ["pro", "con"], ["chair"])
+    expected = {"pro": ("debater-2",), "con": ("debater-1",), "chair": ("debater-2",)}
+    assert cast(plane, debate, owner="debater-2") == expected
+
+
+async def test_a_role_without_a_free_replica_is_named() -> None:
+    """Whoever waits for the goal learns what to start."""
+    plane = Plane()
+    await pool(plane, "debater", 1)
+    both = team({"pro": "debater", "con": "debater"})
+    with pytest.raises(NoAgentError, match="The role con finds nobody: an agent or a free replica of debater must be online"):
+        cast(plane, both)
+    with pytest.raises(NoAgentError, match="The role pro finds nobody: 3 replicas of debater"):
+        cast(plane, team({"pro": {"agent": "debater", "count": 3}}))
+    with pytest.raises(NoAgentError, match="The role pro finds nobody: discovery knows nobody for “sums”"):
+        cast(plane, team({"pro": {"need": "sums"}}))
+
+
+async def test_an_agent_is_not_cast_twice_in_one_node() -> None:
+    """A debate with itself is hardly ever meant."""
+    plane = Plane()
+    await plane.join(ADA, level=LEVEL)
+    assert cast(plane, team({"pro": ADA, "con": ADA}, ["pro"], ["con"])) == {"pro": (ADA,), "con": (ADA,)}
+    with pytest.raises(NoAgentError, match="The role con finds nobody"):
+        cast(plane, team({"pro": ADA, "con": ADA}))
+
+
+async def test_whom_the_leader_found_plays_what_names_a_need() -> None:
+    """And nothing else."""
+    plane = Plane()
+    await plane.join(ADA, BOB, level=LEVEL)
+    one = team({"lead": ADA, "helper": {"need": "sums"}})
+    assert cast(plane, one, Casting(role="helper", members=(BOB,))) == {"lead": (ADA,), "helper": (BOB,)}
+    with pytest.raises(InvalidInputError, match="The roles lead name no need"):
+        cast(plane, one, Casting(role="lead", members=(BOB,)))
+
+
+async def test_a_goal_with_a_team_is_launched_under_its_policy() -> None:
+    """With those who were cast, in a charter that holds the policy; whoever leads need not name them."""
+    plane, two = Plane(), team({"pro": ADA, "con": BOB})
+    await plane.join(ADA, BOB, EVE, level=LEVEL)
+    await plane.accept(team=two)
+    launch = LaunchGroup(owner=EVE, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest)
+    opened = await plane.setup.launch(launch)
+    assert opened.charter is not None
+    assert [one.agent_id for one in opened.charter.team_members] == [EVE, ADA, BOB]
+    assert (opened.charter.policy, opened.state.floor_holder, opened.state.limits.level) == (two.policy, ADA, LEVEL)
+
+
+async def test_a_member_of_an_older_release_is_not_cast() -> None:
+    """It would not know what it may say."""
+    plane, two = Plane(), team({"pro": ADA, "con": BOB})
+    await plane.join(ADA, level=LEVEL)
+    await plane.join(BOB, level=POLICIES - 1)
+    await plane.accept(team=two)
+    with pytest.raises(NoAgentError, match="bob cannot join a team with a policy: of an older release"):
+        await plane.setup.launch(LaunchGroup(owner=ADA, members=(), goal_id=GOAL, ticket=TICKET, policy=two.policy.digest))
+
+
+async def test_a_leader_that_has_not_read_the_policy_opens_no_group() -> None:
+    """Neither with another one nor with none: nobody leads a goal with a team as a free group."""
+    plane, two = Plane(), team({"pro": ADA, "con": BOB})
+    await plane.join(ADA, BOB, level=LEVEL)
+    await plane.accept(team=two)
+    for policy in ("", "other"):
+        with pytest.raises(InvalidInputError, match="another policy"):
+            await plane.setup.launch(LaunchGroup(owner=ADA, members=(BOB,), goal_id=GOAL, ticket=TICKET, policy=policy))
+
+
+async def test_intake_sends_a_team_to_its_leader() -> None:
+    """With the turns of the team; the same file that `ioa team check` takes travels in the goal."""
+    plane = Plane()
+    await plane.join(ADA, BOB, level=LEVEL)
+    two = team({"pro": ADA, "con": BOB}).model_copy(update={"max_turns": 7})
+    order = GoalOrder(goal="Argue.", goal_id=GoalId("g7"), team=two)
+    await plane.intake.accept(subjects.goal_of(LOCAL), order.model_dump_json().encode(), "1")
+    record = await plane.goals.find(GoalName(LOCAL, GoalId("g7")).comm_id)
+    assert record is not None
+    assert (record.goal.agent, record.goal.max_turns, record.goal.team) == (ADA, 7, two)

@@ -1,0 +1,92 @@
+"""Policies made at random that pass the checker, and the teams that ship. The choices come from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from ioa.protocol.policy import Policy
+from ioa.protocol.policy_check import check
+from ioa.protocol.team import Filling, TeamSpec
+
+T = TypeVar("T")
+
+SHIPPED = Path(__file__).parents[3] / "examples" / "teams"
+_ROLES = ("red", "blue", "green")
+_NODES = ("plan", "talk", "vote", "close")
+
+
+class Choose(Protocol):
+    """Choose one of several."""
+
+    def __call__(self, options: Sequence[T], /) -> T:
+        """Any of them, each with the same chance."""
+
+
+def any_policy(choose: Choose) -> Policy:
+    """A policy of up to three roles and four nodes that has no error."""
+    while True:
+        policy = _any(choose)
+        if not any(one.kind == "error" for one in check(policy)):
+            return policy
+
+
+def any_team(choose: Choose) -> TeamSpec:
+    """A team around such a policy."""
+    policy = any_policy(choose)
+    fillings = tuple(_filling(role.name, choose) for role in policy.roles)
+    told = {
+        "team": choose(("t", 'a "quoted" tëam')),
+        "goal": choose(("", "Line one.\nLine \\ two\t.")),
+        "max_turns": choose((1, 7, 100)),
+    }
+    return TeamSpec.model_validate({**told, "policy": policy, "fillings": fillings})
+
+
+def _filling(role: str, choose: Choose) -> Filling:
+    how: dict[str, Any] = choose(({"agents": ("a",)}, {"agents": ("a", "b")}, {"agents": ("pool",), "count": 2}, {"need": "sums"}))
+    return Filling(role=role, **how)
+
+
+def _any(choose: Choose) -> Policy:
+    roles, names = _ROLES[: choose((1, 2, 3))], _NODES[: choose((1, 2, 3, 4))]
+    return Policy.model_validate(
+        {
+            "roles": [
+                {"name": name, "prompt": choose(("", "Play.")), "at_most": choose((None, None, 3)), "timeout": choose((None, 20))}
+                for name in roles
+            ],
+            "nodes": [_any_node(name, roles, names, choose) for name in names],
+            "leader": choose((None, *roles)),
+            "ends": choose(("leader", "leader", "last")),
+            "seed": choose((0, 7)),
+            "silent": choose(("skip", "skip", "skip", "end")),
+        }
+    )
+
+
+def _any_node(name: str, roles: Sequence[str], names: Sequence[str], choose: Choose) -> dict[str, Any]:
+    some = [role for role in roles if choose((True, True, False))] or [roles[0]]
+    mode = choose(("order", "order", "nominate", "random", "hub", "follow"))
+    turns: dict[str, Any] = {"mode": mode, "repeat": choose((False, True))}
+    if mode == "hub":
+        turns["by"] = choose(some)
+    if mode == "follow":
+        turns["follow"] = {choose(some): choose(some)}
+    return {
+        "name": name,
+        "roles": some,
+        "turns": turns,
+        "opens": choose((None, {"role": choose(some)}, {"role": choose(some), "say": f"Welcome to {name}."})),
+        "prompt": choose(("", "Be brief.")),
+        "max": choose((None, 1, 2, 5)),
+        "exits": [_any_exit((*names, "end", "end"), choose) for _ in range(choose((0, 1, 2, 3)))],
+        "again": choose(("anew", "continue")),
+        "visits": choose((None, None, 1, 2)),
+    }
+
+
+def _any_exit(targets: Sequence[str], choose: Choose) -> dict[str, Any]:
+    when = choose((None, None, {"turns": 2}, {"rounds": 1}, {"visits": 2}, {"turns": 1, "visits": 2}))
+    return {"to": choose(targets), "when": when, "by": choose(("rule", "rule", "speaker"))}

@@ -1,0 +1,180 @@
+"""Team files: shorthands, what is wrong in sentences, and that what is written reads back to the same."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from ioa.errors import InvalidInputError
+from ioa.protocol.policy import Exit, Opening, Policy, Turns
+from ioa.protocol.policy_check import check
+from ioa.protocol.team import Filling, TeamError, document_of, read_json, read_toml, team_of, to_toml
+from tests.unit.protocol.policies import SHIPPED, any_team
+
+HEAD = 'team = "t"\n[roles]\na = "ada"\nb = "bob"\n'
+X = '[[nodes]]\nname = "x"\nroles = ["a", "b"]\n'
+Y = '[[nodes]]\nname = "y"\nroles = ["b"]\n'
+
+
+def _findings(text: str) -> list[str]:
+    try:
+        return [str(one) for one in check(read_toml(text).policy)]
+    except TeamError as error:
+        return [str(one) for one in error.findings]
+
+
+def test_shorthands_mean_what_is_written_out() -> None:
+    """A role may be the name of an agent, turns the name of a mode, `then` a target or several, and no exit at all is the end."""
+    team = read_toml(HEAD + X + 'turns = "random"\nthen = ["y", "end"]\n' + Y)
+    first, second = team.policy.nodes
+    assert team.fillings == (Filling(role="a", agents=("ada",)), Filling(role="b", agents=("bob",)))
+    assert (first.turns, first.exits) == (Turns(mode="random"), (Exit(to="y"), Exit(to="end")))
+    assert second.exits == (Exit(to="end"),)
+
+
+def test_a_role_is_filled_by_an_agent_several_a_pool_or_a_need() -> None:
+    """Each with what goes with it."""
+    roles = 'a = { agents = ["ada", "eve"] }\nb = { agent = "pool", count = 2 }\nc = { need = "translates", prompt = "Be exact." }'
+    team = read_toml(f'team = "t"\n[roles]\n{roles}\n[[nodes]]\nname = "x"\nroles = ["a", "b", "c"]\n')
+    assert team.fillings == (
+        Filling(role="a", agents=("ada", "eve")),
+        Filling(role="b", agents=("pool",), count=2),
+        Filling(role="c", need="translates"),
+    )
+    assert team.policy.roles[2].prompt == "Be exact."
+
+
+@pytest.mark.parametrize("file", sorted(SHIPPED.glob("*.toml")), ids=lambda file: file.stem)
+def test_each_team_that_ships_has_nothing_wrong(file: Path) -> None:
+    """Neither an error nor a warning, and it reads back from TOML and JSON to the same."""
+    team = read_toml(file.read_text())
+    assert check(team.policy) == ()
+    assert read_toml(to_toml(team)) == team
+    assert read_json(json.dumps(document_of(team))) == team
+
+
+def test_what_is_written_reads_back_to_the_same() -> None:
+    """Of a hundred teams with whatever a policy may have, in TOML, as plain data and in a charter's encoding."""
+    choose = random.Random(1).choice
+    for _ in range(100):
+        team = any_team(choose)
+        assert read_toml(to_toml(team)) == team
+        assert team_of(document_of(team)) == team
+        assert Policy.model_validate(team.policy.model_dump(mode="json")) == team.policy
+        assert Policy.model_validate(team.policy.model_dump(mode="json")).digest == team.policy.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEAD + X + "max_turn = 3", "node x: there is no `max_turn`; did you mean `max`?"),
+        (HEAD + X + 'then = "z"\n' + Y, "node x: there is no node 'z' to go to"),
+        (HEAD + X.replace('"b"', '"c"'), "node x: no role is called 'c'; there are a, b"),
+        (HEAD + X + Y, "node y: nothing leads to it"),
+        (HEAD + X + 'then = "x"', "node x: no way leads from it to the end"),
+        (HEAD + X + 'exits = [ { to = "end", when = { visits = 2 } } ]', "node x: may never end: give it `max`"),
+        (HEAD + X + 'turns = "nominate"', "node x: may never end: give it `max`"),
+        (HEAD + X + 'turns = { mode = "hub", by = "a" }', "node x: may never end: give it `max`"),
+        (HEAD + X + 'turns = "hub"\nmax = 4', "node x: turns = 'hub' needs `by`, the role that speaks after everybody else"),
+        (HEAD + X + 'turns = "follow"\nmax = 4', "node x: turns = 'follow' needs `follow`, which role speaks after which"),
+        (HEAD + X + 'turns = { mode = "order", by = "a" }', "node x: turns = 'order' has no `by`"),
+        (HEAD + Y + 'turns = { mode = "hub", by = "a" }\nmax = 4', "node y: its turns name a, which is not in it"),
+        (HEAD + Y + 'opens = { role = "a" }', "node y: a opens it and is not in it"),
+        (HEAD + X + X, "two nodes are called 'x'; give one of them another name"),
+        (HEAD + X.replace('"x"', '"end"'), "no node may be called 'end': it is where exits lead that end the discussion"),
+        ('leader = "c"\n' + HEAD + X, "leader: no role is called 'c'; there are a, b"),
+        (
+            HEAD + X + 'exits = [ { to = "end", when = {} } ]',
+            "node x: the exit to end has an empty `when`; leave it out, or say when",
+        ),
+        (HEAD + X + 'max = "12"', "node x: max: Input should be a valid integer"),
+        (HEAD + X + "max = 0", "node x: max: Input should be greater than or equal to 1"),
+        (HEAD + X + 'turns = "loudest"', "node x: turns.mode: Input should be 'order', 'nominate', 'random', 'hub' or 'follow'"),
+        (HEAD + X.replace('"x"', '"X y"'), "node X y: name: a name is 1 to 32 of a-z 0-9 _ -, beginning with a letter"),
+        (HEAD + 'c = { prompt = "Play." }\n' + X, "role c: say who fills it: `agent`, `agents` or `need`"),
+        (HEAD + 'c = { agents = ["p", "q"], count = 2 }\n' + X, "role c: `count` goes with one `agent`, a pool, or with a `need`"),
+        (HEAD + 'c = { agent = "p", timeout = "30" }\n' + X, "role c: timeout: Input should be a number of seconds"),
+        (
+            HEAD + X + 'then = "end"\nexits = []',
+            "node x: has both `then` and `exits`; `then` is short for exits without a condition",
+        ),
+        ("version = 2\n" + HEAD + X, "version 2 of policies is not yet known; this release runs version 1"),
+        ('team = "t"\n' + X, "`roles` is missing: a table with who plays which part"),
+        (HEAD, "`nodes` is missing: a list of the stretches of the discussion"),
+        (HEAD + '[[nodes]]\nname = "x"', "node x: `roles` is missing: who speaks in it"),
+    ],
+)
+def test_each_mistake_is_told_once_in_a_sentence(text: str, expected: str) -> None:
+    """It names the innermost place and what to do."""
+    assert [one for one in _findings(text) if one.startswith(expected)] == _findings(text) != []
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (X + 'turns = "together"', "node x: turns = 'together'"),
+        (X + 'turns = { mode = "ask", by = "a" }', "node x: turns = 'ask'"),
+        (X + 'exits = [ { to = "end", by = "a" } ]', "node x: an exit by a role, here 'a',"),
+        (X + 'heard_by = ["a"]', "node x: `heard_by`"),
+        (X + 'form = { done = "yes/no" }', "node x: `form`"),
+        (X + "tasks = true", "node x: `tasks`"),
+        (X + 'exits = [ { to = "end", when = { left = "a" } } ]', "node x: `left`"),
+        ('c = { human = true, agent = "d" }\n' + X, "role c: `human`"),
+    ],
+)
+def test_what_is_designed_and_not_built_is_said_so(text: str, what: str) -> None:
+    """A policy is not run without a part that its author counts on."""
+    assert _findings(HEAD + text) == [f"{what} is not yet known: this release runs policies without it"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (HEAD + Y, "role a: nobody who holds it ever has a turn"),
+        (
+            HEAD + X + 'turns = "nominate"\nexits = [ { to = "end", by = "speaker" } ]',
+            "node x: only its speakers end it, besides max_turns",
+        ),
+        (
+            HEAD + X + 'then = ["y", "end"]\n' + Y + 'then = "x"',
+            "nodes x, y: a loop bounded by max_turns only; give one of them `visits`",
+        ),
+    ],
+)
+def test_what_is_worth_a_thought_is_a_warning(text: str, expected: str) -> None:
+    """It keeps nobody from running the team."""
+    assert [(one.kind, str(one)) for one in check(read_toml(text).policy)] == [("warning", expected)]
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """Nobody has to mend a file one error at a time."""
+    found = _findings(HEAD + X + "max_turn = 3\n" + Y + 'heard_by = "all"\nwatch = 1')
+    assert len(found) == 3
+
+
+def test_a_policy_that_is_too_large_is_refused() -> None:
+    """It travels with its goal and stands in the first entry of its group."""
+    nodes = "".join(
+        f'[[nodes]]\nname = "n{one}"\nroles = ["a"]\nprompt = "{"x" * 8_000}"\nthen = "n{one + 1}"\n' for one in range(20)
+    )
+    [found] = _findings(HEAD + nodes + '[[nodes]]\nname = "n20"\nroles = ["b"]\n')
+    assert found.startswith("the policy has 16")
+
+
+@pytest.mark.parametrize("text", ["team = ", 'a = "\ud800"'.encode("utf-8", "replace").decode() + " ="], ids=["cut", "broken"])
+def test_what_is_no_toml_is_told_so(text: str) -> None:
+    """With the place."""
+    with pytest.raises(InvalidInputError, match="This is no TOML"):
+        read_toml(text)
+
+
+def test_an_opening_is_kept_word_for_word() -> None:
+    """Its words are told to the group as they are written."""
+    say = 'Two "lines"\nand a back\\slash.'
+    team = team_of(
+        {"team": "t", "roles": {"a": "ada"}, "nodes": [{"name": "x", "roles": ["a"], "opens": {"role": "a", "say": say}}]}
+    )
+    assert read_toml(to_toml(team)).policy.nodes[0].opens == Opening(role="a", say=say)
