@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
+import nats.errors
 import pytest
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.js import JetStreamContext
-from nats.js.api import KeyValueConfig
+from nats.js.api import ConsumerInfo, KeyValueConfig, SequenceInfo
 
 from ioa.adapters.nats import buckets as nats_buckets
 from ioa.adapters.nats.buckets import Snapshot, follow
@@ -17,7 +20,7 @@ from ioa.adapters.nats.connection import NatsSettings, open_connection
 
 
 async def _losing_the_last_key(client: Client, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Store two keys, the last of which never comes, as if it were removed while the other one is read."""
+    """Store two keys, the last of which is removed, without a mark, before it comes."""
     store = await client.jetstream().create_key_value(KeyValueConfig(bucket=bucket))
     await store.put("a", b"1")
     await store.put("lost", b"2")
@@ -25,7 +28,7 @@ async def _losing_the_last_key(client: Client, bucket: str, monkeypatch: pytest.
 
     async def next_but_lost(self: JetStreamContext.PushSubscription, timeout: float | None = 1.0) -> Msg:
         while (message := await next_msg(self, timeout)).subject.endswith(".lost"):
-            pass
+            await client.jetstream().purge_stream(f"KV_{bucket}", subject=message.subject)
         return message
 
     monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_but_lost)
@@ -39,10 +42,41 @@ async def test_a_snapshot_ends_although_its_last_keys_were_removed(nats_url: str
         async with asyncio.timeout(10):
             changes = follow(client, "quiet")
             first = await anext(changes)
-            await changes.aclose()  # type: ignore[attr-defined]  # it is a generator
+            await changes.aclose()
 
     assert isinstance(first, Snapshot)
     assert first.values == {"a": b"1"}
+
+
+async def test_a_copy_that_lacks_keys_is_not_taken_for_the_bucket(nats_client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node that catches up calls its empty copy all there is; the bucket is read again until all that its leader counts comes."""
+    store = await nats_client.jetstream().create_key_value(KeyValueConfig(bucket="lagging"))
+    await store.put("a", b"1")
+    subscriptions: list[object] = []
+    next_msg, consumer_info = JetStreamContext.PushSubscription.next_msg, JetStreamContext.PushSubscription.consumer_info
+
+    def lags(subscription: JetStreamContext.PushSubscription) -> bool:
+        if subscription not in subscriptions:
+            subscriptions.append(subscription)
+        return subscription is subscriptions[0]
+
+    async def next_of_copy(self: JetStreamContext.PushSubscription, timeout: float | None = 1.0) -> Msg:
+        if lags(self):
+            raise nats.errors.TimeoutError
+        return await next_msg(self, timeout)
+
+    async def info_of_copy(self: JetStreamContext.PushSubscription) -> ConsumerInfo:
+        info = await consumer_info(self)
+        return replace(info, num_pending=0, delivered=SequenceInfo(0, 0)) if lags(self) else info
+
+    monkeypatch.setattr(JetStreamContext.PushSubscription, "next_msg", next_of_copy)
+    monkeypatch.setattr(JetStreamContext.PushSubscription, "consumer_info", info_of_copy)
+    monkeypatch.setattr(nats_buckets, "_RETRY_SECONDS", 0.0)
+    async with asyncio.timeout(10), aclosing(follow(nats_client, "lagging")) as changes:
+        first = await anext(changes)
+
+    assert isinstance(first, Snapshot)
+    assert (first.values, len(subscriptions)) == ({"a": b"1"}, 2)
 
 
 async def test_a_follower_that_is_cancelled_as_it_begins_leaves_nothing_behind(

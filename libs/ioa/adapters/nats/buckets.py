@@ -7,7 +7,7 @@ Whatever stands under a key that cannot be read is survived, said once and count
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, partial
@@ -66,34 +66,49 @@ class Snapshot:
         return {key: change.value for key, change in self.changes.items() if change.value is not None}
 
 
-async def follow(client: Client, bucket: str) -> AsyncIterator[Snapshot | Change]:
+async def follow(client: Client, bucket: str) -> AsyncGenerator[Snapshot | Change, None]:
     """Yield the bucket's snapshot and then its changes, for ever; a new snapshot after each interruption."""
     newest = ConsumerConfig(deliver_policy=DeliverPolicy.LAST_PER_SUBJECT)
     while True:
         try:
             with until_renewal(client) as waits:
                 async with ordered(client, f"The bucket {bucket}", f"KV_{bucket}", f"$KV.{bucket}.>", newest) as subscription:
-                    async for change in _changes(waits, subscription):
-                        yield change
+                    yield await _snapshot(client, bucket, waits, subscription)
+                    while True:
+                        message = await waits.next(partial(_next, subscription))
+                        if message is not None:
+                            yield _change_of(message)
         except UnavailableError as error:
             _log.warning("bucket_out_of_reach", bucket=bucket, error=error.message)
             await asyncio.sleep(_RETRY_SECONDS)
 
 
-async def _changes(waits: UntilRenewal, subscription: JetStreamContext.PushSubscription) -> AsyncIterator[Snapshot | Change]:
-    snapshot: dict[str, Change] = {}
-    is_whole = await _has_sent_all(subscription, before_any=True)
-    while not is_whole:
+async def _snapshot(client: Client, bucket: str, waits: UntilRenewal, subscription: JetStreamContext.PushSubscription) -> Snapshot:
+    """Read every key once.
+
+    The consumer reads a copy of the stream that may still be catching up after its node was away, and calls what that has all there
+    is. So as many keys have to come as the stream's leader counts.
+
+    Raises:
+        UnavailableError: They do not come: the copy lacks some.
+    """
+    changes: dict[str, Change] = {}
+    has_sent_all = await _has_sent_all(subscription, before_any=True)
+    while not has_sent_all or await _stored(client, bucket) > len(changes):
         message = await waits.next(partial(_next, subscription))
+        if message is None and has_sent_all:
+            raise UnavailableError(f"The copy of the bucket {bucket} that was read lacks keys: its node is still catching up.")
         if message is not None:
             change = _change_of(message)
-            snapshot[change.key] = change
-        is_whole = message is None or not message.metadata.num_pending
-    yield Snapshot(snapshot)
-    while True:
-        message = await waits.next(partial(_next, subscription))
-        if message is not None:
-            yield _change_of(message)
+            changes[change.key] = change
+        has_sent_all = message is None or not message.metadata.num_pending
+    return Snapshot(changes)
+
+
+async def _stored(client: Client, bucket: str) -> int:
+    """Ask the stream's leader how many keys there are, removed ones included that left a mark: each has one message."""
+    with unavailable_unless_answered(f"The bucket {bucket}"):
+        return (await client.jetstream().stream_info(f"KV_{bucket}")).state.messages
 
 
 def _change_of(message: Msg) -> Change:
