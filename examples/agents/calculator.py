@@ -56,6 +56,7 @@ _FORMS: list[tuple[str, str]] = [
     (rf"divide (?P<a>{_OPERAND}) by (?P<b>{_OPERAND})", "({a}) / ({b})"),
 ]
 _CONVERSION = re.compile(rf"(-?{_NUMBER}) ?([^\d\W][^\d]*?|°[CF]) (?:in|to|into) ([^\d%]+)", re.IGNORECASE)
+_ASKED = re.compile(rf"how many ([^\d]+?) (?:are|is) (?:in )?(-?{_NUMBER}) ?([^\d%]+)", re.IGNORECASE)
 _UNITS = dict.fromkeys(
     "mm millimetre millimeter cm centimetre centimeter m metre meter km kilometre kilometer inch foot feet yard mile mg "
     "milligram g gram kg kilogram pound stone ml millilitre milliliter litre liter second minute hour day week km/h mph m/s "
@@ -83,6 +84,8 @@ def run(task: str, ctx: TaskContext) -> str:
     text = _LEAD.sub("", text)
     if match := _CONVERSION.fullmatch(text):
         return f"{text} = {convert(*match.groups())}"
+    if match := _ASKED.fullmatch(text):
+        return f"{match[2]} {match[3]} = {convert(match[2], match[3], match[1])}"
     for pattern, formula in _FORMS:
         if match := re.fullmatch(pattern, text, re.IGNORECASE):
             return f"{text} = {show(compute(formula.format(**match.groupdict())))}{' %' * formula.endswith('* 100')}"

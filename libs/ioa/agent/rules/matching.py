@@ -96,7 +96,7 @@ def need_for(need: GoalNeed, attached: str = "") -> Need:
 def kind_attached(inputs: Sequence[Artifact], need: GoalNeed) -> str:
     """Say what kind of file came with a goal: `the CSV file`. Empty if none or several kinds did, or if the need names a file."""
     found = (_FILE_NAME.search(artifact.name) for artifact in inputs)
-    kinds = {_COMMON_NAMES.get(name["kind"].lower(), f"the {name['kind'].lower()} file") if name else "" for name in found}
+    kinds = {_common_name(name) if name else "" for name in found}
     return kinds.pop() if len(kinds) == 1 and not _FILE_NAME.search(need.text) else ""
 
 
@@ -107,5 +107,9 @@ def without_names(text: str) -> str:
     is asked for: "correlation between thickness and bottles in landings.csv" lies at 0.33 from an agent for statistics, "… in the
     CSV file" at 0.42. The similarity of "What is 7 + 7?" to a calculator goes by its digits, which say nothing of who can add.
     """
-    common = _FILE_NAME.sub(lambda name: _COMMON_NAMES.get(name["kind"].lower(), "the file"), text)
-    return _NUMBER.sub(_ANY_NUMBER, _QUOTED_WORD.sub("a word", common))
+    return _NUMBER.sub(_ANY_NUMBER, _QUOTED_WORD.sub("a word", _FILE_NAME.sub(_common_name, text)))
+
+
+def _common_name(name: re.Match[str]) -> str:
+    kind = name["kind"].lower()
+    return _COMMON_NAMES.get(kind, f"the {kind} file")
