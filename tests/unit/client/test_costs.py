@@ -81,8 +81,9 @@ def test_a_reader_sees_how_much_went_into_working_together(capsys: pytest.Captur
     assert "15% of it for working together" in shown
 
 
-def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reader_sees_each_call_of_a_model(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked stands in its order, with how long it took and what came of it; what decided nothing is named."""
+    monkeypatch.setenv("COLUMNS", "120")
     calls = (
         ModelCall(purpose="speak", came_to="not_legal", about="PAUSE", milliseconds=1_240, usage=tokens(1_000)),
         ModelCall(purpose="speak", milliseconds=800, usage=tokens(1_100)),
