@@ -21,8 +21,8 @@ from ioa.runtime.process import loop_factory
 from ioa.telemetry.logs import configure_logs
 from tests.rig.processes import ServiceProcesses, open_services
 
-_NO_QUOTAS = {f"IOA_QUOTA_{family}": "1000000" for family in ("RENEW", "SEARCH", "SAY", "SYNC", "FILES", "OTHERS")}
-"""A few agents stand for many."""
+NO_QUOTAS = {f"IOA_QUOTA_{family}": "1000000" for family in ("RENEW", "SEARCH", "SAY", "SYNC", "FILES", "OTHERS")}
+"""A few clients stand for many."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ async def open_parts(**replicas: int) -> AsyncIterator[Parts]:
         async with (
             open_nats_server(folder / "nats", None) as server,
             open_connection(NatsSettings(server.url, "benchmark"), patience=timedelta(seconds=10)) as client,
-            open_services(server.url, folder / "logs", {"IOA_LOG_LEVEL": "warning", **_NO_QUOTAS}, show_logs=False) as services,
+            open_services(server.url, folder / "logs", {"IOA_LOG_LEVEL": "warning", **NO_QUOTAS}, show_logs=False) as services,
         ):
             await Topology().ensure(client.jetstream())
             for module, count in replicas.items():
