@@ -111,6 +111,14 @@ COMMANDS: dict[str, list[str]] = {
     "agents remove": [f"x{HOSTILE}"],
     "credentials create": ["--out", f"creds{HOSTILE}", "--user", "ada"],
     "credentials upgrade": ["--out", f"creds{HOSTILE}"],
+    "credentials rotate": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
+    "credentials expire": ["--out", f"nowhere{HOSTILE}"],
+    "credentials revoke": [f"ada{HOSTILE}", "--out", f"creds{HOSTILE}"],
+    "audit": [],
+    "team check": [f"team{HOSTILE}.toml"],
+    "team draw": [f"team{HOSTILE}.toml"],
+    "team try": [f"team{HOSTILE}.toml"],
+    "team run": [f"team{HOSTILE}.toml"],
     "goal show": ["done"],
     "goal watch": ["done", "--out", "watched"],
     "goal cancel": ["failed", "--why", HOSTILE],
@@ -122,7 +130,7 @@ COMMANDS: dict[str, list[str]] = {
 
 MADE_OF_OTHERS = {"demo"}
 
-SHOWS_NOTHING_FOREIGN = {"prune", "goal cancel", "dead retry"}
+SHOWS_NOTHING_FOREIGN = {"prune", "goal cancel", "dead retry", "audit"}
 
 
 def test_no_command_is_left_out() -> None:

@@ -39,6 +39,7 @@ def test_every_class_means_something_of_its_own() -> None:
         "AheadOfLogError",
         "DeclinedError",
         "PromptTooLongError",
+        "TeamError",
         "UndecidedError",
     ]
 

@@ -7,12 +7,14 @@ nothing of it is restarted. nats-server closes, when it reloads, each connection
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from ioa.adapters.nats.permissions import AGENTS, Permissions
@@ -25,11 +27,13 @@ from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
 from ioa.hosting.cluster_credentials import RETIRING, key_in, replaced, still_let_in
 from ioa.protocol.ids import AgentId, is_token
 from ioa.protocol.registry import RemoveAgent
+from ioa.retry import until_available
 
 _SEED = "seed"
 """What the key of a service or user is called, which is nobody's name."""
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 _RELOAD = "nats-server --signal reload"
+_PATIENCE = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
@@ -158,14 +162,21 @@ async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId]
     forgotten: list[AgentId] = []
     if agents:
         try:
-            async with open_reached_system(url) as system:
+            async with open_reached_system(url) as system, asyncio.timeout(_PATIENCE.total_seconds()):
                 for agent_id in agents:
+                    removal = partial(system.remove_agent, RemoveAgent(agent_id=agent_id, force=True))
                     with suppress(NotFoundError):  # it has never registered
-                        await system.remove_agent(RemoveAgent(agent_id=agent_id, force=True))
+                        await until_available(removal, _try_again)
                     forgotten.append(agent_id)
         except IoaError as error:
             return forgotten, f"the card stays ({error.message}); "
+        except TimeoutError:
+            return forgotten, "the card stays (the registry does not answer); "
     return forgotten, ""
+
+
+def _try_again(_error: UnavailableError) -> None:
+    """Ask again: all connections of the system may be made anew just now."""
 
 
 def _named(kept: FolderSecrets, name: str) -> Sequence[tuple[str, str]]:

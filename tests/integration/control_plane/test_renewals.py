@@ -29,7 +29,7 @@ async def test_renewals_cost_the_same_with_many_groups(nats_server: NatsServer, 
     """Thirty agents in 500 open groups each, while other groups go on: every renewal is answered, as soon as before."""
     async with (
         open_connection(NatsSettings(nats_server.url, "test")) as client,
-        open_services(nats_server.url, tmp_path / "logs", show_logs=False) as services,
+        open_services(nats_server.url, tmp_path / "logs", {"IOA_QUOTA_RENEW": "1000"}, show_logs=False) as services,
     ):
         await services.start("ioa_registry", replicas=1)
         requester, loop = NatsRequester(client), asyncio.get_running_loop()
