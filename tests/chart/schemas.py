@@ -84,6 +84,7 @@ CUSTOM = {
             "isCA": {"type": "boolean"},
             "commonName": _TEXT,
             "dnsNames": {"type": "array", "minItems": 1, "items": _TEXT},
+            "ipAddresses": {"type": "array", "minItems": 1, "items": _TEXT},
             "usages": {"type": "array", "items": _TEXT},
         },
     ),

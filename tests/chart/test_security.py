@@ -96,10 +96,10 @@ def test_the_rights_of_the_job_go_when_it_is_done() -> None:
 
 @_CASES
 def test_no_secret_stands_in_a_manifest(values: Path) -> None:
-    """Seeds and keys are read from Secrets by whoever needs them; only the embedded Qdrant's key is made by helm."""
+    """Seeds and keys are read from Secrets by whoever needs them; helm makes only Qdrant's key and NATS's certificate."""
     rendered = render(values)
 
-    assert {one["metadata"]["name"].rpartition("-")[2] for one in rendered.all("Secret")} <= {"qdrant"}
+    assert {one["metadata"]["name"].rpartition("-")[2] for one in rendered.all("Secret")} <= {"qdrant", "tls"}
     assert _SEED.findall(json.dumps(rendered.manifests)) == []
 
 
