@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Callable
@@ -85,7 +86,7 @@ async def test_what_cannot_be_used_is_built_again_while_searches_are_answered(
     await _whole(town, RESIDENTS)
     [replica] = kept.running("ioa_discovery")
     assert await replica.stop() == 0
-    DAMAGES[damage](index_folder)
+    await asyncio.to_thread(DAMAGES[damage], index_folder)
     await kept.start("ioa_discovery", replicas=1)
     seen: list[int] = []
 
