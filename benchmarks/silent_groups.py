@@ -32,7 +32,7 @@ from ioa.ports.registry_store import Claim
 from ioa.protocol import subjects
 from ioa.protocol.cards import AgentCard
 from ioa.protocol.codec import encode
-from ioa.protocol.ids import AgentId, CommId, GoalId, MessageId, SessionId
+from ioa.protocol.ids import LOCAL, AgentId, CommId, GoalId, MessageId, SessionId
 from ioa.protocol.messages import Discussion, Header, Message, Phase
 from ioa.protocol.registry import Session
 from ioa.runtime.ledger import GroupLedger
@@ -62,6 +62,7 @@ def create_charter(agent_ids: Sequence[AgentId], turns: int) -> Charter:
     return Charter(
         comm_id=CommId(comm_id),
         goal_id=GoalId(comm_id),
+        user=LOCAL,
         goal="Say something, in turns.",
         owner=agent_ids[0],
         team_members=tuple(AgentCard(agent_id=one, name=one, description="Says something.", pool=one) for one in agent_ids),
