@@ -252,8 +252,12 @@ def _bytes(bucket: str, upload: str) -> str:
 
 
 def _meta(bucket: str, object_name: str) -> str:
-    return f"$O.{bucket}.M.{base64.urlsafe_b64encode(object_name.encode()).decode()}"
+    return f"$O.{bucket}.M.{_token(object_name)}"
 
 
 def _begun(object_name: str) -> str:
-    return f"$O.{FILES}.P.{base64.urlsafe_b64encode(object_name.encode()).decode()}"
+    return f"$O.{FILES}.P.{_token(object_name)}"
+
+
+def _token(object_name: str) -> str:
+    return base64.urlsafe_b64encode(object_name.encode()).decode()

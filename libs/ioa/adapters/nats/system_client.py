@@ -56,7 +56,6 @@ from ioa.protocol.results import decode_result
 from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
-USER = AgentId("user")
 _PAGE = 200
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
