@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ioa.cli import agent_commands, credential_commands, dead_letter_commands, goal_commands, group_commands, team_commands
 from ioa.cli.failures import reported
-from ioa.cli.options import DATA, AllowCode, AsJson, Data, Quiet, Url
+from ioa.cli.options import DATA, AllowCode, AsJson, Data, Inputs, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal, read_stdin, report, report_bug, tell_version
 from ioa.runtime.exit_code import ExitCode
 
@@ -138,7 +138,7 @@ def run(
             metavar="GOAL", help="What you want done, in a sentence; - reads it from standard input.", show_default=False
         ),
     ],
-    inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
+    inputs: Inputs = [],  # noqa: B006
     agent: Annotated[str | None, typer.Option(metavar="ID", help="The agent or pool that leads.", show_default=False)] = None,
     max_turns: Annotated[int | None, typer.Option(help="How many messages the discussion may take.", show_default="40")] = None,
     max_tokens: Annotated[
@@ -147,14 +147,12 @@ def run(
     max_cost: Annotated[
         float | None, typer.Option(help="What it may cost, in the currency the agents count in.", show_default="no bound")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
+    timeout: Timeout = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The produced files go into DIR/<goal id>, a new folder.", show_default="out"),
     ] = None,
-    pool: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.", show_default=False)
-    ] = None,
+    pool: PoolOfGoal = None,
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder of that system; a temporary one by default.", show_default=False)
     ] = None,

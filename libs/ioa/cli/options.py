@@ -41,6 +41,13 @@ AllowCode = Annotated[
     bool, typer.Option("--allow-code", help="Let agents of the pool join that run code which others write; they need a sandbox.")
 ]
 
+Inputs = Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")]
+Timeout = Annotated[float | None, typer.Option("--timeout", metavar="SECONDS", help="When to give up.", show_default="3600")]
+PoolOfGoal = Annotated[
+    Path | None,
+    typer.Option("--pool", metavar="FILE", help="Start a system with these agents for this goal.", show_default=False),
+]
+
 DATA = Path(".ioa")
 """The folder a system keeps its data in unless it is told otherwise; commands look here for a system that runs."""
 

@@ -29,6 +29,7 @@ from ioa.ports.system_client import SystemClient
 from ioa.protocol.codec import problems_of
 from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.ids import GoalId, GoalName
+from ioa.protocol.team import TeamSpec
 from ioa.runtime.exit_code import ExitCode
 from ioa.telemetry.logs import configure_logs
 
@@ -169,7 +170,7 @@ def _check_files(files: Sequence[Path]) -> None:
             raise InvalidInputError(f"The input {file} is no file.", hint="Name an existing file with --input.")
 
 
-def order_of(goal: str, **options: str | float | None) -> GoalOrder:
+def order_of(goal: str, **options: TeamSpec | str | float | None) -> GoalOrder:
     """Build the order from what was typed; an option that is None was not.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ioa.cli.failures import reported
-from ioa.cli.options import AllowCode, AsJson, Out, Quiet, Url
+from ioa.cli.options import AllowCode, AsJson, Inputs, Out, PoolOfGoal, Quiet, Timeout, Url
 from ioa.cli.terminal import Terminal
 
 team = typer.Typer(no_args_is_help=True, help="Teams with a policy: who speaks when, and what leads on.")
@@ -59,12 +59,10 @@ def try_(
 def run(
     file: TeamFile,
     goal: Annotated[str | None, typer.Option(help="What the team works at.", show_default="the goal of the file")] = None,
-    inputs: Annotated[list[Path], typer.Option("--input", "-i", metavar="FILE", help="A file the goal is about.")] = [],  # noqa: B006
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="When to give up.", show_default="3600")] = None,
+    inputs: Inputs = [],  # noqa: B006
+    timeout: Timeout = None,
     out: Out = None,
-    pool: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Start a system with these agents for this goal.", show_default=False)
-    ] = None,
+    pool: PoolOfGoal = None,
     allow_code: AllowCode = False,
     url: Url = None,
     quiet: Quiet = False,
@@ -73,9 +71,10 @@ def run(
     """Publish the goal with the team and follow it, as `ioa run` does. Exit codes are those of `ioa run`."""
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.run import Wanted, run_goal
-        from ioa.cli.teams import order_of_team
+        from ioa.cli.run import Wanted, order_of, run_goal
+        from ioa.cli.teams import goal_of_team
 
-        wanted = Wanted(order_of_team(file, goal, timeout), inputs, out, url, None, pool, allow_code)
+        given, words = goal_of_team(file, goal)
+        wanted = Wanted(order_of(words, team=given, timeout=timeout), inputs, out, url, None, pool, allow_code)
         code = run_to_end(run_goal(wanted, Terminal(as_json=as_json, quiet=quiet)))
     raise typer.Exit(code)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.text import Text
 
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn
 from ioa.client.rehearsal import read_script, rehearse
 from ioa.errors import InvalidInputError
-from ioa.protocol.codec import in_words
-from ioa.protocol.goal_order import GoalOrder
 from ioa.protocol.policy_check import Finding, check
 from ioa.protocol.team import TeamError, TeamSpec, read_json, read_toml
 from ioa.runtime.exit_code import ExitCode
@@ -88,17 +85,14 @@ def try_file(file: Path, script: Path | None, terminal: Terminal) -> None:
         terminal.print(Text(f"{played.turn:>4}  {played.node:<{width}}  {played.speaker}: {played.words}{told}"))
 
 
-def order_of_team(file: Path, goal: str | None, timeout: float | None) -> GoalOrder:
-    """Build the order of a goal that a team works at.
+def goal_of_team(file: Path, goal: str | None) -> tuple[TeamSpec, str]:
+    """Read a team file, and return what the team works at: what is wanted, else what the file says.
 
     Raises:
         InvalidInputError: As in `read_team`, or there is no goal.
     """
     team = read_team(file)
-    text = goal or team.goal
-    if not text:
+    words = goal or team.goal
+    if not words:
         raise InvalidInputError(f"The team {team.team} has no goal of its own.", hint="Say what it works at: --goal.")
-    try:
-        return GoalOrder.model_validate({"goal": text, "team": team, **({} if timeout is None else {"timeout": timeout})})
-    except ValidationError as error:
-        raise InvalidInputError(f"The goal is not valid: {in_words(error, 'goal')}.") from None
+    return team, words
