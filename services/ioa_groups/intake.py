@@ -30,6 +30,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.levels import POLICIES
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
@@ -175,7 +176,7 @@ class Intake:
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return
         goal = order.accepted(name, await self._inputs(order, name))
-        digest = digest_of_ticket(await self._ports.tickets.of(name))
+        digest = digest_of_ticket(await self._ports.tickets.of(name), goal.policy)
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
@@ -212,6 +213,10 @@ class Intake:
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
+        if record.goal.team is not None and not self._knows_policies(pool):
+            why = f"The team {record.goal.team.team} is led by {addressee}, of an older release that knows no policies: upgrade it."
+            await self._end(record.goal.name, Reason.NO_AGENT, why)
+            return
         await self._put(record, pool)
         _count(record, pool)
 
@@ -245,6 +250,9 @@ class Intake:
             return record.card.pool
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
+
+    def _knows_policies(self, pool: PoolId) -> bool:
+        return any(one.card.pool == pool and one.card.level >= POLICIES for one in self._ports.registry.cards())
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Give a goal that was not accepted a result, if nothing else bears its name."""
