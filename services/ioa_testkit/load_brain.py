@@ -170,9 +170,9 @@ async def _decided(now: _Situation) -> Discussion | SyncTaskAssignment | AsyncTa
 def _led(now: _Situation, puzzle: Puzzle, chance: random.Random) -> Discussion:
     """Say what a policy asks for: tell what is seen, and as the judge lead on once all is told."""
     assert now.offer is not None
-    if not now.offer.go:
-        return Discussion(content=now.observation or _words(chance))
     all_told = len(_told(now.said)) >= puzzle.sights
+    if not now.offer.go:
+        return Discussion(content=_words(chance) if all_told else now.observation or _words(chance))
     return Discussion(content=_words(chance), go=END if all_told else next((way for way in now.offer.go if way != END), END))
 
 
