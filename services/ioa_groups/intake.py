@@ -206,15 +206,15 @@ class Intake:
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""
-        pool = self._pool_of(addressee)
+        pool, team = self._pool_of(addressee), record.goal.team
+        why = ""
         if pool is None:
-            if self._ports.clock.now() < record.accepted_at + self._patience:
-                raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
-            await self._end(record.goal.name, Reason.NO_AGENT, why)
-            return
-        if record.goal.team is not None and not self._knows_policies(pool):
-            why = f"The team {record.goal.team.team} is led by {addressee}, of an older release that knows no policies: upgrade it."
+        elif team is not None and not self._knows_policies(pool):
+            why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
+        if why or pool is None:
+            if self._ports.clock.now() < record.accepted_at + self._patience:
+                raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
         await self._put(record, pool)
