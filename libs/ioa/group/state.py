@@ -32,7 +32,7 @@ from ioa.protocol.ids import (
 )
 from ioa.protocol.messages import PassCause, Phase, TaskOutcome
 from ioa.protocol.model import Model, Time
-from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, FormField, Name, Policy
+from ioa.protocol.policy import MAX_FIELDS, MAX_NODES, MAX_ROLES, Casting, FieldValue, Form, Name, Policy
 from ioa.protocol.usage import NOTHING, Count, Usage
 
 MAX_MEMBERS = 64

@@ -255,7 +255,9 @@ class Node(PolicyPart):
     @cached_property
     def tested(self) -> tuple[FormField, ...]:
         """The fields of the form that an exit depends on; others stay in the messages."""
-        named = {way.when.field for way in self.exits if way.when is not None} | {way.remove.field for way in self.exits if way.remove}
+        named = {way.when.field for way in self.exits if way.when is not None} | {
+            way.remove.field for way in self.exits if way.remove
+        }
         return tuple(one for one in self.form if one.name in named)
 
 
@@ -302,7 +304,10 @@ class Policy(PolicyPart):
     def level(self) -> int:
         """The level that a group needs to be led by it."""
         asks = any(
-            node.turns.mode in ("together", "ask") or node.form or node.judge or any(way.remove or _counts_left(way.when) for way in node.exits)
+            node.turns.mode in ("together", "ask")
+            or node.form
+            or node.judge
+            or any(way.remove or _counts_left(way.when) for way in node.exits)
             for node in self.nodes
         )
         return ASKS_AND_GATHERINGS if asks else POLICIES

@@ -183,9 +183,9 @@ def _fits(field: FormField, value: object) -> bool:
         case "yes_no":
             return isinstance(value, bool)
         case "number":
-            low, high = field.lowest, field.highest
-            whole = isinstance(value, int) and not isinstance(value, bool)
-            return whole and (low is None or value >= low) and (high is None or value <= high)  # type: ignore[operator]
+            if not isinstance(value, int) or isinstance(value, bool):
+                return False
+            return (field.lowest is None or value >= field.lowest) and (field.highest is None or value <= field.highest)
         case "option":
             return value in field.options
         case _:
@@ -209,7 +209,9 @@ def _of_turns(node: Node, roles: Iterable[str]) -> Iterator[Finding]:
     if turns.mode != "follow" and turns.follow:
         yield _error(where, f"turns = {turns.mode!r} has no `follow`")
     if turns.peers == "never":
-        yield _error(where, "peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn")
+        yield _error(
+            where, "peers = 'never' is not yet known: this release tells everybody what was said, at the latest after the turn"
+        )
     for name in filter(None, (turns.by, *(one for pair in turns.follow.items() for one in pair))):
         if name not in roles:
             yield _error(where, f"no role is called {name!r}; there are {listed(roles)}{nearest(name, roles)}")
@@ -228,7 +230,9 @@ def _of_ways(policy: Policy) -> Iterator[Finding]:
         elif not _ends_surely(node) and not _is_ended_by(node):
             yield _error(_at(node), "may never end: give it `max`")
         if policy.ends == "last" and any(way.judge is not None and way.to == END for way in node.exits):
-            yield _error(_at(node), f"ends = 'last', but {node.judge} may end it, after the last message: let somebody speak behind it")
+            yield _error(
+                _at(node), f"ends = 'last', but {node.judge} may end it, after the last message: let somebody speak behind it"
+            )
 
 
 def _targets(node: Node) -> Sequence[str]:
