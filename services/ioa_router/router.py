@@ -279,7 +279,7 @@ class Router:
             raise
 
     async def _note_refusal(self, message: Message, refusal: IllegalEventError) -> None:
-        """Put a repetition or a wrong decision on record, so that the next one counts on whoever refuses it; a message counts once."""
+        """Put a repetition or a wrong decision on record, so that the next one counts as such; a message counts once."""
         header, at = message.header, self._ports.clock.now()
         about = {"at": at, "by": header.sender, "turn": header.turn, "message_id": header.message_id}
         refused: Event

@@ -375,7 +375,8 @@ def _after_timer(before: GroupState, after: GroupState) -> list[_Words]:
     words: list[_Words] = []
     if after.floor and before.floor not in ((), after.floor):
         silent = [agent_id for agent_id in before.floor if agent_id not in after.floor] or before.floor
-        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {'has' if len(after.floor) == 1 else 'have'} the floor"
+        have = "has" if len(after.floor) == 1 else "have"
+        text = f"{', '.join(silent)} {_was(silent)} silent; {', '.join(after.floor)} {have} the floor"
         words.append((CONTROL_PLANE, "timer", text, Tone.BAD, ()))
     elif before.phase != after.phase and not after.phase.is_terminal:
         words.append((CONTROL_PLANE, "timer", f"{before.phase} took too long; the group is {after.phase}", Tone.BAD, ()))

@@ -44,12 +44,15 @@ def charge(state: GroupState, said: Said) -> GroupState:
 def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
     """Name a budget of which nothing is left, or too little to let so many speak; None while there is enough of each.
 
-    What the dearest turn took is kept for each who is to speak, so that no turn is started that cannot be paid.
+    What the dearest turn took is kept for each who is to speak, so that no turn is started that cannot be paid. What nested teams
+    were lent counts as there, since most of it comes back.
     """
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
     tokens = tokens_left(state)
-    if tokens is not None and (tokens == 0 or tokens < speakers * state.dearest_turn):
+    if tokens == 0 or (
+        tokens is not None and tokens + sum(loan.tokens or 0 for loan in state.loans) < speakers * state.dearest_turn
+    ):
         return "token"
     if cost_left(state) == 0:
         return "cost"

@@ -218,7 +218,8 @@ class Entry(Model):
     """One entry of a group's log: what happened, who may see it, and the state it led to.
 
     The state comes last, which is nearly all of a large entry and is encoded apart. Entries of groups under a policy are of version
-    2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version 3.
+    2: a process that does not know policies leaves them to those that do. With what only groups of level 4 know they are of version
+    3.
     """
 
     version: Annotated[Literal[1, 2, 3], known_up_to(3)] = 1

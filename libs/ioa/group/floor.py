@@ -67,13 +67,13 @@ def grant(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta 
     """
     if NO_TURN_LEFT.when(state):
         return NO_TURN_LEFT.apply(state, at)
-    if cannot_pay(state):
+    if BUDGET_SPENT.when(state):
         return BUDGET_SPENT.apply(state, at)
     return state.model_copy(update=_granted(state, agent_id, at, within))
 
 
 def cannot_pay(state: GroupState, speakers: int = 1) -> bool:
-    """Whether the budget does not reach for what so many members may say."""
+    """Whether the budget does not reach for what so many members may say, after a turn; who waited may go on with less."""
     return budget.spent_budget(state, speakers) is not None
 
 
@@ -82,14 +82,14 @@ def change_and_grant(
 ) -> GroupState:
     """Give the floor to a member, and change what else is another now: both in one copy, unless no turn or budget would be left."""
     if state.turns_left <= 1 or cannot_pay(state):
-        return grant(state.model_copy(update=changed), agent_id, at, within)
+        return _grant_if_paid(state.model_copy(update=changed), agent_id, at, within)
     return state.model_copy(update={**changed, **_granted(state, agent_id, at, within)})
 
 
 def take_turn_and_grant(state: GroupState, agent_id: AgentId, at: datetime, **changed: object) -> GroupState:
     """Count a turn and give the floor to another member: both in one copy, unless no turn or no budget would be left."""
     if state.turns_left <= 1 or cannot_pay(state):
-        return grant(take_turn(state, **changed), agent_id, at)
+        return _grant_if_paid(take_turn(state, **changed), agent_id, at)
     return take_turn(state, **changed, **_granted(state, agent_id, at))
 
 
@@ -203,6 +203,12 @@ def _granted(state: GroupState, agent_id: AgentId, at: datetime, within: timedel
     if within is not None:
         ends = min(at + within, state.limits.deadline)
     return {"stage": Discussing(holder=agent_id, until=ends, since=since), "turn": state.turn + 1}
+
+
+def _grant_if_paid(state: GroupState, agent_id: AgentId, at: datetime, within: timedelta | None = None) -> GroupState:
+    if state.turns_left and cannot_pay(state):
+        return BUDGET_SPENT.apply(state, at)
+    return grant(state, agent_id, at, within)
 
 
 def _mark(state: GroupState, agent_id: AgentId, **standing: object) -> GroupState:

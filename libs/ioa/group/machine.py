@@ -24,7 +24,7 @@ from ioa.protocol.policy import Policy
 
 
 class Transition(NamedTuple):
-    """Where the group stands now, what has to be done about it, and who is told: a member that is removed by it for the last time."""
+    """Where the group stands now, what has to be done about it, and who is told: a member that it removes for the last time."""
 
     state: GroupState
     effects: tuple[Effect, ...] = ()

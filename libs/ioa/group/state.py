@@ -465,8 +465,8 @@ class Course(Model):
         opening: Whether the floor is to open the node in given words.
         total: The turns of each member in the whole group; empty if nothing in the policy depends on them.
         kept: The turns of nodes that are left and count on when they are entered again.
-        told: What members have filled in, in this visit: for each field of the node that an exit depends on the member and the value,
-            in the order of telling. A member is told by its number, an option by its place.
+        told: What members have filled in, in this visit: for each field that an exit of the node depends on the members with their
+            values, in the order of telling. A member is told by its number, an option by its place.
         nominated: Whom the last speaker named, while somebody is asked.
     """
 

@@ -51,6 +51,9 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(known[:12]) + (" …" if len(known) > 12 else "")
 
 
+_OPTIONS = ("has `options`, and is no choice", "needs `options` to choose from")
+
+
 def faults_of(form: Iterable[FormField]) -> Iterator[str]:
     """Say what makes no sense in a form or a question, apart from the names of roles."""
     form = list(form)
@@ -65,7 +68,7 @@ def faults_of(form: Iterable[FormField]) -> Iterator[str]:
         elif one.lowest is not None and one.highest is not None and one.lowest > one.highest:
             yield f"no number is right for the field {one.name!r}: {one.lowest} is more than {one.highest}"
         if bool(one.options) != (one.kind == "option"):
-            yield f"the field {one.name!r} {'needs `options` to choose from' if one.kind == 'option' else 'has `options`, and no choice'}"
+            yield f"the field {one.name!r} {_OPTIONS[one.kind == 'option']}"
         elif len(set(one.options)) < len(one.options):
             yield f"the field {one.name!r} has an option twice"
 
@@ -149,7 +152,8 @@ def _of_exit(node: Node, way: Exit) -> Iterator[str]:
     if way.remove is not None:
         named = next((one for one in node.form if one.name == way.remove.field), None)
         if named is None:
-            yield f"removes whom the field {way.remove.field!r} names, which its form lacks{nearest(way.remove.field, _names(node))}"
+            meant = nearest(way.remove.field, _names(node))
+            yield f"removes whom the field {way.remove.field!r} names, which its form lacks{meant}"
         elif named.kind != "member":
             yield f"removes whom the field {named.name!r} names, which names no member"
 

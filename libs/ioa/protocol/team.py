@@ -218,7 +218,7 @@ _PLAIN: Mapping[str, str] = {"text": "text", "number": "number", "yes/no": "yes_
 
 
 def _field(written: str) -> dict[str, Any]:
-    """Read a field off its shorthand: `text`, `number`, `1..10`, `yes/no`, `this|that`, a role or `member`; `?`: it may be left out."""
+    """Read a field off its shorthand: `text`, `number`, `1..10`, `yes/no`, `this|that`, a role, `member`; with `?` it may lack."""
     what = written.removesuffix("?")
     told: dict[str, Any] = {"required": False} if what != written else {}
     if what in _PLAIN:

@@ -1,4 +1,4 @@
-"""Where a policy leads: entering a node, going on after a turn, and the end. Under a policy only this lets members speak or decide."""
+"""Where a policy leads: entering a node, going on after a turn, the end. Under a policy only this says who speaks or decides."""
 
 from __future__ import annotations
 

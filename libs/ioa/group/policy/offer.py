@@ -1,4 +1,4 @@
-"""What a member may say when it is to speak. Routers hold messages to it; prompts, checks of answers and the documentation follow it."""
+"""What a member may say that is to speak. Routers hold messages to it; prompts, checks of answers and the documentation follow."""
 
 from __future__ import annotations
 
