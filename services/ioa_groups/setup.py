@@ -41,7 +41,7 @@ from ioa.protocol.cards import AgentCard, abridged, card_bytes
 from ioa.protocol.codec import MAX_PAYLOAD_BYTES, encode
 from ioa.protocol.goals import Artifact, GoalRecord, Reason
 from ioa.protocol.ids import AgentId, CommId, GoalName, PoolId, UserId, comm_id_of_task
-from ioa.protocol.levels import LEVEL, POLICIES
+from ioa.protocol.levels import LEVEL
 from ioa.protocol.registry import Acknowledged
 from ioa.protocol.tickets import is_ticket
 from ioa.runtime.endings import Endings
@@ -139,7 +139,7 @@ class GroupSetup:
         cast = () if team is None else cast_roles(team, request.cast, request.owner, self._ports.registry)
         cards = self._cards_of((request.owner, *request.members, *(agent for casting in cast for agent in casting.members)))
         if team is not None:
-            check_levels(cards)
+            check_levels(team.policy, cards)
         if request.policy != ("" if record is None else record.goal.policy):
             raise InvalidInputError(f"{request.owner} launches another policy than that of the goal {request.goal_id}.")
         if len(cards) > MAX_MEMBERS:
@@ -328,7 +328,8 @@ class GroupSetup:
                 f"{agent_id} was not given the goal {goal.goal_id}: it shows no ticket of it.",
                 hint="It comes with the goal off the queue; an agent of a version without tickets has to be upgraded.",
             )
-        if goal.team is not None and (known := self._ports.registry.card(agent_id)) is not None and known.card.level < POLICIES:
+        known = self._ports.registry.card(agent_id)
+        if goal.team is not None and known is not None and known.card.level < goal.team.policy.level:
             raise ForbiddenError(
                 f"{agent_id} is of an older release, and leads no goal with a team such as {goal.goal_id}.", hint="Upgrade it."
             )

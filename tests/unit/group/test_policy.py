@@ -248,7 +248,9 @@ def test_the_offer_of_a_hub_holds_whom_it_may_name_and_its_ways() -> None:
     """And that of the others neither."""
     story = group({**X, "turns": {"mode": "hub", "by": "a"}, **BY_SPEAKER}, leader="b")
     assert story.policy is not None
-    assert offer(story.policy, story.state, AgentId(A)) == Offer(next_speakers=(AgentId(B), AgentId(C)), go=("end",))
+    assert offer(story.policy, story.state, AgentId(A)) == Offer(
+        next_speakers=(AgentId(B), AgentId(C)), go=("end",), most_named=2, may_ask=True
+    )
     after = Told(story).word("says:bob").story
     assert offer(story.policy, after.state, AgentId(B)) == Offer(may_conclude=True)
     assert offer(story.policy, after.state, AgentId(A)) is None
