@@ -50,10 +50,10 @@ def spent_budget(state: GroupState, speakers: int = 0) -> str | None:
     if state.limits.max_tokens is None and state.limits.max_cost_micros is None:
         return None
     tokens = tokens_left(state)
-    if tokens == 0 or (
-        tokens is not None and tokens + sum(loan.tokens or 0 for loan in state.loans) < speakers * state.dearest_turn
-    ):
-        return "token"
+    if tokens is not None:
+        lent = sum([loan.tokens or 0 for loan in state.loans])
+        if tokens == 0 or tokens + lent < speakers * state.dearest_turn:
+            return "token"
     if cost_left(state) == 0:
         return "cost"
     return None

@@ -80,6 +80,8 @@ def _opened(subgroup: str) -> SubgroupOpened:
     return SubgroupOpened(at=START, task_id=TaskId("t1-1"), by=AgentId("bob"), subgroup=CommId(subgroup))
 
 
+_QUESTION = (FormField(name="size", kind="number"),)
+
 CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.NO_GROUP: [lambda: (None, CancelRequested(at=START)), lambda: (None, said("ada", _to("bob"), 1))],
     RejectionCode.GROUP_EXISTS: [
@@ -228,9 +230,6 @@ CASES: dict[RejectionCode, list[Callable[[], Case]]] = {
     RejectionCode.NOTHING_DUE: [lambda: (launched("ada"), TimerFired(at=START))],
     RejectionCode.NO_CHANGE: [lambda: (launched("ada"), MemberReturned(at=START, agent_id=AgentId("ada")))],
 }
-
-
-_QUESTION = (FormField(name="size", kind="number"),)
 
 
 def _to_all(*agents: str) -> Discussion:
