@@ -19,8 +19,9 @@ from ioa.group.machine import step
 from ioa.group.state import ParentTask
 from ioa.protocol.goals import Reason
 from ioa.protocol.ids import AgentId, CommId, TaskId
-from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, PassCause, Phase
+from ioa.protocol.messages import ConcludeGroupDiscussion, Conclusion, Discussion, PassCause, Phase
 from ioa.protocol.policy import Policy
+from ioa.protocol.team import field_of
 from ioa.protocol.usage import Usage
 from tests.unit.group.scenario import COMM, GOAL, MAX_TOKENS, START, Scenario, launched
 from tests.unit.group.test_policy import Told, group
@@ -29,6 +30,7 @@ from tests.unit.group.walk import any_event, any_launch, any_time, is_legal
 FOLDER = Path(__file__).parents[2] / "data" / "logs"
 WALKS = 30
 _STEPS = 40
+_OPEN = (Phase.DISCUSSING, Phase.GATHERING, Phase.DECIDING)
 
 
 def read(path: Path) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
@@ -124,6 +126,8 @@ def stories() -> dict[str, Sequence[Event]]:
         .thinks("ada")
         .passes("ada", "bob")
         .passes("ada", "bob", cause=PassCause.NO_USABLE_ANSWER),
+        "vote": _asks(launched("ada", "bob", "eve")).speaks("eve", _VOTE).speaks("bob", _VOTE).announces("ada").concludes("ada"),
+        "vote-silent": _asks(launched("ada", "bob", "eve")).speaks("eve", _VOTE).passes("bob").says("ada", to="eve").loses("ada"),
         "models-away": _stay_away(launched("ada", "bob", "eve", ruled=["eve"])),
     }
     told |= {f"led-{name}": story for name, story in led_stories().items()}
@@ -141,6 +145,11 @@ def led_stories() -> dict[str, Scenario]:
         {**x, "max": 2, "exits": [{"to": "y", "when": {"visits": 2}}, {"to": "x"}]}, y, roles={"a": {"at_most": 2, "timeout": 20}}
     )
     hub = {**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "exits": [{"to": "end", "by": "speaker"}]}
+    vote = {**x, "turns": "together", "form": {"vote": "member"}, "exits": [{"to": "y", "remove": {"field": "vote"}}]}
+    judged = {**x, "max": 9, "exits": [{"to": "end", "by": "c"}]}
+    asks = {**x, "turns": {"mode": "ask", "by": "a"}, "max": 5}
+    done = {"to": "end", "when": {"field": "done", "by": "most", "equals": True}}
+    form = {**x, "form": {"done": "yes/no"}, "max": 9, "exits": [done, {"to": "end"}]}
     told = {
         "order": (group({**x, "opens": {"role": "b", "say": "Welcome."}, "then": "y"}, y), "opens:Welcome. says says says"),
         "nominate": (group({**x, "turns": "nominate", "max": 4}), "says:eve says says:eve passes"),
@@ -155,6 +164,13 @@ def led_stories() -> dict[str, Scenario]:
         "last": (group(x, ends="last"), "says says says"),
         "ends": (group(hub), "ends"),
         "out-of-turns": (group({**x, "max": 9}, max_turns=2), "says says"),
+        "judge": (group(judged), "says says says errs decides:stay says says says decides:end"),
+        "judge-errs": (group({**judged, "asked": "turn", "max": 4}), "says errs errs says silent says passes says"),
+        "ask": (group(asks), "decides:eve says silent says away passes says -ada says says"),
+        "vote": (group(vote, y), "says@eve{vote=bob} says@ada{vote=bob} says@bob{vote=eve} says"),
+        "vote-lost": (group(vote, y), "says@eve{vote=bob} -bob +bob silent away says@bob{vote=ada} says{vote=eve} says{vote=ada} says"),
+        "form": (group(form), "says{done=no} says{done=yes} says{done=yes}"),
+        "hub-of-many": (group(hub), "says:bob,eve says@eve says@bob goes:end"),
     }  # fmt: skip
     ended = {name: _play(story, words) for name, (story, words) in told.items()}
     return {name: story if story.holder is None else story.concludes(story.holder) for name, story in ended.items()} | {
@@ -163,10 +179,10 @@ def led_stories() -> dict[str, Scenario]:
 
 
 def _play(story: Scenario, words: str) -> Scenario:
-    """Let members say these words, as `Told` reads them, while they discuss."""
+    """Let members say these words, as `Told` reads them, until their discussion is over."""
     told = Told(story)
     for word in words.split():
-        told = told.word(word) if told.story.phase is Phase.DISCUSSING else told
+        told = told.word(word) if told.story.phase in _OPEN else told
     return told.story
 
 
@@ -194,6 +210,15 @@ def _keeps(story: Scenario, reports: int) -> Scenario:
         if due is not None and due <= story.now:
             story = story.happens(TimerFired(at=story.now))
     return story
+
+
+_VOTE = Discussion(content="Red.", fields={"colour": "red", "sure": 7})
+
+
+def _asks(story: Scenario) -> Scenario:
+    """Ada asks both others."""
+    question = (field_of("colour", "red|blue"), field_of("sure", "1..10"))
+    return story.speaks("ada", Discussion(content="Which?", next_speakers=(AgentId("bob"), AgentId("eve")), question=question))
 
 
 def _stay_away(story: Scenario) -> Scenario:
