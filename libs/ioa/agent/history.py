@@ -99,7 +99,7 @@ class GroupHistory:
             messages=tuple([message for message in self._messages if not is_peer(message)]),
             tasks=self.tasks(),
             legal=legal_kinds(self.state, me, at, policy),
-            offer=_asked(self.state, me) if policy is None else offer(policy, self.state, me),
+            offer=asked_beside(self.state, me) if policy is None else offer(policy, self.state, me),
             part=part_of(policy, self.state, me) if policy is not None else None,
             reachable=self.state.reachable(at),
             refusals=refusals,
@@ -213,7 +213,7 @@ def _is_of_nobody(item: Message | TaskRecord) -> bool:
     return False
 
 
-def _asked(state: GroupState, me: AgentId) -> Offer | None:
+def asked_beside(state: GroupState, me: AgentId) -> Offer | None:
     """Say what a member of a free group is to fill in that was asked beside others."""
     stage = state.stage
     return Offer(form=blanks_of(stage.form, state)) if isinstance(stage, Gathering) and me in state.floor else None
