@@ -265,8 +265,8 @@ class GroupSetup:
     async def sync(self, request: Sync) -> Entries:
         """Answer a member from the log: what lies behind its cursor, a page at a time.
 
-        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over. There is nothing
-        yet of a group that is about to be launched.
+        A member whose cursor is at the end of a group that has ended knows how it ended: its membership is over, and so is that of
+        one that was removed and knows it. There is nothing yet of a group that is about to be launched.
 
         Raises:
             NotFoundError: There is no such group, and none is about to be launched; or the asker is no member.
@@ -291,7 +291,8 @@ class GroupSetup:
                 raise ForbiddenError(f"{agent_id} is no member of {comm_id}: another agent has opened it.")
             raise no_group(comm_id)
         if request.after >= head.seq:
-            if head.entry.state.phase.is_terminal and request.after == head.seq:
+            is_over = head.entry.state.phase.is_terminal or agent_id not in head.entry.state.hearing
+            if is_over and request.after == head.seq:
                 await self._ports.memberships.remove(agent_id, comm_id)
             return Entries(entries=(), complete=True, head=head.seq)
         # From the cursor's own entry on, which has to be there, and behind it as much as fits into a page.
@@ -302,6 +303,10 @@ class GroupSetup:
         entries: list[SequencedEntry] = []
         size, previous = 0, request.after
         for stored in found:
+            if agent_id not in stored.entry.audience:  # it was removed: there is nothing more for it
+                if not entries:
+                    await self._ports.memberships.remove(agent_id, comm_id)
+                return Entries(entries=tuple(entries), complete=True, head=previous)
             sequenced = SequencedEntry(seq=stored.seq, previous_seq=previous, entry=stored.entry)
             size += len(encode(sequenced))
             if entries and size > _PAGE_BYTES:

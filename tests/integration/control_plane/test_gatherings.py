@@ -58,6 +58,18 @@ class Everybody(RuleBrain):
         return Team(members=tuple(AgentId(name) for name in ("bob", "eve", "joe")))
 
 
+VOTED_OUT: Mapping[str, Any] = {
+    "team": "voted-out",
+    "leader": "judge",
+    "roles": {name: name for name in ("pro", "con", "judge")},
+    "nodes": [
+        {"name": "vote", "roles": ["pro", "con", "judge"], "turns": "together", "form": {"out": "member"},
+         "exits": [{"to": "talk", "remove": {"field": "out"}}]},
+        {"name": "talk", "roles": ["pro", "con", "judge"]},
+    ],
+}  # fmt: skip
+
+
 def agents(**speakers: Speaks) -> list[Agent]:
     """Agents that say what these functions return."""
     return [agent(name, speaks) for name, speaks in speakers.items()]
@@ -177,3 +189,23 @@ async def test_a_free_group_votes(ioa_system: System) -> None:
     all_of_them = [*agents(ada=ask, bob=vote, eve=vote), joe]
     finished = await ioa_system.run(GoalOrder(goal="Which colour?", agent="ada"), agents=all_of_them, brain=Everybody())
     assert (finished.result.content, told) == ("Red.", ["{'red': 2, 'blue': 0} 3-4 silent ('joe',)"])
+
+
+async def test_who_is_voted_out_has_no_part_any_more(ioa_system: System) -> None:
+    """It hears of its removal and of nothing after it, is not asked again, and the others come to the end."""
+    heard: dict[str, list[str]] = {}
+
+    def play(view: TurnView) -> Discussion:
+        heard[view.me] = [one.content for one in view.conversation]
+        if view.offer is not None and view.offer.form:
+            return view.say(f"{view.me} votes.", fields={"out": "con"})
+        return talks(view)
+
+    three = agents(pro=play, con=play, judge=play)
+    finished = await ioa_system.run(GoalOrder(goal="Who?", team=team_of(VOTED_OUT)), agents=three)
+    told = [
+        (one.entry.event.message.header.sender, one.entry.audience) for one in finished.log if isinstance(one.entry.event, Said)
+    ]
+    assert [sender for sender, _ in told[3:]] == ["pro", "judge", "judge"]
+    assert [("con" in audience) for _, audience in told] == [True, True, True, False, False, False]
+    assert (heard["con"], judged(finished)) == ([], [])

@@ -146,6 +146,7 @@ def led_stories() -> dict[str, Scenario]:
     )
     hub = {**x, "turns": {"mode": "hub", "by": "a"}, "max": 9, "exits": [{"to": "end", "by": "speaker"}]}
     vote = {**x, "turns": "together", "form": {"vote": "member"}, "exits": [{"to": "y", "remove": {"field": "vote"}}]}
+    again = "says@bob{vote=ada} says{vote=eve} says{vote=ada}"
     judged = {**x, "max": 9, "exits": [{"to": "end", "by": "c"}]}
     asks = {**x, "turns": {"mode": "ask", "by": "a"}, "max": 5}
     done = {"to": "end", "when": {"field": "done", "by": "most", "equals": True}}
@@ -168,7 +169,7 @@ def led_stories() -> dict[str, Scenario]:
         "judge-errs": (group({**judged, "asked": "turn", "max": 4}), "says errs errs says silent says passes says"),
         "ask": (group(asks), "decides:eve says silent says away passes says -ada says says"),
         "vote": (group(vote, y), "says@eve{vote=bob} says@ada{vote=bob} says@bob{vote=eve} says"),
-        "vote-lost": (group(vote, y), "says@eve{vote=bob} -bob +bob silent away says@bob{vote=ada} says{vote=eve} says{vote=ada} says"),
+        "vote-lost": (group(vote, y), f"says@eve{{vote=bob}} -bob +bob silent away {again} says"),
         "form": (group(form), "says{done=no} says{done=yes} says{done=yes}"),
         "hub-of-many": (group(hub), "says:bob,eve says@eve says@bob goes:end"),
     }  # fmt: skip
