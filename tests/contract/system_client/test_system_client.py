@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ioa.beside import beside
-from ioa.client.watching import conversation, watch
+from ioa.client.watching import News, conversation, watch
 from ioa.errors import ConflictError, InvalidInputError, NotFoundError
 from ioa.group.events import Said
 from ioa.group.requests import Accepted, CancelGroup, GroupSnapshot, LaunchGroup
@@ -236,43 +235,45 @@ async def test_a_goal_is_cancelled_wherever_it_stands(plane: Plane, members: Mem
         assert await client.result(GoalId(goal_id)) == result
 
 
-def _is_whole(heard: list[StoredEntry | Said], entries: int) -> bool:
-    return sum(isinstance(one, StoredEntry) for one in heard) == entries
-
-
 async def test_a_group_is_followed_from_its_first_entry(plane: Plane, members: Members) -> None:
-    """Whoever begins before there is a group, or in the middle, is told every entry once, in order; progress from then on."""
+    """Before there is a group, within it or behind an entry, until it ends: every entry once, in order; progress from then on."""
     client = plane.client
     await members.register(ADA, BOB)
-    early: list[StoredEntry | Said] = []
-    late: list[StoredEntry | Said] = []
+    early: list[News] = []
+    late: list[News] = []
+
+    async def follow(hear: Callable[[News], None], after: int = 0) -> None:
+        async with watch(client, ROOM, after=after) as coming:
+            async for news in coming:
+                hear(news)
+
     async with asyncio.TaskGroup() as group:
-        followers = [group.create_task(client.follow(ROOM, early.append))]
+        group.create_task(follow(early.append))
         await client.launch(order())
         await members.launch()
         await members.assign()
-        followers.append(group.create_task(client.follow(ROOM, late.append)))
+        group.create_task(follow(late.append))
         await eventually(lambda: len(late) >= 3)
         await members.say(BOB, InformTaskProgress(task_id=TASK, number=2, content="Half.", fraction=0.5))
         await members.say(BOB, InformTaskResult(task_id=TASK, task_conclusion="Ten."))
         await members.conclude(ADA, "Ten.")
-        entries = await client.entries(ROOM)
-        for heard in (early, late):
-            await eventually(partial(_is_whole, heard, len(entries)))
-        for follower in followers:
-            follower.cancel()
+    entries = await client.entries(ROOM)
     for heard in (early, late):
         assert [(one.seq, one.entry) for one in heard if isinstance(one, StoredEntry)] == [(one.seq, one.entry) for one in entries]
         [report] = [one.message.payload for one in heard if isinstance(one, Said)]
         assert isinstance(report, InformTaskProgress) and report.content == "Half."
+    rest: list[News] = []
+    await follow(rest.append, after=entries[2].seq)
+    assert [one.seq for one in rest if isinstance(one, StoredEntry)] == [one.seq for one in entries[3:]]
+    assert [one.seq for one in await client.entries(ROOM, after=entries[0].seq, limit=2)] == [one.seq for one in entries[1:3]]
 
 
 async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: Members) -> None:
-    """Read afterwards and watched as it happens, its entries stand before its parent hears of its end; it is listed behind it."""
+    """Read afterwards and watched as it happens: all entries in the one order in which they were stored; it is listed behind it."""
     client = plane.client
     await members.register(ADA, BOB)
     nested = comm_id_of_task(ROOM, TASK)
-    seen: list[StoredEntry | Said] = []
+    seen: list[News] = []
 
     async def look() -> None:
         async with watch(client, ROOM) as coming:
@@ -292,11 +293,11 @@ async def test_a_nested_team_is_part_of_the_conversation(plane: Plane, members: 
 
     watched = [(one.entry.state.comm_id, one.seq) for one in seen if isinstance(one, StoredEntry)]
     entries = await conversation(client, ROOM)
-    assert sorted(watched) == sorted((one.entry.state.comm_id, one.seq) for one in entries)
+    assert watched == [(one.entry.state.comm_id, one.seq) for one in entries]
     assert {comm_id for comm_id, _ in watched} == {ROOM, nested}
-    closing = next(one.seq for one in entries if one.entry.event.type == "subgroup_closed")
-    order_seen = [seq for _, seq in watched]
-    assert all(order_seen.index(seq) < order_seen.index(closing) for comm_id, seq in watched if comm_id == nested)
+    seqs = [seq for _, seq in watched]
+    assert seqs == sorted(seqs)
+    assert await conversation(client, ROOM, after=seqs[4]) == entries[5:]
 
 
 async def test_agents_are_listed_and_found(plane: Plane, members: Members) -> None:
