@@ -63,14 +63,19 @@ class MemorySystemClient:
         """Whose goals are launched here."""
         return LOCAL
 
-    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Store the files and publish the goal."""
+    async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
+        """Give an order an id, and store the files."""
         goal_id = order.goal_id or GoalId(self._ids.new("goal"))
         stored = [await self._upload(goal_id, one) async for one in read_inputs(files)]
-        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Complete the order and publish it."""
+        complete = await self.complete(order, files)
+        assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(LOCAL, order.agent) if order.agent else subjects.goal_of(LOCAL)
         await self._plane.publish(subject, complete.model_dump_json(exclude_none=True).encode())
-        return goal_id
+        return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result."""

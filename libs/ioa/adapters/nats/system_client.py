@@ -93,8 +93,8 @@ class NatsSystemClient:
             self._known = await ask_user(self._client)
         return self._known
 
-    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
-        """Upload the files and publish the goal; returns when it is stored. Launching it again under its id is the same goal.
+    async def complete(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalOrder:
+        """Give an order an id, unless it has one, and store the files that belong to it.
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
@@ -102,11 +102,21 @@ class NatsSystemClient:
         """
         user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
         stored = [await self._upload(user, goal_id, one) async for one in read_inputs(files)]
-        complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+        return order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
+
+    async def launch(self, order: GoalOrder, files: Sequence[Path] = ()) -> GoalId:
+        """Complete the order and publish it; returns when it is stored. Launching it again under its id is the same goal.
+
+        Raises:
+            InvalidInputError: A file cannot be read, or two have the same name.
+            UnavailableError: The system does not take it.
+        """
+        user, complete = await self.user(), await self.complete(order, files)
+        assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
             await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
-        return goal_id
+        return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
         """Read a goal's result; None while it has none."""
