@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ioa.hosting.agent import Agent, ModelAgent
     from ioa.hosting.connecting import connect
     from ioa.hosting.serving import serving
+    from ioa.hosting.team import Team
     from ioa.ports.chat_model import ChatMessage, Tool
     from ioa.protocol.goal_order import GoalOrder
     from ioa.protocol.goals import GoalResult
@@ -54,6 +55,7 @@ __all__ = [
     "NotFoundError",
     "TaskContext",
     "TaskError",
+    "Team",
     "Teammate",
     "Tool",
     "TurnView",
@@ -75,6 +77,7 @@ _HOMES = {
     "Launched": "ioa.client.client",
     "ModelAgent": "ioa.hosting.agent",
     "TaskContext": "ioa.agent.definition",
+    "Team": "ioa.hosting.team",
     "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.hooks",

@@ -28,7 +28,7 @@ _HEAVY = {
 PUBLIC = [
     *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError", "ForbiddenError"),
     *("GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError", "Launched"),
-    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
+    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Team", "Teammate", "Tool", "TurnView"),
     *("UnavailableError", "UpstreamResult", "connect", "serving"),
 ]
 

@@ -10,17 +10,15 @@ from os import PathLike
 from pathlib import Path
 from typing import Literal, overload
 
-from pydantic import ValidationError
-
 from ioa.client.watching import watch
-from ioa.errors import ConflictError, InvalidInputError, NotFoundError
+from ioa.errors import ConflictError, NotFoundError
 from ioa.group.requests import CancelGroup
 from ioa.ports.goal_client import PAGE_GOALS, GoalList, GoalStatus
 from ioa.ports.group_log import StoredEntry
 from ioa.ports.system_client import SystemClient
 from ioa.protocol.cards import AgentStatus
-from ioa.protocol.codec import in_words, validate
-from ioa.protocol.goal_order import GoalOrder
+from ioa.protocol.codec import validate
+from ioa.protocol.goal_order import GoalOrder, order_of
 from ioa.protocol.goals import Artifact, Goal, GoalRecord, GoalResult
 from ioa.protocol.ids import CommId, GoalId, GoalName, parse_goal_id
 from ioa.protocol.search import Search, SearchResult
@@ -92,7 +90,7 @@ class Client:
             InvalidInputError: The goal cannot be one, a file cannot be read, or two have one name.
             ConflictError: The goal has an id, and another goal has it already.
         """
-        order = await self.system.complete(_order_of(goal), [Path(file) for file in files])
+        order = await self.system.complete(goal if isinstance(goal, GoalOrder) else order_of(goal), [Path(file) for file in files])
         await self.system.launch(order)
         assert order.goal_id is not None, "a complete order has an id"
         name = GoalName(await self.system.user(), order.goal_id)
@@ -189,15 +187,6 @@ class Client:
                         pause = min(pause * 2, _LONGEST_SECONDS)
         except TimeoutError:
             return None
-
-
-def _order_of(goal: str | GoalOrder) -> GoalOrder:
-    if isinstance(goal, GoalOrder):
-        return goal
-    try:
-        return GoalOrder(goal=goal)
-    except ValidationError as error:
-        raise InvalidInputError(f"The goal is not valid: {in_words(error, 'goal')}.") from None
 
 
 def _is_that_of(order: GoalOrder, goal: Goal) -> bool:
