@@ -34,6 +34,9 @@ def create(
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
+    third_parties: Annotated[
+        bool, typer.Option("--third-parties", help="Have whoever has no key asked for a token (auth callout); restart nats-server.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make an nkey for each service, agent and user, and the part of nats-server's configuration that lets them in.
@@ -43,7 +46,8 @@ def create(
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        create_credentials(out, plan_of(pool, user, observer, admin, auditor), Terminal(as_json=as_json), now=datetime.now(UTC))
+        plan = plan_of(pool, user, observer, admin, auditor, third_parties=third_parties)
+        create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 
 @credentials.command()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.permissions import AGENTS, Permissions
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, is_callout_asked, read_known, write_known
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
@@ -93,7 +93,8 @@ def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal
         known[public_key_of(key_in(secret, key, new).seed)] = replace(may, inbox_of=old.inbox_owner)
     _end_graces(kept, known, now)
     write_known(kept, known)
-    told = keys.reload()
+    asks = is_callout_asked(kept)
+    told = not asks and keys.reload()
     files = [str(keys.folder / secret / key) for secret, key in changed]
     if terminal.as_json:
         terminal.document(
@@ -103,7 +104,10 @@ def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal
     terminal.note(f"{len(files)} keys are replaced: who runs goes on, and shows the new one when it connects again")
     if grace:
         terminal.note(f"the old ones are let in until {until:%Y-%m-%d %H:%M:%S} UTC; then run `ioa credentials expire`")
-    _tell_reload(keys, told, terminal)
+    if asks:
+        terminal.note("now restart nats-server: it takes no new key at a reload as long as third parties are let in")
+    else:
+        _tell_reload(keys, told, terminal)
 
 
 def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:

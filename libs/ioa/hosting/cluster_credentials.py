@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats.authorization import authorization
+from ioa.adapters.nats.authorization import Callout, authorization, read_callout
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
@@ -29,12 +29,14 @@ from ioa.adapters.nats.permissions import (
     of_service,
     of_user,
 )
-from ioa.adapters.nkey_seeds import Key, create_seed, parse_key, public_key_of
+from ioa.adapters.nkey_seeds import Key, account_key_of, create_account_seed, create_seed, parse_key, public_key_of
 from ioa.errors import InvalidInputError, IoaError
 from ioa.foreign_text import shown
 from ioa.protocol.ids import AgentIdField, PoolIdField, UserIdField
 from ioa.protocol.model import Model
 
+ISSUER = "issuer"
+"""The key of an account beside that of an auth callout."""
 AUTHORIZATION, ROUTES, ROUTE_PASSWORD = "authorization.conf", "routes.conf", "route-password"
 
 RETIRING = ".retiring"
@@ -117,6 +119,7 @@ class Plan(_Part):
     rotation: Rotation | None = None
     secrets: Mapping[str, SeedsPlan]
     authorization: str
+    callout: str | None = None
     routes: tuple[str, ...] = ()
     labels: Mapping[str, str] = {}
 
@@ -152,9 +155,10 @@ def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
                 retiring = still_let_in(made, key, now, rotating=plan.rotation is not None and not plan.rotation.ended)
                 users |= dict.fromkeys((public_key_of(held.seed), *(one.public_key for one in retiring)), may)
     there = kept.read(plan.authorization)
+    callout = None if plan.callout is None else _callout(plan.callout, there or {}, plan, kept, done)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
-        AUTHORIZATION: authorization(users).encode(),
+        AUTHORIZATION: authorization(users, callout).encode(),
         ROUTES: _routes(plan.routes, password.decode("ascii")).encode(),
         ROUTE_PASSWORD: password,
     }
@@ -190,6 +194,20 @@ def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | 
     retiring = [*still_let_in(there, key, now), Retiring(public_key=public_key_of(old.seed), until=until)]
     new = Key(create_seed(), old.inbox_owner)
     return {f"{key}{RETIRING}": _RETIRING.dump_json(retiring), key: new.written()}
+
+
+def _callout(name: str, authorized: Mapping[str, bytes], plan: Plan, kept: Secrets, done: list[str]) -> Callout:
+    """Make the keys of the auth callout that are missing: its own, and that which it signs its answers with."""
+    found = kept.read(name)
+    there = found or {}
+    made = {
+        key: create().encode("ascii") for key, create in (("seed", create_seed), (ISSUER, create_account_seed)) if key not in there
+    }
+    _put(name, found, made, plan.labels, kept, done)
+    held = {**there, **made}
+    before = read_callout(authorized.get(AUTHORIZATION, b"").decode("utf-8", "replace"))
+    user, issuer = public_key_of(key_in(name, "seed", held).seed), account_key_of(held[ISSUER].decode("ascii", "replace").strip())
+    return Callout(user, issuer, before.listed if before and before.issuer == issuer else ())
 
 
 _RETIRING = TypeAdapter(list[Retiring])
