@@ -34,19 +34,18 @@ def create(
     observer: Annotated[list[str], typer.Option("--observer", metavar="NAME", help="Sees that all runs, and reads nothing.")] = [],  # noqa: B006
     auditor: Annotated[list[str], typer.Option("--auditor", metavar="NAME", help="Reads the audit log, and nothing else.")] = [],  # noqa: B006
     admin: Annotated[list[str], typer.Option("--admin", metavar="NAME", help="May do everything.")] = [],  # noqa: B006
-    third_parties: Annotated[
-        bool, typer.Option("--third-parties", help="Have whoever has no key asked for a token (auth callout); restart nats-server.")
-    ] = False,
+    callout: Annotated[bool, typer.Option("--callout", help="Let in third parties by tokens (auth callout).")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Make an nkey for each service, agent and user, and the part of nats-server's configuration that lets them in.
 
     A seed that is there is never replaced. The configuration holds who is named now: name everybody each time. Prints its path.
+    With or without --callout where it was not before, restart nats-server: a reload is not enough.
     """
     with reported(as_json=as_json):
         from ioa.cli.credentials import create_credentials, plan_of
 
-        plan = plan_of(pool, user, observer, admin, auditor, third_parties=third_parties)
+        plan = plan_of(pool, user, observer, admin, auditor, callout=callout)
         create_credentials(out, plan, Terminal(as_json=as_json), now=datetime.now(UTC))
 
 

@@ -13,10 +13,10 @@ from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
+from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId, check_token
 
-AUTHORIZATION, CALLOUT = "nats", "authcallout"
+AUTHORIZATION, CALLOUT = "nats", "callout"
 _SECRET, _PRIVATE_FOLDER = 0o600, 0o700
 _OTHERS, _OTHERS_WRITE = 0o077, 0o022
 _MAX_REPLICAS = 1_000
@@ -92,7 +92,7 @@ def plan_of(
     admins: Sequence[str],
     auditors: Sequence[str] = (),
     *,
-    third_parties: bool = False,
+    callout: bool = False,
 ) -> Plan:
     """Say who there is: the services, the agents of each pool, and the others by their roles.
 
@@ -100,7 +100,9 @@ def plan_of(
         InvalidInputError: A name is no id, is given twice, or a pool has no number of replicas where there should be one.
     """
     found: list[tuple[str, SeedsPlan]] = [
-        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)})) for service in Service
+        (service.value, SeedsPlan(seeds={"seed": ServiceIdentity(service=service)}))
+        for service in Service
+        if callout or service is not Service.AUTHCALLOUT
     ]
     found += [_pool(written) for written in pools]
     for role, names in (("user", users), ("observer", observers), ("auditor", auditors), ("admin", admins)):
@@ -109,13 +111,15 @@ def plan_of(
     for name in names:
         if names.count(name) > 1:
             raise InvalidInputError(f"There are two of the name {name!r}.", hint="Services, pools and users bear different names.")
-    return Plan(secrets=dict(found), authorization=AUTHORIZATION, callout=CALLOUT if third_parties else None)
+    return Plan(secrets=dict(found), authorization=AUTHORIZATION, callout=CALLOUT if callout else None)
 
 
 def create_credentials(folder: Path, plan: Plan, terminal: Terminal, *, now: datetime) -> None:
     """Make the seeds that are missing, write the authorization anew, and say where everything lies."""
     done = make_credentials(plan, FolderSecrets(folder), now)
     files = {name: {key: str(folder / name / key) for key in wanted.seeds} for name, wanted in plan.secrets.items()}
+    if plan.callout is not None:
+        files[plan.callout] = {key: str(folder / plan.callout / key) for key in (ASKED, ISSUER, REVOKED)}
     included = str(folder / AUTHORIZATION / CONFIGURATION)
     if terminal.as_json:
         terminal.document({"seeds": files, "authorization": included, "done": done})
@@ -150,11 +154,6 @@ def read_known(kept: FolderSecrets, folder: Path) -> dict[str, Permissions]:
             f"There is no {folder / AUTHORIZATION / CONFIGURATION}.", hint="Make credentials with `ioa credentials create`."
         )
     return read_authorization(there.decode("utf-8", "replace"), kept.names())
-
-
-def is_callout_asked(kept: FolderSecrets) -> bool:
-    """Whether third parties are let in, by an auth callout."""
-    return read_callout((kept.read(AUTHORIZATION) or {}).get(CONFIGURATION, b"").decode("utf-8", "replace")) is not None
 
 
 def write_known(kept: FolderSecrets, known: Mapping[str, Permissions]) -> bool:

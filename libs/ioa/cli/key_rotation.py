@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ioa.adapters.nats.permissions import AGENTS, Permissions
 from ioa.adapters.nkey_seeds import public_key_of
-from ioa.cli.credentials import AUTHORIZATION, FolderSecrets, is_callout_asked, read_known, write_known
+from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, read_known, write_known
 from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
@@ -93,8 +93,7 @@ def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal
         known[public_key_of(key_in(secret, key, new).seed)] = replace(may, inbox_of=old.inbox_owner)
     _end_graces(kept, known, now)
     write_known(kept, known)
-    asks = is_callout_asked(kept)
-    told = not asks and keys.reload()
+    told = keys.reload()
     files = [str(keys.folder / secret / key) for secret, key in changed]
     if terminal.as_json:
         terminal.document(
@@ -104,10 +103,7 @@ def rotate(keys: KeyFolder, name: str, grace: timedelta, now: datetime, terminal
     terminal.note(f"{len(files)} keys are replaced: who runs goes on, and shows the new one when it connects again")
     if grace:
         terminal.note(f"the old ones are let in until {until:%Y-%m-%d %H:%M:%S} UTC; then run `ioa credentials expire`")
-    if asks:
-        terminal.note("now restart nats-server: it takes no new key at a reload as long as third parties are let in")
-    else:
-        _tell_reload(keys, told, terminal)
+    _tell_reload(keys, told, terminal)
 
 
 def expire(keys: KeyFolder, now: datetime, terminal: Terminal) -> None:
@@ -188,7 +184,11 @@ def _named(kept: FolderSecrets, name: str) -> Sequence[tuple[str, str]]:
     found = []
     if name not in (AUTHORIZATION, _SEED) and is_token(name):
         found = [*kept.find(name, "*"), *kept.find("*", name)]
-    seeds = [(secret, key) for secret, key in dict.fromkeys(found) if not key.startswith(".") and not key.endswith(RETIRING)]
+    seeds = [
+        (secret, key)
+        for secret, key in dict.fromkeys(found)
+        if secret != CALLOUT and not key.startswith(".") and not key.endswith(RETIRING)
+    ]
     if not seeds:
         raise InvalidInputError(f"There is no key of {name!r}.", hint="Name a service, a pool, an agent or a user.")
     return seeds

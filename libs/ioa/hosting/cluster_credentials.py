@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 from pydantic import AwareDatetime, ConfigDict, Field, TypeAdapter, ValidationError
 
 from ioa.adapters.kubernetes_secrets import open_kubernetes_secrets
-from ioa.adapters.nats.authorization import Callout, authorization, read_callout
+from ioa.adapters.nats.authorization import Callout, authorization
 from ioa.adapters.nats.permissions import (
     Permissions,
     Service,
@@ -35,8 +35,9 @@ from ioa.foreign_text import shown
 from ioa.protocol.ids import AgentIdField, PoolIdField, UserIdField
 from ioa.protocol.model import Model
 
-ISSUER = "issuer"
-"""The key of an account beside that of an auth callout."""
+ASKED, ISSUER, REVOKED = "asked", "issuer", "revoked"
+"""What an auth callout has besides its key as a service: as whom it is asked, the account's key that signs its answers, and a file
+with the subjects whose tokens are taken no more, a line for each."""
 AUTHORIZATION, ROUTES, ROUTE_PASSWORD = "authorization.conf", "routes.conf", "route-password"
 
 RETIRING = ".retiring"
@@ -155,7 +156,7 @@ def make_credentials(plan: Plan, kept: Secrets, now: datetime) -> list[str]:
                 retiring = still_let_in(made, key, now, rotating=plan.rotation is not None and not plan.rotation.ended)
                 users |= dict.fromkeys((public_key_of(held.seed), *(one.public_key for one in retiring)), may)
     there = kept.read(plan.authorization)
-    callout = None if plan.callout is None else _callout(plan.callout, there or {}, plan, kept, done)
+    callout = None if plan.callout is None else _callout(plan.callout, plan, kept, done)
     password = (there or {}).get(ROUTE_PASSWORD) or secrets.token_urlsafe(_PASSWORD_BYTES).encode("ascii")
     data = {
         AUTHORIZATION: authorization(users, callout).encode(),
@@ -196,18 +197,16 @@ def replaced(name: str, key: str, there: Mapping[str, bytes], until: datetime | 
     return {f"{key}{RETIRING}": _RETIRING.dump_json(retiring), key: new.written()}
 
 
-def _callout(name: str, authorized: Mapping[str, bytes], plan: Plan, kept: Secrets, done: list[str]) -> Callout:
-    """Make the keys of the auth callout that are missing: its own, and that which it signs its answers with."""
+def _callout(name: str, plan: Plan, kept: Secrets, done: list[str]) -> Callout:
+    """Make what an auth callout needs and does not have yet."""
     found = kept.read(name)
     there = found or {}
-    made = {
-        key: create().encode("ascii") for key, create in (("seed", create_seed), (ISSUER, create_account_seed)) if key not in there
-    }
+    makers = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
+    made = {key: make().encode("ascii") for key, make in makers.items() if key not in there}
     _put(name, found, made, plan.labels, kept, done)
     held = {**there, **made}
-    before = read_callout(authorized.get(AUTHORIZATION, b"").decode("utf-8", "replace"))
-    user, issuer = public_key_of(key_in(name, "seed", held).seed), account_key_of(held[ISSUER].decode("ascii", "replace").strip())
-    return Callout(user, issuer, before.listed if before and before.issuer == issuer else ())
+    issuer = account_key_of(held[ISSUER].decode("ascii", "replace").strip())
+    return Callout(public_key_of(key_in(name, ASKED, held).seed), issuer)
 
 
 _RETIRING = TypeAdapter(list[Retiring])
