@@ -1,7 +1,7 @@
 """The public keys of an identity provider: out of a file, or asked of it again and again.
 
-While a provider is away the keys that are known go on verifying tokens, for an hour. Then nobody is let in any more by a token: a key
-may have been withdrawn for good reasons. Who is connected stays until his own token runs out.
+While a provider is away the keys that are known go on verifying tokens, for an hour. Then nobody is let in by a token any more: a
+key may have been withdrawn for good reasons. Who is connected stays until his own token runs out.
 """
 
 from __future__ import annotations

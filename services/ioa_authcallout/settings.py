@@ -14,10 +14,10 @@ from ioa.runtime.settings import ProcessSettings
 class CalloutSettings(ProcessSettings):
     """What the auth callout is told besides what every process is."""
 
-    callout_issuer: str = Field(default="", description="who issues the tokens (`iss`); the URL of an OIDC provider unless JWKS is set")
+    callout_issuer: str = Field(default="", description="who issues the tokens (`iss`): an OIDC provider's URL, if JWKS is not set")
     callout_jwks: Path | None = Field(default=None, description="a file with the issuer's public keys, instead of asking its URL")
     callout_audience: str = Field(default="", description="whom the tokens are for (`aud`)")
-    callout_claim: str = Field(default="ioa", description="the claim that says who the holder is here: role, agent and pool, or name")
+    callout_claim: str = Field(default="ioa", description="the claim that says who the holder is here")
     callout_keys: Path = Field(
         default=Path("callout"), description="the folder with the keys `asked` and `issuer`, and `revoked`, a line for each subject"
     )
@@ -33,7 +33,8 @@ class CalloutSettings(ProcessSettings):
         """
         if not self.callout_issuer or not self.callout_audience:
             raise InvalidInputError(
-                "Whose tokens are taken is not set.", hint="Set IOA_CALLOUT_ISSUER and IOA_CALLOUT_AUDIENCE, as the tokens say them."
+                "Whose tokens are taken is not set.",
+                hint="Set IOA_CALLOUT_ISSUER and IOA_CALLOUT_AUDIENCE as the tokens say them.",
             )
 
     def asked(self) -> NatsSettings:

@@ -128,9 +128,8 @@ class TokenJudge:
             raise ForbiddenError("The token's claim bears a name that somebody has who comes with a key.")
         now = self._now()
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
-        return Guest(
-            holder.known_as, holder.permissions(), inbox_owner(str(claims["iss"]), subject), datetime.fromtimestamp(lasts, now.tzinfo)
-        )
+        until = datetime.fromtimestamp(lasts, now.tzinfo)
+        return Guest(holder.known_as, holder.permissions(), inbox_owner(str(claims["iss"]), subject), until)
 
     def _holder(self, claimed: object) -> _AgentClaim | _OtherClaim:
         try:

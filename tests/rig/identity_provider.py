@@ -21,10 +21,11 @@ AGENT = {"role": "agent", "agent": "guest-1", "pool": "guest"}
 
 @dataclass
 class Provider:
-    """An identity provider, which may be away. `keys` are those it signs with, by their ids."""
+    """An identity provider, which may be away. `keys` are those it signs with, by their ids; `document` what it says of itself."""
 
     url: str = ""
     away: bool = False
+    document: object = None
     keys: dict[str, ec.EllipticCurvePrivateKey] = field(default_factory=lambda: {"k1": ec.generate_private_key(ec.SECP256R1())})
 
     def token(self, claim: object = None, key_id: str = "k1", lasts: float = 600, **changed: object) -> str:
@@ -38,12 +39,12 @@ class Provider:
         }
         return jwt.encode({**claims, **changed}, self.keys[key_id], algorithm="ES256", headers={"kid": key_id})
 
-    def answer(self, path: str) -> dict[str, Any] | None:
+    def answer(self, path: str) -> Any:
         """Say what is asked for by HTTP."""
         if self.away:
             return None
         if path == "/.well-known/openid-configuration":
-            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"}
+            return {"issuer": self.url, "jwks_uri": f"{self.url}/keys"} if self.document is None else self.document
         public = {key_id: jwt.algorithms.ECAlgorithm.to_jwk(key.public_key(), as_dict=True) for key_id, key in self.keys.items()}
         return {"keys": [{**key, "kid": key_id, "use": "sig", "alg": "ES256"} for key_id, key in public.items()]}
 

@@ -95,14 +95,25 @@ def expire(out: Folder, pid_file: PidFile = None, as_json: AsJson = False) -> No
 
 
 @credentials.command()
-def revoke(name: Holder, out: Folder, pid_file: PidFile = None, url: Url = None, as_json: AsJson = False) -> None:
+def revoke(
+    name: Holder,
+    out: Folder,
+    subject: Annotated[bool, typer.Option("--subject", help="NAME is the subject (`sub`) of tokens; see --callout.")] = False,
+    pid_file: PidFile = None,
+    url: Url = None,
+    as_json: AsJson = False,
+) -> None:
     """Throw somebody out: no key of this name is let in any more, its connections are closed, and agents are forgotten.
 
     The goals of such agents go to others, or end with a reason. To have agents forgotten, run it with an admin's IOA_NATS_SEED.
     """
     with reported(as_json=as_json):
         from ioa.cli.foreground import run_to_end
-        from ioa.cli.key_rotation import KeyFolder
+        from ioa.cli.key_rotation import KeyFolder, revoke_subject
         from ioa.cli.key_rotation import revoke as revoke_keys
 
-        run_to_end(revoke_keys(KeyFolder(out, pid_file), name, url, datetime.now(UTC), Terminal(as_json=as_json)))
+        keys, terminal = KeyFolder(out, pid_file), Terminal(as_json=as_json)
+        if subject:
+            revoke_subject(keys, name, terminal)
+        else:
+            run_to_end(revoke_keys(keys, name, url, datetime.now(UTC), terminal))

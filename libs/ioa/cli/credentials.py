@@ -12,8 +12,17 @@ from ioa.adapters.nats.permissions import Permissions, Service
 from ioa.adapters.nkey_seeds import parse_key, public_key_of
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.cluster_credentials import (
+    ASKED,
+    ISSUER,
+    REVOKED,
+    AgentIdentity,
+    Plan,
+    SeedsPlan,
+    ServiceIdentity,
+    make_credentials,
+)
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import ASKED, ISSUER, REVOKED, AgentIdentity, Plan, SeedsPlan, ServiceIdentity, make_credentials
 from ioa.protocol.ids import AgentId, PoolId, check_token
 
 AUTHORIZATION, CALLOUT = "nats", "callout"

@@ -24,7 +24,7 @@ from ioa.cli.place import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION
-from ioa.hosting.cluster_credentials import RETIRING, key_in, replaced, still_let_in
+from ioa.hosting.cluster_credentials import RETIRING, REVOKED, key_in, replaced, still_let_in
 from ioa.protocol.ids import AgentId, is_token
 from ioa.protocol.registry import RemoveAgent
 from ioa.retry import until_available
@@ -155,6 +155,31 @@ async def revoke(keys: KeyFolder, name: str, url: str | None, now: datetime, ter
     _tell_reload(keys, told, terminal)
     for agent_id in sorted({*agents} - {*forgotten}):
         terminal.note(f"{why}then run, as an admin: ioa agents remove {agent_id} --force")
+
+
+def revoke_subject(keys: KeyFolder, subject: str, terminal: Terminal) -> None:
+    """Take tokens of a subject no more. At a reload the server ends each connection that was made by a token, and judges it anew.
+
+    Raises:
+        InvalidInputError: Nobody is let in by tokens, the subject is empty or of several lines, or the folder is open to others.
+        UnavailableError: The server could not be told; all is written.
+    """
+    kept = FolderSecrets(keys.folder)
+    there = kept.read(CALLOUT)
+    if there is None:
+        raise InvalidInputError("Nobody is let in by tokens here.", hint="`ioa credentials create --callout` makes what it takes.")
+    if len(subject.splitlines()) != 1 or subject != subject.strip():
+        raise InvalidInputError(f"{subject!r} is no subject of a token.", hint="Give what its claim `sub` says.")
+    lines = there.get(REVOKED, b"").decode("utf-8", "replace").splitlines()
+    kept.extend(CALLOUT, {REVOKED: "".join(f"{line}\n" for line in dict.fromkeys([*lines, subject])).encode()})
+    told = keys.reload()
+    if terminal.as_json:
+        terminal.document({"revoked": subject, "reloaded": told, "file": str(keys.folder / CALLOUT / REVOKED)})
+        return
+    terminal.note(f"tokens of {subject} are taken no more" + ("; its connections are closed" if told else ""))
+    if not told:
+        terminal.note(f"to close its connections: {_RELOAD}, or give --pid-file the next time")
+    terminal.note(f"to let it in again, take its line out of {keys.folder / CALLOUT / REVOKED}")
 
 
 async def _forget(agents: list[AgentId], url: str | None) -> tuple[list[AgentId], str]:

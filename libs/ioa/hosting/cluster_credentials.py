@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -201,7 +201,7 @@ def _callout(name: str, plan: Plan, kept: Secrets, done: list[str]) -> Callout:
     """Make what an auth callout needs and does not have yet."""
     found = kept.read(name)
     there = found or {}
-    makers = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
+    makers: dict[str, Callable[[], str]] = {ASKED: create_seed, ISSUER: create_account_seed, REVOKED: str}
     made = {key: make().encode("ascii") for key, make in makers.items() if key not in there}
     _put(name, found, made, plan.labels, kept, done)
     held = {**there, **made}

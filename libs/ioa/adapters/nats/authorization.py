@@ -33,7 +33,7 @@ from ioa.protocol.ids import AgentId, PoolId, UserId
 from ioa.protocol.subjects import inbox_prefix_of
 
 _TOKEN_LINE_BYTES = 32 * 1024
-"""How long the line may be by which a client says who it is. The server's default of 4 KiB is less than tokens of many groups take."""
+"""How long the line may be by which a client says who it is. The server's default is 4 KiB, which tokens may be longer than."""
 _INBOX = re.compile(re.escape(inbox_prefix_of("")) + r"(U[A-Z2-7]{55})\.>")
 _SERVICE = re.compile(r"\$SRV\.PING\.ioa-([a-z]+)")
 _AGENT = re.compile(r"ioa\.v1\.comm\.\*\.say\.([A-Za-z0-9_-]+)")
@@ -84,8 +84,8 @@ def authorization(users: Mapping[str, Permissions], callout: Callout | None = No
     asked = ""
     if callout is not None:
         accounts[CALLOUT] = {"users": [_user(callout.user, of_callout())]}
-        # Who is let in by a key belongs to an account that is not delegated, so that nobody is asked about him: his key may come and
-        # go by a reload, and he needs no callout to connect.
+        # Who is let in by a key is so into an account that is not delegated, and nobody is asked about him: keys come and go by a
+        # reload, and need no callout to connect.
         known = {"auth_users": [callout.user], "allowed_accounts": [CALLOUT]}
         block = {"auth_callout": {"issuer": callout.issuer, "account": CALLOUT} | known}
         asked = f',\n"authorization": {json.dumps(block)},\n"max_control_line": {_TOKEN_LINE_BYTES}'

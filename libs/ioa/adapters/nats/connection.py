@@ -39,8 +39,8 @@ _NOT_PERMITTED = "permissions violation"
 _REFUSED_SECONDS = 5.0
 """How long somebody waits at most who is let in no more before asking again."""
 _WHO = (
-    "IOA_NATS_SEED names the seed, or IOA_NATS_TOKEN_FILE the token; for a system that `ioa up` runs on this machine, IOA_DATA names"
-    " its folder."
+    "IOA_NATS_SEED names the seed, IOA_NATS_TOKEN_FILE the token;"
+    " for a system that `ioa up` runs on this machine, IOA_DATA names its folder."
 )
 
 Connection: TypeAlias = Client
