@@ -10,6 +10,8 @@ import asyncio
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
+import httpx
+
 from ioa.adapters.nats.audit import NatsAuditSink
 from ioa.adapters.nats.authorization import names_in
 from ioa.adapters.nats.callout import answer_callouts
@@ -39,7 +41,8 @@ async def serve(settings: CalloutSettings, stop: StopSignal) -> None:
         if settings.callout_jwks is not None:
             keys = await asyncio.to_thread(StaticKeys, settings.callout_jwks)
         else:
-            keys = ProviderKeys(settings.callout_issuer, asyncio.get_running_loop().time)
+            web = await stack.enter_async_context(httpx.AsyncClient())
+            keys = ProviderKeys(settings.callout_issuer, web, asyncio.get_running_loop().time)
             await stack.enter_async_context(background(keys.follow(asyncio.sleep)))
         judge = TokenJudge(
             keys,

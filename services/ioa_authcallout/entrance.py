@@ -14,6 +14,7 @@ from ioa.protocol.audit import Deed
 from ioa.protocol.authcallout import AskCalloutStatus, CalloutStatus
 from ioa.runtime.audit import AuditLog
 from ioa_authcallout.issuer import Keys
+from ioa_authcallout.tokens import HolderRefusedError
 
 _log = structlog.get_logger(__name__)
 
@@ -46,7 +47,8 @@ class Entrance:
             row = row_of(error)
             if row.fault is Fault.CALLER:
                 callouts.labels("refused").inc()
-                self._audit.note(Deed.CONNECTED, refused=row.wire_code, why=error.message)
+                subject = error.subject if isinstance(error, HolderRefusedError) else ""
+                self._audit.note(Deed.CONNECTED, target=subject, refused=row.wire_code, why=error.message)
             else:
                 callouts.labels("unchecked").inc()
             _log.info("not_let_in", why=error.message)

@@ -20,8 +20,8 @@ from jwt.exceptions import PyJWTError
 from ioa.errors import ForbiddenError, InvalidInputError, UnavailableError
 from ioa_authcallout.settings import read
 
-_ASK_SECONDS = 1.0
-"""Less than nats-server gives a connection to say who it is."""
+_ASK_SECONDS, _WAIT_SECONDS = 10.0, 1.5
+"""How long a provider may take, and how long somebody waits for it who comes just then: nats-server gives a connection 2 s."""
 _EVERY_SECONDS = 60.0
 _AGAIN_SECONDS = 5.0
 """How soon a provider is asked again: whoever sends tokens with invented ids of keys causes no more than this."""
@@ -69,11 +69,13 @@ class ProviderKeys:
 
     Args:
         issuer: Its URL.
+        client: What asks it.
         clock: Seconds that never go back.
     """
 
-    def __init__(self, issuer: str, clock: Callable[[], float]) -> None:
+    def __init__(self, issuer: str, client: httpx.AsyncClient, clock: Callable[[], float]) -> None:
         self._issuer = issuer
+        self._client = client
         self._clock = clock
         self._keys: Mapping[str, PyJWK] = {}
         self._asked = self._answered = float("-inf")
@@ -83,7 +85,7 @@ class ProviderKeys:
     async def key(self, key_id: str) -> PyJWK:
         """Return a key by its id; the provider is asked for one that is not known."""
         if key_id not in self._keys or self._is_old():
-            await self._ask_anew()
+            await self._ask_anew(_WAIT_SECONDS)
         if self._is_old():
             raise UnavailableError("The identity provider does not answer, so that no token can be checked; try again later.")
         if key_id not in self._keys and self._away_since is not None:
@@ -97,44 +99,41 @@ class ProviderKeys:
     async def follow(self, sleep: Callable[[float], Awaitable[None]]) -> None:
         """Ask again and again, for ever, so that a key that was withdrawn is forgotten."""
         while True:
-            await self._ask_anew()
+            await self._ask_anew(_ASK_SECONDS)
             await sleep(_EVERY_SECONDS)
 
     def _is_old(self) -> bool:
         return self._clock() - self._answered > _TRUSTED_SECONDS
 
-    async def _ask_anew(self) -> None:
-        async with self._asking:
-            if self._clock() - self._asked < _AGAIN_SECONDS:
-                return
-            self._asked = self._clock()
-            try:
-                async with asyncio.timeout(_ASK_SECONDS):
-                    self._keys = await self._ask()
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, RecursionError, TimeoutError) as error:
-                if self._away_since is None:
-                    self._away_since = self._clock()
-                _log.warning("issuer_out_of_reach", issuer=self._issuer, error=str(error) or type(error).__name__)
-            else:
-                self._answered, self._away_since = self._clock(), None
+    async def _ask_anew(self, within: float) -> None:
+        try:
+            async with asyncio.timeout(within), self._asking:
+                if self._clock() - self._asked < _AGAIN_SECONDS:
+                    return
+                self._asked = self._clock()
+                self._keys = await self._ask()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, RecursionError, TimeoutError) as error:
+            if self._away_since is None:
+                self._away_since = self._clock()
+            _log.warning("issuer_out_of_reach", issuer=self._issuer, error=str(error) or type(error).__name__)
+        else:
+            self._answered, self._away_since = self._clock(), None
 
     async def _ask(self) -> Mapping[str, PyJWK]:
-        async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
-            about = await _get(client, f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
-            if about["issuer"] != self._issuer:
-                raise ValueError(f"what is found there speaks for another issuer ({str(about['issuer'])[:200]})")
-            return _parse(await _get(client, about["jwks_uri"]))
+        about = await self._get(f"{self._issuer.rstrip('/')}/.well-known/openid-configuration")
+        if about["issuer"] != self._issuer:
+            raise ValueError(f"what is found there speaks for another issuer ({str(about['issuer'])[:200]})")
+        return _parse(await self._get(about["jwks_uri"]))
 
-
-async def _get(client: httpx.AsyncClient, url: str) -> Any:
-    async with client.stream("GET", url) as response:
-        response.raise_for_status()
-        read = bytearray()
-        async for part in response.aiter_bytes():
-            read += part
-            if len(read) > _MAX_BYTES:
-                raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
-    return json.loads(bytes(read))
+    async def _get(self, url: str) -> Any:
+        async with self._client.stream("GET", url) as response:
+            response.raise_for_status()
+            read = bytearray()
+            async for part in response.aiter_bytes():
+                read += part
+                if len(read) > _MAX_BYTES:
+                    raise ValueError(f"it answers with more than {_MAX_BYTES:,} bytes")
+        return json.loads(bytes(read))
 
 
 def _parse(read: Any) -> Mapping[str, PyJWK]:

@@ -55,6 +55,14 @@ class _OtherClaim(_Claim):
         return self.name
 
 
+class HolderRefusedError(ForbiddenError):
+    """A token is its issuer's, but its holder is not let in. `subject` is whose it is."""
+
+    def __init__(self, message: str, subject: str) -> None:
+        super().__init__(message)
+        self.subject = subject
+
+
 _CLAIM: TypeAdapter[_AgentClaim | _OtherClaim] = TypeAdapter(Annotated[_AgentClaim | _OtherClaim, Field(discriminator="role")])
 
 
@@ -122,17 +130,18 @@ class TokenJudge:
             raise ForbiddenError(f"The token cannot be taken ({type(error).__name__}).") from None
         subject = str(claims["sub"])
         if subject in await self._revoked():
-            raise ForbiddenError("The token's subject is let in no more.")
-        holder = self._holder(claims.get(self._claim))
+            raise HolderRefusedError("The token's subject is let in no more.", subject)
+        holder = self._holder(claims.get(self._claim), subject)
         if holder.known_as in await self._taken():
-            raise ForbiddenError("The token's claim bears a name that somebody has who comes with a key.")
+            raise HolderRefusedError("The token's claim bears a name that somebody has who comes with a key.", subject)
         now = self._now()
         lasts = min(int(claims["exp"]) + _LEEWAY.total_seconds(), (now + _LONGEST).timestamp())
         until = datetime.fromtimestamp(lasts, now.tzinfo)
         return Guest(holder.known_as, holder.permissions(), inbox_owner(str(claims["iss"]), subject), until)
 
-    def _holder(self, claimed: object) -> _AgentClaim | _OtherClaim:
+    def _holder(self, claimed: object, subject: str) -> _AgentClaim | _OtherClaim:
         try:
             return _CLAIM.validate_python(claimed)
         except ValidationError:
-            raise ForbiddenError(f"The token's claim {self._claim!r} does not say who its holder is here.") from None
+            why = f"The token's claim {self._claim!r} does not say who its holder is here."
+            raise HolderRefusedError(why, subject) from None

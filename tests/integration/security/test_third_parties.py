@@ -214,10 +214,14 @@ async def test_a_subject_is_thrown_out_and_others_are_not(house: House) -> None:
         await house.is_refused(house.provider.token())
         trail = NatsAuditTrail(admin)
 
-        async def noted() -> set[tuple[str, str]]:
-            return {(line.who, line.refused) for _, line in (await trail.page(limit=100)).lines if line.deed == "connected"}
+        async def noted() -> set[tuple[str, str, str]]:
+            return {
+                (line.who, line.target, line.refused) for _, line in (await trail.page(limit=100)).lines if line.deed == "connected"
+            }
 
-        assert await eventually(noted, {("guest-1", ""), ("bob", ""), ("", "forbidden")}.issubset, within=_SOON)
+        assert await eventually(
+            noted, {("guest-1", "", ""), ("bob", "", ""), ("", "guest@example.com", "forbidden")}.issubset, within=_SOON
+        )
 
 
 async def test_a_guest_agent_finishes_the_goal_of_a_guest_user(house: House, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import httpx
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -28,8 +29,8 @@ class _Clock:
 async def test_a_new_key_is_asked_for_and_a_withdrawn_one_forgotten() -> None:
     """A token by a key of today is taken at once, one by a key that its issuer withdrew no more a minute later."""
     clock = _Clock()
-    async with open_provider() as provider:
-        keys = ProviderKeys(provider.url, clock)
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        keys = ProviderKeys(provider.url, web, clock)
         await keys.key("k1")
         provider.keys = {"k2": ec.generate_private_key(ec.SECP256R1())}
         with pytest.raises(ForbiddenError):  # asked for a moment ago: who invents ids cannot have the provider asked for each
@@ -45,8 +46,8 @@ async def test_a_new_key_is_asked_for_and_a_withdrawn_one_forgotten() -> None:
 async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
     """Who is known by then comes in; nobody does by a key that nobody has seen, or that may have been withdrawn long ago."""
     clock = _Clock()
-    async with open_provider() as provider:
-        keys = ProviderKeys(provider.url, clock)
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
+        keys = ProviderKeys(provider.url, web, clock)
         await keys.key("k1")
         provider.away, clock.now = True, 600
         await keys.key("k1")
@@ -65,10 +66,10 @@ async def test_known_keys_outlast_an_outage_for_an_hour() -> None:
 @pytest.mark.parametrize("said", [{"issuer": "https://elsewhere.example.com"}, {}, [], {"issuer": None, "jwks_uri": 7}])
 async def test_a_document_that_speaks_for_no_issuer_or_another_is_not_believed(said: object) -> None:
     """Keys are taken only from a document that names the issuer whose tokens are taken."""
-    async with open_provider() as provider:
+    async with open_provider() as provider, httpx.AsyncClient(trust_env=False) as web:
         provider.document = said
         with pytest.raises(UnavailableError):
-            await ProviderKeys(provider.url, _Clock()).key("k1")
+            await ProviderKeys(provider.url, web, _Clock()).key("k1")
 
 
 async def test_keys_out_of_a_file_are_those_that_can_be_used(tmp_path: Path) -> None:
