@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from ioa.hosting.agent import Agent, ModelAgent
     from ioa.hosting.serving import serving
+    from ioa.hosting.team import Team
     from ioa.ports.chat_model import ChatMessage, Tool
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "NotFoundError",
     "TaskContext",
     "TaskError",
+    "Team",
     "Teammate",
     "Tool",
     "TurnView",
@@ -58,6 +60,7 @@ _HOMES = {
     "InputFile": "ioa.agent.definition",
     "ModelAgent": "ioa.hosting.agent",
     "TaskContext": "ioa.agent.definition",
+    "Team": "ioa.hosting.team",
     "Teammate": "ioa.agent.conversation",
     "Tool": "ioa.ports.chat_model",
     "TurnView": "ioa.agent.hooks",

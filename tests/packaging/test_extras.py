@@ -28,7 +28,7 @@ _HEAVY = {
 PUBLIC = [
     *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
     "IoaError",
-    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Teammate", "Tool", "TurnView"),
+    *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Team", "Teammate", "Tool", "TurnView"),
     *("UnavailableError", "UpstreamResult", "serving"),
 ]
 
