@@ -25,6 +25,7 @@ from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
 from ioa.ports.system_client import SystemClient
+from ioa.protocol.authcallout import CalloutStatus
 from ioa.protocol.cards import AgentStatus, ModelReport
 from ioa.protocol.files import StoredBytes
 from ioa.protocol.ids import AgentId
@@ -141,6 +142,9 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
         yield await _asked(check, inspection.system)
     yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
     yield quotas_finding(await inspection.slowed())
+    callout = await inspection.callout()
+    if callout is not None:
+        yield callout_finding(callout)
     for finding in dead_letter_findings(await inspection.dead_letter_kinds()):
         yield finding
 
@@ -447,6 +451,24 @@ def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:
         f"Asking too often, and slowed down: {', '.join(named)}.",
         "If it means no harm, raise its quota (IOA_QUOTA_…, or quotas.requests of the chart); else stop it, or take its key away.",
     )
+
+
+def callout_finding(status: CalloutStatus) -> Finding:
+    """Judge whether third parties come in, and tell why they did not."""
+    refused = sum(status.refused.values())
+    came = f"{status.let_in:,} let in by tokens of {status.issuer}, {refused:,} refused"
+    if status.away is not None:
+        return Finding(
+            "callout",
+            Health.WARNING,
+            f"{status.issuer} has not answered for {timedelta(seconds=round(status.away))}: {came}.",
+            "Who is connected stays until its token runs out; after an hour nobody is let in by a token until the issuer answers.",
+        )
+    if not refused:
+        return Finding("callout", Health.OK, came)
+    reasons = sorted(status.refused.items(), key=lambda one: -one[1])[:_NAMED_AGENTS]
+    told = " ".join(f"{why} ({number:,})" for why, number in reasons)
+    return Finding("callout", Health.OK, f"{came}: {told}")
 
 
 def dead_letter_findings(kinds: Sequence[DeadLetterKind]) -> list[Finding]:
