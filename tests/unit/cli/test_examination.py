@@ -23,6 +23,7 @@ from ioa.cli.examination import (
     disk_finding,
     examine,
     findings,
+    goals_finding,
     index_finding,
     payload_finding,
     queues_finding,
@@ -122,6 +123,15 @@ def test_messages_that_come_again_are_told() -> None:
         Health.WARNING,
         True,
     )
+
+
+def test_users_whose_goals_wait_for_each_other_are_named() -> None:
+    """Goals that are open come again by design; that more wait behind them is told, with whose they are."""
+    few, many = QueueStats("intake", 0, 9, 9), QueueStats("intake-eve", 900, 100, 100)
+    queues = [("IOA_ORDERS", few), ("IOA_ORDERS", many)]
+    told = goals_finding(queues)
+    assert (told.health, "900 in IOA_ORDERS/intake-eve (100 are open)" in told.message) == (Health.WARNING, True)
+    assert (queues_finding(queues).health, goals_finding(queues[:1]).health) == (Health.OK, Health.OK)
 
 
 def test_queues_that_nobody_reads_are_named() -> None:

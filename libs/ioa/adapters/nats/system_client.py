@@ -10,6 +10,8 @@ from pathlib import Path
 
 import structlog
 from nats.aio.client import Client
+from nats.js.errors import APIError
+from nats.js.errors import NotFoundError as JetStreamNotFoundError
 
 from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -21,11 +23,11 @@ from ioa.adapters.nats.listing import Lists
 from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
-from ioa.adapters.nats.topology import LOG, RESULTS
+from ioa.adapters.nats.topology import GOALS, LOG, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ADMIN, ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError
 from ioa.group.events import Entry, GroupLaunched, Said
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
@@ -57,6 +59,9 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
 _PAGE = 200
+_TOO_MANY = "maximum messages per subject"
+"""What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
+_MANY_END = timedelta(minutes=1)
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
@@ -99,6 +104,7 @@ class NatsSystemClient:
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
+            RateLimitedError: As many goals of this user wait already as may.
             UnavailableError: The system does not take it.
         """
         user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
@@ -106,7 +112,13 @@ class NatsSystemClient:
         complete = order.model_copy(update={"goal_id": goal_id, "inputs": (*order.inputs, *stored)})
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
-            await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+            try:
+                await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+            except APIError as error:
+                if _TOO_MANY not in str(error.description):
+                    raise
+                told = f"Too many goals of {user} wait already; this one was not taken."
+                raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
         return goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
@@ -168,6 +180,10 @@ class NatsSystemClient:
         record = await self._goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
+            waiting = await self._waiting(name)
+            if waiting:
+                told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
+                raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
 
@@ -278,6 +294,14 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
+
+    async def _waiting(self, goal: GoalName) -> int:
+        """How many goals of the same user are not begun."""
+        with unavailable_unless_answered("The goals' stream"):
+            try:
+                return (await self._js.consumer_info(GOALS, intake_consumer(goal.owner))).num_pending or 0
+            except JetStreamNotFoundError:
+                return 0
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""
