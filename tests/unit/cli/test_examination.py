@@ -210,7 +210,7 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "stores", "queues", "quotas", "dead letters"),
+        *("services", "agents", "agent models", "index", "stores", "queues", "goals", "quotas", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 
