@@ -30,6 +30,7 @@ from ioa.protocol.codec import shortened
 from ioa.protocol.goal_order import GoalOrder, InlineInput, find_goal_id, parse_goal
 from ioa.protocol.goals import Artifact, EndedGoal, GoalRecord, Reason, digest_of, ending_of
 from ioa.protocol.ids import AgentId, GoalId, GoalName, PoolId, UserId
+from ioa.protocol.levels import POLICIES
 from ioa.protocol.object_names import object_name
 from ioa.protocol.tickets import digest_of_ticket
 from ioa.runtime.endings import Endings
@@ -191,7 +192,7 @@ class Intake:
             await self._ports.dead.put(reason, why, subject=published.subject, data=published.data, key=published.identity)
             return None
         goal = order.accepted(name, await self._inputs(order, name))
-        digest = digest_of_ticket(await self._ports.tickets.of(name))
+        digest = digest_of_ticket(await self._ports.tickets.of(name), goal.policy)
         accepting = GoalRecord(goal=goal, accepted_at=self._ports.clock.now(), ticket_digest=digest)
         record = await self._ports.goals.create(accepting)
         if record.goal.model_copy(update={"traceparent": goal.traceparent, "user": goal.user}) != goal:
@@ -224,11 +225,15 @@ class Intake:
 
     async def _offer_to(self, addressee: AgentId, record: GoalRecord, known: OpenGroup) -> None:
         """Queue the goal for whom its user named, once there is somebody of this name."""
-        pool = self._pool_of(addressee)
+        pool, team = self._pool_of(addressee), record.goal.team
+        why = ""
         if pool is None:
-            if self._ports.clock.now() < record.accepted_at + self._patience:
-                raise NotYetError(f"Nobody called {addressee} has registered yet.", retry_after=_LOOK_AGAIN)
             why = f"No agent or pool {addressee!r} has ever registered; `ioa agents` lists those that have."
+        elif team is not None and not self._knows_policies(pool):
+            why = f"{addressee} is of an older release, and leads no goal with a team such as {team.team}: upgrade it."
+        if why or pool is None:
+            if self._ports.clock.now() < record.accepted_at + self._patience:
+                raise NotYetError(f"Nobody called {addressee} who may lead the goal has registered yet.", retry_after=_LOOK_AGAIN)
             await self._end(record.goal.name, Reason.NO_AGENT, why)
             return
         await self._put(record, pool)
@@ -268,6 +273,9 @@ class Intake:
             return record.card.pool
         pool = PoolId(addressee)
         return pool if any(other.card.pool == pool for other in self._ports.registry.cards()) else None
+
+    def _knows_policies(self, pool: PoolId) -> bool:
+        return any(one.card.pool == pool and one.card.level >= POLICIES for one in self._ports.registry.cards())
 
     async def _fail(self, goal: GoalName, why: str) -> None:
         """Give a goal that was not accepted a result, if nothing else bears its name."""

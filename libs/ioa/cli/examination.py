@@ -19,9 +19,9 @@ from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
 from ioa.adapters.nats.topology import GOALS
-from ioa.cli.place import Place, listens, places
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
+from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats

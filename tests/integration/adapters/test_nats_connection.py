@@ -117,6 +117,22 @@ async def test_a_first_attempt_that_fails_leaves_no_socket_open() -> None:
 
 
 @pytest.mark.usefixtures("short_attempts")
+async def test_a_first_attempt_that_is_not_to_be_stopped_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits longer than told, also if nats-py's attempt loses its first cancellation in Python's `wait_for`."""
+
+    async def connect(*_servers: object, **_options: object) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(nats_connection._LastingClient, "connect", connect)
+    async with asyncio.timeout(5):
+        with pytest.raises(UnavailableError):
+            async with open_connection(NatsSettings("nats://127.0.0.1:9", "patient"), patience=timedelta(0)):
+                pass
+
+
+@pytest.mark.usefixtures("short_attempts")
 async def test_attempts_to_reconnect_leave_no_sockets_open(nats_server: NatsServer) -> None:
     """While a server says nothing, there is one connection to it at most."""
     async with open_silence() as (silence, url):

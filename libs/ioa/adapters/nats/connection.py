@@ -230,36 +230,41 @@ async def _attempt(settings: NatsSettings) -> Client:
     key = None if settings.seed is None else await asyncio.to_thread(read_key, settings.seed)
     inbox_prefix = "_INBOX" if key is None else inbox_prefix_of(key.inbox_owner)
     password = await asyncio.to_thread(settings.password)
-    connecting = client.connect(
-        settings.url.split(","),
-        name=settings.name,
-        user_credentials=settings.credentials,
-        nkeys_seed_str=None if key is None else key.seed,
-        user=None if password is None else USER,
-        password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
-        inbox_prefix=inbox_prefix.encode(),
-        tls=tls,
-        allow_reconnect=True,
-        max_reconnect_attempts=-1,
-        reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
-        connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
-        ping_interval=int(_PING_EVERY.total_seconds()),
-        max_outstanding_pings=2,
-        pending_size=_PENDING_BYTES,
-        reconnected_cb=reconnected,
-        disconnected_cb=disconnected,
-        error_cb=failed,
+    connecting = asyncio.ensure_future(
+        client.connect(
+            settings.url.split(","),
+            name=settings.name,
+            user_credentials=settings.credentials,
+            nkeys_seed_str=None if key is None else key.seed,
+            user=None if password is None else USER,
+            password=None if password is None else lambda: settings.password() or "",  # a new one with each start of the system
+            inbox_prefix=inbox_prefix.encode(),
+            tls=tls,
+            allow_reconnect=True,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=_RECONNECT_EVERY.total_seconds(),  # type: ignore[arg-type]  # a float works; nats-py's hint is too narrow
+            connect_timeout=int(_ATTEMPT_TIMEOUT.total_seconds()),
+            ping_interval=int(_PING_EVERY.total_seconds()),
+            max_outstanding_pings=2,
+            pending_size=_PENDING_BYTES,
+            reconnected_cb=reconnected,
+            disconnected_cb=disconnected,
+            error_cb=failed,
+        )
     )
     try:
-        await asyncio.wait_for(connecting, _ATTEMPT_TIMEOUT.total_seconds() * 2)
-    except TimeoutError:
-        # nats-py asks again and again, and tells nobody but its callback why it was turned away.
-        if turned_away:
-            raise turned_away[-1] from None
-        raise
-    finally:
-        if not client.is_connected:
+        await asyncio.wait([connecting], timeout=_ATTEMPT_TIMEOUT.total_seconds() * 2)
+        await _end(connecting)
+        if connecting.cancelled():  # nats-py asks again and again, and tells nobody but its callback why it was turned away
+            raise turned_away[-1] if turned_away else TimeoutError
+        connecting.result()
+    except BaseException:
+        await _end(connecting)
+        if client.is_connected:
+            await _close(client)
+        else:
             _leave_attempt(client)
+        raise
     return client
 
 
@@ -307,14 +312,19 @@ async def _close(client: Client) -> None:
 
 
 async def _end_reconnecting(client: Client) -> None:
-    """See to it that a closed client does not connect again: nats-py cancels what reconnects once, and that may be dropped.
-
-    `asyncio.wait_for` of Python 3.11 drops a cancellation that comes together with the end of what is waited for
-    (python/cpython#86296), such as with a connection that has just been made.
-    """
-    reconnecting = client._reconnection_task
-    while reconnecting is not None and not reconnecting.done():
-        reconnecting.cancel()
-        await asyncio.wait([reconnecting], timeout=_RECONNECT_EVERY.total_seconds())
+    """See to it that a closed client does not connect again: nats-py cancels what reconnects once, and that may be dropped."""
+    if client._reconnection_task is not None:
+        await _end(client._reconnection_task)
     if not client.is_closed:
         await client.close()
+
+
+async def _end(task: asyncio.Future[None]) -> None:
+    """Cancel a task of nats-py until it has ended.
+
+    `asyncio.wait_for` of Python 3.11, by which nats-py waits, drops a cancellation that comes together with the end of what is
+    waited for (python/cpython#86296), such as with a connection that has just been made or refused.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_RECONNECT_EVERY.total_seconds())
