@@ -103,7 +103,6 @@ class NatsSystemClient:
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
-            RateLimitedError: As many goals of this user wait already as may.
             UnavailableError: The system does not take it.
         """
         user, goal_id = await self.user(), order.goal_id or GoalId(RandomIds().new("goal"))
