@@ -9,6 +9,8 @@ from pathlib import Path
 
 import structlog
 from nats.aio.client import Client
+from nats.js.errors import APIError
+from nats.js.errors import NotFoundError as JetStreamNotFoundError
 
 from ioa.adapters.input_files import InputData, read_inputs
 from ioa.adapters.nats.connection import NatsSettings, open_connection
@@ -21,11 +23,11 @@ from ioa.adapters.nats.log import NatsGroupLog
 from ioa.adapters.nats.log_reading import Logs
 from ioa.adapters.nats.request_reply import FILE_TIMEOUT, NatsRequester
 from ioa.adapters.nats.retention import NatsEndedGoals
-from ioa.adapters.nats.topology import RESULTS
+from ioa.adapters.nats.topology import GOALS, RESULTS, intake_consumer
 from ioa.adapters.nats.translated_errors import unavailable_unless_answered
 from ioa.adapters.nats.whoami import ADMIN, ask_user
 from ioa.adapters.system_clock import RandomIds
-from ioa.errors import ForbiddenError, NotFoundError
+from ioa.errors import ForbiddenError, NotFoundError, RateLimitedError
 from ioa.group.events import GroupLaunched
 from ioa.group.requests import CancelGroup, GetGroup, GroupSnapshot
 from ioa.ports.agent_directory import Roster
@@ -56,6 +58,9 @@ from ioa.protocol.retention import Prune, Pruned
 from ioa.protocol.search import AskIndexStatus, IndexStatus, Search, SearchResult
 
 _PAGE = 200
+_TOO_MANY = "maximum messages per subject"
+"""What JetStream says of a goal for which there is no room; the error's code says only that it was not stored."""
+_MANY_END = timedelta(minutes=1)
 _PRUNE_TIMEOUT = timedelta(seconds=30)
 
 _log = structlog.get_logger(__name__)
@@ -109,13 +114,20 @@ class NatsSystemClient:
 
         Raises:
             InvalidInputError: A file cannot be read, or two have the same name.
+            RateLimitedError: As many goals of this user wait already as may.
             UnavailableError: The system does not take it.
         """
         user, complete = await self.user(), await self.complete(order, files)
         assert complete.goal_id is not None, "a complete order has an id"
         subject = subjects.goal_to(user, order.agent) if order.agent else subjects.goal_of(user)
         with unavailable_unless_answered("The goal's stream"):
-            await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+            try:
+                await self._js.publish(subject, complete.model_dump_json(exclude_none=True).encode())
+            except APIError as error:
+                if _TOO_MANY not in str(error.description):
+                    raise
+                told = f"Too many goals of {user} wait already; this one was not taken."
+                raise RateLimitedError(told, hint="Launch it when others have ended.", retry_after=_MANY_END) from None
         return complete.goal_id
 
     async def result(self, goal: AnyGoal) -> GoalResult | None:
@@ -177,6 +189,10 @@ class NatsSystemClient:
         record = await self._goals.find(name.comm_id)
         if record is None:
             await self._refuse_removed(name)
+            waiting = await self._waiting(name)
+            if waiting:
+                told = f"There is no goal {name} yet: {waiting:,} of {name.owner} wait until others of the same user have ended."
+                raise NotFoundError(told, hint="Goals of a user begin in the order in which they were launched.")
             raise NotFoundError(f"There is no goal {name}.", hint="`ioa goals` lists them.")
         return await self._status(record)
 
@@ -278,6 +294,14 @@ class NatsSystemClient:
             charter = event.charter if isinstance(event, GroupLaunched) else None
             standing = GroupSnapshot(seq=head.seq, state=head.entry.state, charter=charter)
         return GoalStatus(record, standing, await self._results.get(record.goal.name))
+
+    async def _waiting(self, goal: GoalName) -> int:
+        """How many goals of the same user are not begun."""
+        with unavailable_unless_answered("The goals' stream"):
+            try:
+                return (await self._js.consumer_info(GOALS, intake_consumer(goal.owner))).num_pending or 0
+            except JetStreamNotFoundError:
+                return 0
 
     async def _known_user(self) -> UserId | None:
         """Tell the same; None for who launches none."""
