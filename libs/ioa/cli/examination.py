@@ -18,9 +18,10 @@ from pathlib import Path
 from ioa.adapters.nats.connection import check_max_payload
 from ioa.adapters.nats.inspection import open_inspection
 from ioa.adapters.nats.server import find_nats_server
-from ioa.cli.place import Place, listens, places
+from ioa.adapters.nats.topology import GOALS
 from ioa.errors import InvalidInputError, IoaError, MissingExtraError, UnavailableError
 from ioa.hosting.brains import ModelStanding, ask_model, model_of
+from ioa.hosting.place import Place, listens, places
 from ioa.ports.delivery import DeadReason
 from ioa.ports.inspection import DeadLetterKind, Inspection, SlowedCaller, StorageFacts, StreamShare, TopologyFacts
 from ioa.ports.stream_stats import QueueStats
@@ -140,7 +141,9 @@ async def findings(inspection: Inspection, data: Path) -> AsyncIterator[Finding]
         return
     for check in (_agents, _models, _index, partial(_stores, storage)):
         yield await _asked(check, inspection.system)
-    yield queues_finding([(stream.name, queue) for stream in await inspection.read() for queue in stream.queues])
+    queues = [(stream.name, queue) for stream in await inspection.read() for queue in stream.queues]
+    yield queues_finding(queues)
+    yield goals_finding(queues)
     yield quotas_finding(await inspection.slowed())
     callout = await inspection.callout()
     if callout is not None:
@@ -429,7 +432,8 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             f"Messages wait, and nobody takes them: {', '.join(unread)}.",
             "Queues of IOA_GOALS and IOA_TIMERS are read by group setup and routers; those of IOA_WORK by the agents of that pool.",
         )
-    again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again]
+    # Goals come again as long as they are open.
+    again = [f"{queue.again} of {stream}/{queue.name}" for stream, queue in queues if queue.again and stream != GOALS]
     if again:
         return Finding(
             "queues",
@@ -438,6 +442,21 @@ def queues_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
             "The services and agents say why: look for work_failed and work_put_off in their logs.",
         )
     return Finding("queues", Health.OK, "nothing comes again")
+
+
+def goals_finding(queues: Sequence[tuple[str, QueueStats]]) -> Finding:
+    """Judge whose goals wait since as many of the same user are open as may be; those of others go on beside them."""
+    full = [queue for stream, queue in queues if stream == GOALS and queue.waiting and queue.taken]
+    if not full:
+        return Finding("goals", Health.OK, "nobody's wait for others to end")
+    full.sort(key=lambda queue: -queue.waiting)
+    named = [f"{queue.waiting:,} in {GOALS}/{queue.name} ({queue.taken:,} are open)" for queue in full[:_NAMED_AGENTS]]
+    return Finding(
+        "goals",
+        Health.WARNING,
+        f"Users have launched more goals than may be open at a time: {', '.join(named)}.",
+        "They begin as others end. A user may have more at a time with IOA_QUOTA_GOALS (quotas.goals.open of the chart).",
+    )
 
 
 def quotas_finding(slowed: Sequence[SlowedCaller]) -> Finding:

@@ -20,7 +20,7 @@ from pathlib import Path
 from ioa.adapters.nats.permissions import AGENTS, Permissions
 from ioa.adapters.nkey_seeds import public_key_of
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets, read_known, write_known
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, IoaError, NotFoundError, UnavailableError
 from ioa.hosting.cluster_credentials import AUTHORIZATION as CONFIGURATION

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING
 from ioa.adapters.system_folder import make_private
 from ioa.cli.credentials import AUTHORIZATION, CALLOUT, FolderSecrets
 from ioa.cli.options import DATA
-from ioa.cli.place import noted_url
 from ioa.cli.terminal import Terminal
 from ioa.errors import MissingExtraError
 from ioa.hosting.brains import ask_model, model_of
 from ioa.hosting.cluster_credentials import Plan, make_credentials
+from ioa.hosting.place import noted_url
 from ioa.local.pool import Pool, read_pool
 from ioa.local.system import open_embedded_system
 from ioa.runtime.service_spec import service_specs
 from ioa.telemetry.health import LOOPBACK
 from ioa.telemetry.logs import configure_logs
 
-GUESTS = "credentials"
-"""Where in the folder of a system lies what lets in third parties."""
-
 if TYPE_CHECKING:
     from ioa.adapters.openai.chat import ModelSettings
+
+GUESTS = "credentials"
+"""Where in the folder of a system lies what lets in third parties."""
 
 
 async def run_system(

@@ -24,6 +24,7 @@ from ioa.cli.examination import (
     disk_finding,
     examine,
     findings,
+    goals_finding,
     index_finding,
     payload_finding,
     queues_finding,
@@ -135,6 +136,15 @@ def test_messages_that_come_again_are_told() -> None:
     )
 
 
+def test_users_whose_goals_wait_for_each_other_are_named() -> None:
+    """Goals that are open come again by design; that more wait behind them is told, with whose they are."""
+    few, many = QueueStats("intake", 0, 9, 9), QueueStats("intake-eve", 900, 100, 100)
+    queues = [("IOA_ORDERS", few), ("IOA_ORDERS", many)]
+    told = goals_finding(queues)
+    assert (told.health, "900 in IOA_ORDERS/intake-eve (100 are open)" in told.message) == (Health.WARNING, True)
+    assert (queues_finding(queues).health, goals_finding(queues[:1]).health) == (Health.OK, Health.OK)
+
+
 def test_queues_that_nobody_reads_are_named() -> None:
     """What waits for somebody who is busy, or has been taken, is in order; what waits for nobody is not."""
     busy, unread = QueueStats("intake", 3, 1, readers=0), QueueStats("pool-poets", 2, 0, readers=0)
@@ -211,7 +221,7 @@ async def test_a_sound_system_is_examined_to_the_end(tmp_path: Path, monkeypatch
         found = [finding async for finding in findings(plane.inspection, tmp_path)]
     assert [finding.check for finding in found] == [
         *("server", "max_payload", "jetstream", "streams", "clock", "disk", "model", "sandbox"),
-        *("services", "agents", "agent models", "index", "stores", "queues", "quotas", "dead letters"),
+        *("services", "agents", "agent models", "index", "stores", "queues", "goals", "quotas", "dead letters"),
     ]
     assert {finding.check for finding in found if finding.health is not Health.OK} == {"agents", "sandbox"}
 

@@ -278,6 +278,7 @@ def _making_topology() -> tuple[str, ...]:
         f"{_API}.INFO",
         *(f"{_API}.STREAM.{verb}.{stream}" for stream in STREAMS for verb in ("CREATE", "UPDATE", "INFO")),
         *(f"{_API}.CONSUMER.DURABLE.CREATE.{stream}.{name}" for stream, name, _ in CONSUMERS),
+        f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.{INTAKE}",
     )
 
 
@@ -357,6 +358,8 @@ _SERVED = {
         subjects.ANY_GET_UPLOAD,
         subjects.ANY_PUT_UPLOAD,
         subjects.STORED,
+        subjects.ANY_GOAL,
+        subjects.ANY_ADDRESSED_GOAL,
     ),
     Service.ROUTER: (subjects.ANY_SAY, subjects.ANY_SAY_TO, subjects.ANY_PROGRESS),
     Service.DISCOVERY: (subjects.ANY_SEARCH, subjects.INDEX_STATUS, subjects.ANY_REPORT),
@@ -397,7 +400,8 @@ _NEEDED = {
         *(_listing(stream) for stream in (LOG, stream_of(GOAL_RECORDS))),
         *(_removing(stream) for stream in _OF_GOALS),
         *_keeping_files(),
-        *_working_off(GOALS, INTAKE),
+        *_working_off(GOALS, "*"),
+        f"{_API}.CONSUMER.DURABLE.CREATE.{GOALS}.*",
         *_working_off(OLD_GOALS, INTAKE),
         f"{_API}.STREAM.LIST",
         *(f"{_API}.CONSUMER.LIST.{stream}" for stream in (OLD_GOALS, GOALS, WORK, TIMERS)),
