@@ -26,10 +26,10 @@ _HEAVY = {
 }
 
 PUBLIC = [
-    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "DeclinedError", "Heard", "InputFile", "InvalidInputError"),
-    "IoaError",
+    *("Agent", "BudgetSpentError", "ChatAnswer", "ChatMessage", "Client", "ConflictError", "DeclinedError", "ForbiddenError"),
+    *("GoalOrder", "GoalResult", "Heard", "InputFile", "InvalidInputError", "IoaError", "Launched"),
     *("ModelAgent", "ModelError", "NotFoundError", "TaskContext", "TaskError", "Team", "Teammate", "Tool", "TurnView"),
-    *("UnavailableError", "UpstreamResult", "serving"),
+    *("UnavailableError", "UpstreamResult", "connect", "serving"),
 ]
 
 _INSTALLED = """
@@ -78,6 +78,14 @@ def test_discovery_without_its_extra_says_which_one_is_missing(bare: Environment
         if why[0] != "MissingExtraError" or "'internet-of-agents[discovery]'" not in why[1]
     }
     assert (bool(failed), others) == (True, {})
+
+
+def test_the_auth_callout_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
+    """Nothing of it starts without what checks tokens."""
+    code = "try: import ioa_authcallout.settings\nexcept Exception as e: print(type(e).__name__, e)"
+    assert bare.python(code) == (
+        "MissingExtraError The library for tokens is not installed. Install it with: pip install 'internet-of-agents[authcallout]'"
+    )
 
 
 def test_the_server_without_its_extra_says_which_one_is_missing(bare: Environment) -> None:
