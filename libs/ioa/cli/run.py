@@ -19,9 +19,10 @@ from ioa.adapters.nats.system_client import open_system
 from ioa.cli.files import check_writable
 from ioa.cli.following import follow_goal, size, tell_result
 from ioa.cli.options import DATA
-from ioa.cli.place import listens, open_place, read_url
+from ioa.cli.reach import open_place
 from ioa.cli.terminal import Terminal
 from ioa.errors import InvalidInputError, UnavailableError
+from ioa.hosting.place import listens, read_url
 from ioa.local.pool import read_pool
 from ioa.local.system import open_embedded_system
 from ioa.ports.system_client import SystemClient

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.text import Text
 
-from ioa.cli.place import open_reached_system
+from ioa.cli.reach import open_reached_system
 from ioa.cli.terminal import Terminal
 from ioa.client.drawing import drawn, drawn_group
 from ioa.client.rehearsal import read_script, rehearse

@@ -10,7 +10,6 @@ result = await team.run()
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -19,8 +18,6 @@ from typing import Any, Literal, TypedDict, Unpack
 from ioa.protocol.goals import GoalResult
 from ioa.protocol.policy_check import Finding, check
 from ioa.protocol.team import TeamSpec, document_of, team_of, to_toml
-
-_PATIENCE = timedelta(seconds=5)
 
 
 class TeamFields(TypedDict, total=False):
@@ -150,7 +147,7 @@ class Team:
             goal: What the team works at; its own goal by default.
             files: What comes along with the goal.
             timeout: How long the goal may take; an hour by default.
-            url: Where NATS is; what `IOA_NATS_URL` says by default.
+            url: Where NATS is; by default the system in reach, as for `ioa.connect`.
 
         Raises:
             TeamError: It says all that is wrong.
@@ -158,14 +155,11 @@ class Team:
             UnavailableError: The system cannot be reached.
         """
         # Here, so that writing a team loads nothing that speaks to a system.
-        from ioa.adapters.nats.system_client import open_system
+        from ioa.hosting.connecting import connect
         from ioa.protocol.goal_order import order_of
-        from ioa.runtime.settings import ProcessSettings, settings_from, variable
 
         spec = self.spec
         seconds = None if timeout is None else timeout.total_seconds()
         order = order_of(spec.goal if goal is None else goal, team=spec, timeout=seconds)
-        environment = {**os.environ, **({} if url is None else {variable("nats_url"): url})}
-        nats = settings_from(ProcessSettings, environment).nats("ioa-team")
-        async with open_system(nats, patience=_PATIENCE) as system:
-            return await system.wait_for_result(await system.launch(order, files))
+        async with connect(url) as client:
+            return await client.run(order, files)
