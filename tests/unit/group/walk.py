@@ -233,7 +233,8 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
     )
     if isinstance(state.stage, Gathering) and choose((True, True, True, False)):
         answer = Discussion(content=_any_words(state, choose), fields=_any_fields(state, choose))
-        return choose((answer, answer, Thinking()))
+        answers: tuple[Payload, ...] = (answer, answer, Thinking())
+        return choose(answers)
     said = choose(speeches if not state.open_tasks else (*speeches, *speeches[3:5] * 3))
     return said.model_copy(update={"rejects": rejects}) if rejects else said
 
