@@ -397,7 +397,7 @@ _ROWS = (
             " open tasks, or the owner concludes; without usable answers, or with models away for too long, the group fails",
             _CHARGED,
         ),
-        Cell(_G, (_G, _D), "the seat is closed without an answer", (NO_TURN_LEFT, BUDGET_SPENT)),
+        Cell(_G, (_G, _D), "the seat is closed without an answer", _CHARGED),
         Cell(_Q, (_Q, _D, _G, _C), "the default stands", _CHARGED),
         Cell(
             _C, (_C, _FAILED), "the next member has to conclude; when all have passed the group fails, with models away not at once"
@@ -447,7 +447,7 @@ _ROWS = (
         Sender.ROUTER,
         _timer_fired,
         Cell(_D, (_D, _FAILED), "leases run out; a silent holder is passed over, until nobody speaks any more"),
-        Cell(_G, (_G, _D, _FAILED), "leases run out; silent seats are closed, until nobody speaks any more", (NO_TURN_LEFT,)),
+        Cell(_G, (_G, _D, _FAILED), "leases run out; silent seats are closed, until nobody speaks any more"),
         Cell(_Q, (_Q, _D, _G, _C, _FAILED), "the default stands"),
         Cell(_W, (_W, _D, _FAILED), "leases run out; a wait that was too long ends, and the floor returns", _FREED),
         Cell(_A, (_A, _FAILED), "leases run out, and their tasks fail", _FREED),
@@ -459,7 +459,7 @@ _ROWS = (
         Sender.REGISTRY,
         _member_lost,
         Cell(_D, (_D,), "its tasks are suspect; a holder that is lost is passed over"),
-        Cell(_G, (_G, _D), "its tasks are suspect; its seat is closed without an answer", (NO_TURN_LEFT,)),
+        Cell(_G, (_G, _D), "its tasks are suspect; its seat is closed without an answer"),
         Cell(_Q, (_Q, _D, _G, _C), "another member is asked, or the default stands"),
         *(Cell(phase, (phase,), "its tasks are suspect: they fail when their lease runs out") for phase in (_W, _A, _P)),
         Cell(_C, (_C,), "a lost speaker is passed over"),

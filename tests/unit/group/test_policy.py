@@ -57,9 +57,9 @@ class Told:
     """A story: each word is an event.
 
     `says` the holder says something; `says:bob` names Bob, `says:bob,eve` both side by side; `says{vote=bob,done=yes}` fills a
-    form in; `goes:x` leads to x; `opens` says the given words; `decides:x`; `errs` chooses what is no option; `silent` lets the floor run
-    out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob` is Bob's,
-    else it is of the first who may speak.
+    form in; `goes:x` leads to x; `opens:Go.` says the given words; `decides:x`; `errs` chooses what is no option; `silent` lets the
+    floor run out; `passes`; `away` passes since the model is; `ends` announces the end; `-bob` is lost; `+bob` is back. `says@bob`
+    is Bob's, else it is of the first who may speak.
     """
 
     story: Scenario

@@ -121,6 +121,8 @@ def arbitrary_event(state: GroupState, at: datetime, choose: Choose) -> Event:
     """Any event, legal or not; messages outnumber what the control plane reports."""
     if choose((True, True, True, False)):
         return _any_said(state, at, choose)
+    if isinstance(state.stage, Gathering) and choose((True, False)):
+        return _any_opening_of_a_team(state, at, choose)
     seldom = choose((_any_cancel, *(_any_other_launch,) * 14))
     make = choose((*(_any_timer, _any_loss, _any_opening_of_a_team, _any_end_of_a_team, _any_repetition) * 2, _any_return, seldom))
     return make(state, at, choose)
@@ -230,7 +232,9 @@ def _any_speech(state: GroupState, choose: Choose) -> Payload:
         choose(last_words),
     )
     if isinstance(state.stage, Gathering) and choose((True, True, True, False)):
-        return Discussion(content=_any_words(state, choose), fields=_any_fields(state, choose))
+        answer = Discussion(content=_any_words(state, choose), fields=_any_fields(state, choose))
+        answers: tuple[Payload, ...] = (answer, answer, Thinking())
+        return choose(answers)
     said = choose(speeches if not state.open_tasks else (*speeches, *speeches[3:5] * 3))
     return said.model_copy(update={"rejects": rejects}) if rejects else said
 

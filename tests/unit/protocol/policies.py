@@ -118,13 +118,18 @@ def _any_exit(
 
 
 def _any_test(field: dict[str, Any], roles: Sequence[str], choose: Choose) -> dict[str, Any]:
-    like = {"like": choose(("*a*", "r?vise", "#*"))}
-    holds: dict[str, Any] = {
+    like: dict[str, Any] = {"like": choose(("*a*", "r?vise", "#*"))}
+    right: dict[str, dict[str, Any]] = {
         "member": {"equals": "ada"},
         "yes_no": {"equals": choose((True, False))},
         "number": {"equals": 3},
         "option": choose(({"equals": "accept"}, like)),
         "text": choose(({"equals": "mine"}, like)),
-    }[field["kind"]]
+    }
     by = choose(("last", "any", "all", "most"))
-    return {"field": field["name"], "by": by, "of": choose((None, *roles)), **(holds if choose((True, False)) else {})}
+    return {
+        "field": field["name"],
+        "by": by,
+        "of": choose((None, *roles)),
+        **(right[field["kind"]] if choose((True, False)) else {}),
+    }
