@@ -22,20 +22,13 @@ from ioa.protocol.team import team_of
 from ioa.testing.log_checker import Evidence, check_courses, check_logs
 from ioa_testkit.finished import FinishedGoal
 from ioa_testkit.system import System
+from tests.integration.control_plane.test_teams import named
 
 pytestmark = pytest.mark.parametrize("ioa_system", ["nats"], indirect=True)
 
 Speaks = Callable[[TurnView], Spoken]
 Line = tuple[str, str]
 
-PANEL: Mapping[str, Any] = {
-    "team": "panel",
-    "leader": "moderator",
-    "roles": {name: name for name in ("optimist", "pessimist", "engineer", "moderator")},
-    "nodes": [
-        {"name": "panel", "roles": ["optimist", "pessimist", "engineer"], "max": 12, "exits": [{"to": "end", "by": "moderator"}]},
-    ],
-}
 DEBATE: Mapping[str, Any] = {
     "team": "debate",
     "leader": "judge",
@@ -126,7 +119,7 @@ async def test_a_judge_ends_a_panel_when_it_has_heard_enough(ioa_system: System)
         return view.decide("end" if view.refusals else "the end", "Nothing new comes.")
 
     talking = agents(optimist=talks, pessimist=talks, engineer=talks, moderator=rule)
-    finished = await ioa_system.run(GoalOrder(goal="Ship it?", team=team_of(PANEL)), agents=talking)
+    finished = await ioa_system.run(GoalOrder(goal="Ship it?", team=named("panel")), agents=talking)
     assert (finished.result.reason, finished.result.content) == (Reason.CONCLUDED, "moderator concludes.")
     round_ = ["optimist", "pessimist", "engineer", "moderator"]
     assert [who for who, _ in lines(finished)] == [*round_, *round_]
